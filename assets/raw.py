@@ -1,0 +1,157 @@
+"""raw: input files of any format to one document table; what cannot be read goes to quarantine."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from pipeline_defs.partitions import SOURCES
+from resources.corpus import Corpus, Outcome, Plan, Task, run_tasks, stream_name
+from resources.inputs import InputFile, find_inputs
+from resources.readers import Chunk, Slice, plan_slices, read_chunks
+from resources.records import PartRecord, Stats, fingerprint_of
+from resources.settings import Source
+from resources.stages import Stage, run_stage, stage_asset
+
+RAW = Stage("raw", code_version="1")
+NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+
+
+@stage_asset(RAW, deps=[], partitions=SOURCES, kinds={"polars", "parquet"})
+def raw(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    """Documents as read: one table for every format; bad records in quarantine, with reasons."""
+    corpus: Corpus = context.resources.corpus
+    plans = {source: plan_raw(corpus, source) for source in context.partition_keys}
+    return run_stage(context, RAW, plans, read_part, run=run_within_caps)
+
+
+def plan_raw(corpus: Corpus, name: str) -> Plan:
+    """One task per input file, or per slice of a file that can be read from the middle."""
+    source = corpus.settings.source(name)
+    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
+    files = find_inputs(source, corpus.config.parent, corpus.downloads)
+    tasks = [
+        raw_task(corpus, source, file, piece)
+        for file in files
+        for piece in plan_slices(file, corpus.settings.part_bytes)
+    ]
+    return Plan(tasks, config, {"files": {file.name: file.digest for file in files}})
+
+
+def raw_task(corpus: Corpus, source: Source, file: InputFile, piece: Slice) -> Task:
+    """The task that reads one slice; its fingerprint starts from the file's bytes."""
+    part_bytes = corpus.settings.part_bytes
+    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
+    identity = (file.name, file.digest, piece.kind, piece.start, piece.stop, part_bytes)
+    return Task(
+        root=corpus.store.root,
+        stage=RAW.name,
+        partition=source.name,
+        name=f"{fingerprint_of(file.name)[:12]}-{piece.index:04d}",
+        fingerprint=fingerprint_of(RAW.name, RAW.code_version, config, identity),
+        work_bytes=file.bytes if piece.kind == "stream" else piece.stop - piece.start,
+        spec={"file": file, "piece": piece, "source": source, "part_bytes": part_bytes},
+        is_stream=True,
+    )
+
+
+def read_part(task: Task) -> list[PartRecord]:
+    """Read one slice and publish its parts as they come; published parts are not rewritten."""
+    spec = task.spec
+    chunks = read_chunks(spec["file"], spec["piece"], spec["source"], spec["part_bytes"])
+    return [
+        publish_chunk(task, stream_name(task.name, number), chunk, is_last)
+        for number, (chunk, is_last) in enumerate(with_last(chunks))
+    ]
+
+
+def with_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
+    """Each chunk, and whether it is the last one."""
+    chunk = next(chunks)
+    for following in chunks:
+        yield chunk, False
+        chunk = following
+    yield chunk, True
+
+
+def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRecord:
+    """Publish one part of documents, and its quarantine if there is any."""
+    if (published := task.folder.find_part(name, task.fingerprint)) is not None:
+        return published
+    writer = task.writer(name)
+    writer.write_parquet("documents", chunk.documents)
+    if chunk.quarantine.height:
+        writer.write_parquet("quarantine", chunk.quarantine)
+    num_bytes = int(chunk.documents["text"].str.len_bytes().sum())
+    return writer.publish(
+        Stats(
+            rows_in=chunk.rows_in,
+            rows_kept=chunk.documents.height,
+            rejected={"field_filter": chunk.skipped_by_filter} if chunk.skipped_by_filter else {},
+            quarantined=chunk.quarantine.height,
+            bytes=num_bytes,
+            text_bytes=num_bytes,
+            extra={"is_last": is_last},
+        )
+    )
+
+
+def run_within_caps(
+    corpus: Corpus, tasks: list[Task], work: Callable[[Task], list[PartRecord]]
+) -> list[Outcome]:
+    """Run the tasks; a source with a size cap stops reading where the cap is reached."""
+    caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
+    outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
+    for source, cap in caps.items():
+        mine = [task for task in tasks if task.partition == source]
+        if cap is not None:
+            outcomes += run_to_cap(corpus, mine, cap, work)
+    return outcomes
+
+
+def run_to_cap(
+    corpus: Corpus, tasks: list[Task], cap: int, work: Callable[[Task], list[PartRecord]]
+) -> list[Outcome]:
+    """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
+    outcomes: list[Outcome] = []
+    left = cap
+    for task in tasks:
+        outcome = run_tasks(corpus, [task], work)[0]
+        kept: list[PartRecord] = []
+        for record in outcome.records:
+            kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
+            left -= record.stats.bytes
+            if left <= 0:
+                break
+        outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
+        if left <= 0:
+            break
+    return outcomes
+
+
+def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
+    """The part that crosses the size cap, with only the documents that fit."""
+    cut = Task(
+        task.root,
+        task.stage,
+        task.partition,
+        f"{record.name}-cut",
+        fingerprint_of(record.fingerprint, max_bytes),
+        record.stats.bytes,
+    )
+    if (published := cut.published()) is not None:
+        return published[0]
+    tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
+    documents = tables["documents"].filter(pl.col("text").str.len_bytes().cum_sum() <= max_bytes)
+    stats: dict[str, Any] = {
+        **{name: getattr(record.stats, name) for name in record.stats.__struct_fields__},
+        "rows_kept": documents.height,
+        "rejected": record.stats.rejected
+        | {"over_size_cap": tables["documents"].height - documents.height},
+        "bytes": int(documents["text"].str.len_bytes().sum()),
+    }
+    writer = cut.writer()
+    for kind, table in (tables | {"documents": documents}).items():
+        writer.write_parquet(kind, table)
+    return writer.publish(Stats(**stats))

@@ -1,0 +1,152 @@
+"""tokenized, by way of the tokenizer: one for the whole corpus, trained or loaded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+
+from assets.deduped import deduped
+from assets.transforms.tokenized import (
+    TokenizerConfig,
+    canonical_json,
+    encode_documents,
+    is_sampled,
+    read_tokenizer,
+    token_dtype,
+    tokenizer_fingerprint,
+    train_bpe,
+)
+from pipeline_defs.partitions import SOURCES
+from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
+from resources.records import PartRecord, Stats, fingerprint_of
+from resources.stages import Stage, run_stage, stage_asset
+
+TOKENIZER = Stage("tokenizer", code_version="1")
+TOKENIZED = Stage("tokenized", code_version="1")
+
+
+@stage_asset(TOKENIZER, deps=[deduped], partitions=None, kinds={"huggingface"})
+def tokenizer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    """The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded."""
+    corpus: Corpus = context.resources.corpus
+    return run_stage(context, TOKENIZER, {GLOBAL: plan_tokenizer(corpus)}, make_tokenizer)
+
+
+def plan_tokenizer(corpus: Corpus) -> Plan:
+    """One task; a loaded tokenizer depends on its file alone, a trained one on every document."""
+    config = corpus.settings.tokenizer
+    dump = config.model_dump(mode="json")
+    manifests = [corpus.store.newest("deduped", s) for s in corpus.settings.source_names()]
+    inputs: list[str] = []
+    paths: list[Path] = []
+    if config.path is not None:
+        paths = [corpus.config.parent / config.path]
+        if not paths[0].is_file():
+            raise dg.Failure(
+                f"tokenizer.path={config.path!r}: no such file (looked for {paths[0]}). "
+                "Correct it in pipeline.yaml, or leave it out to train a tokenizer."
+            )
+        inputs = [paths[0].read_text(encoding="utf-8")]
+    else:
+        for manifest in manifests:
+            files = [required_file(manifest, part, "documents") for part in manifest.parts]
+            paths += [corpus.store.path_of(manifest, file) for file in files]
+            inputs += [part.fingerprint for part in manifest.parts]
+    total_bytes = sum(manifest.stats.bytes for manifest in manifests)
+    task = Task(
+        root=corpus.store.root,
+        stage=TOKENIZER.name,
+        partition=GLOBAL,
+        name="tokenizer",
+        fingerprint=fingerprint_of(TOKENIZER.name, TOKENIZER.code_version, dump, inputs),
+        work_bytes=total_bytes if config.path is None else 0,
+        spec={"config": config, "paths": paths, "total_bytes": total_bytes},
+    )
+    return Plan([task], dump)
+
+
+def make_tokenizer(task: Task) -> list[PartRecord]:
+    """Train or load, check, and publish the canonical tokenizer.json."""
+    config: TokenizerConfig = task.spec["config"]
+    sampled: list[int] = [0, 0]
+    if config.path is not None:
+        tokenizer_json = canonical_json(task.spec["paths"][0].read_text(encoding="utf-8"))
+    else:
+        share = min(1.0, config.sample_bytes / max(1, task.spec["total_bytes"]))
+        texts = sample_texts(task.spec["paths"], share, config.seed, sampled)
+        tokenizer_json = train_bpe(texts, config)
+    loaded, end_id = read_tokenizer(tokenizer_json, config.end_of_document)
+    vocab_size = loaded.get_vocab_size(with_added_tokens=True)
+    writer = task.writer()
+    writer.write_text("tokenizer", "json", tokenizer_json)
+    extra = {
+        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer_json),
+        "vocab_size": vocab_size,
+        "end_of_document": config.end_of_document,
+        "end_of_document_id": end_id,
+        "token_dtype": str(token_dtype(vocab_size)).lower(),
+    }
+    rows, text_bytes = sampled
+    return [writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, extra=extra))]
+
+
+def sample_texts(
+    paths: list[Path], share: float, seed: int, sampled: list[int]
+) -> Iterator[list[str]]:
+    """Texts of the sampled documents, a part at a time; adds up rows and bytes in `sampled`."""
+    for path in paths:
+        documents = pl.read_parquet(path, columns=["doc_id", "text"])
+        texts = documents.filter(is_sampled(documents["doc_id"], share, seed))["text"]
+        sampled[0] += len(texts)
+        sampled[1] += int(texts.str.len_bytes().sum())
+        yield texts.to_list()
+
+
+@stage_asset(TOKENIZED, deps=[deduped, tokenizer], partitions=SOURCES, kinds={"arrow"})
+def tokenized(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    """Token ids of every document, with the end-of-document id appended."""
+    corpus: Corpus = context.resources.corpus
+    plans = {source: plan_tokenized(corpus, source) for source in context.partition_keys}
+    return run_stage(context, TOKENIZED, plans, encode_part)
+
+
+def plan_tokenized(corpus: Corpus, source: str) -> Plan:
+    """One task per deduped part, made by the corpus's tokenizer."""
+    manifest = corpus.store.newest("deduped", source)
+    made = corpus.store.newest("tokenizer", GLOBAL)
+    about = dict(made.parts[0].stats.extra)
+    path = corpus.store.path_of(made, required_file(made, made.parts[0], "tokenizer"))
+    made_by = MadeBy(
+        TOKENIZED.name,
+        TOKENIZED.code_version,
+        {"end_of_document": about["end_of_document"]},
+        inputs=(about["tokenizer_fingerprint"],),
+        spec={"tokenizer": path, "end_of_document": about["end_of_document"]},
+    )
+    tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
+    return Plan(tasks, made_by.config, {"deduped": manifest.fingerprint, **about})
+
+
+def encode_part(task: Task) -> list[PartRecord]:
+    """Encode one part."""
+    documents = pl.read_parquet(task.spec["path"], columns=["doc_id", "text"])
+    tokenizer_json = task.spec["tokenizer"].read_text(encoding="utf-8")
+    encoded = encode_documents(documents, tokenizer_json, task.spec["end_of_document"])
+    writer = task.writer()
+    writer.write_arrow("tokens", encoded)
+    num_tokens = int(encoded["tokens"].list.len().cast(pl.UInt64).sum())
+    rows = documents.height
+    stats = Stats(
+        rows_in=rows,
+        rows_kept=rows,
+        tokens=num_tokens,
+        bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
+        text_bytes=int(documents["text"].str.len_bytes().sum()),
+    )
+    return [writer.publish(stats)]
+
+
+def token_bytes(tokens: pl.DataType) -> int:
+    """Bytes of one token id in a list column."""
+    return 2 if tokens == pl.List(pl.UInt16) else 4

@@ -1,0 +1,169 @@
+"""`corpus`: what was built, and whether it is still what was built.
+
+corpus summary [--json]     rows, reasons, tokens, shards per source and stage; the mix per phase
+corpus verify               compare every published file with its manifest; exit 1 if one differs
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from pipeline_defs.summary import summarize
+from resources.corpus import Corpus, load_corpus
+from resources.records import FileRecord, to_json
+from resources.settings import SettingsError
+from resources.store import Partition, hash_file
+
+TOP_REASONS = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
+    parser = argparse.ArgumentParser(prog="corpus", description="look at a Tokenmill corpus")
+    commands = parser.add_subparsers(dest="command", required=True)
+    summary = commands.add_parser("summary", help="rows, reasons, tokens and mixes of the corpus")
+    summary.add_argument("--json", action="store_true", help="for programs")
+    commands.add_parser("verify", help="compare every published file with its manifest")
+    options = parser.parse_args(arguments)
+    try:
+        corpus = load_corpus()
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if options.command == "verify":
+        return verify(corpus)
+    found = summarize(corpus)
+    if options.json:
+        sys.stdout.write(to_json(found).decode())
+    else:
+        show(found)
+    return 0
+
+
+def verify(corpus: Corpus) -> int:
+    """Check all files that a manifest names; list what differs."""
+    console = Console(soft_wrap=True)
+    faults: list[str] = []
+    files: dict[Path, FileRecord] = {}
+    partitions = list(corpus.store.partitions())
+    if not partitions:
+        console.print(
+            f"{corpus.store.root}: nothing is materialized here. Run `make corpus` first."
+        )
+        return 1
+    for partition in partitions:
+        for number in partition.manifest_numbers():
+            files |= named_files(partition, number, faults)
+    with ThreadPoolExecutor() as pool:
+        faults += [fault for fault in pool.map(file_fault, files, files.values()) if fault]
+    for fault in faults:
+        console.print(fault, markup=False, highlight=False)
+    num_bytes = sum(file.bytes for file in files.values())
+    verdict = f"{len(faults)} differ" if faults else "all as published"
+    console.print(f"{len(files)} files, {num_bytes / 1e6:,.1f} MB: {verdict}")
+    return 1 if faults else 0
+
+
+def named_files(partition: Partition, number: int, faults: list[str]) -> dict[Path, FileRecord]:
+    """The files that one manifest names; a manifest that cannot be read is a fault."""
+    try:
+        manifest = partition.read_manifest(number)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        faults.append(f"{partition.manifests / f'{number:08d}.json'}: not a manifest: {error}")
+        return {}
+    return {partition.folder / file.path: file for part in manifest.parts for file in part.files}
+
+
+def file_fault(path: Path, file: FileRecord) -> str | None:
+    """How a file differs from its record, None if it does not."""
+    if not path.is_file():
+        return f"{path}: missing"
+    if path.stat().st_size != file.bytes:
+        return f"{path}: {path.stat().st_size} bytes, the manifest says {file.bytes}"
+    sha256, _ = hash_file(path)
+    return (
+        None
+        if sha256 == file.sha256
+        else f"{path}: sha256 {sha256}, the manifest says {file.sha256}"
+    )
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print a summary for people."""
+    console = Console(soft_wrap=True)
+    stages = Table(title="sources", title_justify="left")
+    for name in ("source", "stage"):
+        stages.add_column(name)
+    for name in (
+        "rows in",
+        "kept",
+        "rejected",
+        "duplicates",
+        "quarantined",
+        "tokens",
+        "shards",
+        "parts",
+    ):
+        stages.add_column(name, justify="right")
+    stages.add_column("top reasons")
+    for source, by_stage in found["sources"].items():
+        for stage, numbers in by_stage.items():
+            stages.add_row(*stage_row(source, stage, numbers))
+        stages.add_section()
+    console.print(stages)
+    mixes = Table(title="phases", title_justify="left")
+    for name in ("phase", "source"):
+        mixes.add_column(name)
+    for name in ("weight", "planned tokens", "realised tokens", "realised share", "epochs"):
+        mixes.add_column(name, justify="right")
+    for phase, sources in found["phases"].items():
+        total = sum(numbers["realised_tokens"] for numbers in sources.values())
+        for source, numbers in sources.items():
+            mixes.add_row(*mix_row(phase, source, numbers, total))
+        mixes.add_section()
+    console.print(mixes)
+    console.print(f"The corpus is in {found['store']}", markup=False, highlight=False)
+    console.print("See it in the web UI: make ui   (http://127.0.0.1:3000)")
+
+
+def stage_row(source: str, stage: str, numbers: dict[str, Any]) -> list[str]:
+    """Cells of one stage of one source."""
+    reasons = sorted(numbers["rejected"].items(), key=lambda item: (-item[1], item[0]))
+    rejected = sum(numbers["rejected"].values())
+    return [
+        source,
+        stage,
+        f"{numbers['rows_in']:,}",
+        f"{numbers['rows_kept']:,}",
+        f"{rejected:,}",
+        f"{numbers['duplicates']:,}",
+        f"{numbers['quarantined']:,}",
+        f"{numbers['tokens']:,}" if numbers["tokens"] else "",
+        f"{numbers['shards']:,}" if "shards" in numbers else "",
+        f"{numbers['parts_computed']} new, {numbers['parts_reused']} kept",
+        ", ".join(f"{reason} {count:,}" for reason, count in reasons[:TOP_REASONS]),
+    ]
+
+
+def mix_row(phase: str, source: str, numbers: dict[str, Any], total: int) -> list[str]:
+    """Cells of one source of one phase."""
+    return [
+        phase,
+        source,
+        f"{numbers['weight']:.1%}",
+        f"{numbers['planned_tokens']:,}",
+        f"{numbers['realised_tokens']:,}",
+        f"{numbers['realised_tokens'] / max(1, total):.1%}",
+        f"{numbers['epochs']:.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The code location: every asset, job, schedule and sensor, wired together and nothing else."""
+
+import dagster as dg
+
+from assets.bucketed import bucketed
+from assets.deduped import deduped, duplicates, signatures
+from assets.filtered import filtered
+from assets.mixed import mixed
+from assets.raw import raw
+from assets.sharded import sharded
+from assets.tokenized import tokenized, tokenizer
+from pipeline_defs.jobs import build_corpus, mix_after_build, mix_corpus, nightly
+from pipeline_defs.partitions import CORPUS
+from resources.corpus import Corpus
+
+STAGES = [
+    raw,
+    filtered,
+    signatures,
+    duplicates,
+    deduped,
+    tokenizer,
+    tokenized,
+    bucketed,
+    sharded,
+    mixed,
+]
+
+
+def build_defs(corpus: Corpus) -> dg.Definitions:
+    """Definitions over one corpus."""
+    return dg.Definitions(
+        assets=STAGES,
+        jobs=[build_corpus, mix_corpus],
+        schedules=[nightly],
+        sensors=[mix_after_build],
+        resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
+    )
+
+
+defs = build_defs(CORPUS)

@@ -1,0 +1,164 @@
+"""The engine maps a function over parts: in threads of this process, or in worker processes.
+
+`in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
+its threads use every core. `processes` costs about a second a step (each worker imports Polars
+afresh) and gives isolation: a worker that dies takes one part with it, which is tried again.
+`auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from a fork server, never
+from fork(2): Polars' threads do not survive it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+AUTO_PROCESS_BYTES = 2 << 30
+WORKER_MODULES = ["polars", "resources.store"]
+
+Result = TypeVar("Result")
+
+
+class PartTask(Protocol):
+    """What the engine must know of a task: how to name it, and how much work it is."""
+
+    @property
+    def title(self) -> str:
+        """For people: stage, partition and part."""
+        ...
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes that the part reads."""
+        ...
+
+
+Task = TypeVar("Task", bound=PartTask)
+
+
+class EngineConfig(BaseModel):
+    """How parts are computed. The output is the same, byte for byte, whatever is chosen here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["auto", "in_process", "processes"] = Field(
+        "auto", description="threads of the step's process, worker processes, or by amount of work"
+    )
+    workers: int | None = Field(
+        None, ge=1, le=1024, description="parts computed at the same time; default: the CPU's cores"
+    )
+    retries: int = Field(
+        2, ge=0, le=10, description="how often a part is tried again after its worker process died"
+    )
+
+    def num_workers(self) -> int:
+        """The configured number of workers, or the cores that this process may use."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+
+class PartError(RuntimeError):
+    """A part could not be computed: names the part and the reason."""
+
+
+def map_parts(
+    function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
+) -> Iterator[tuple[int, Result, float]]:
+    """Yield (index of the task, result, seconds) as parts finish, in any order.
+
+    `function` must be importable by name and its tasks picklable. Raises PartError, which names the
+    part, after everything that had been started has ended.
+    """
+    if not tasks:
+        return
+    total_bytes = sum(task.work_bytes for task in tasks)
+    is_large = config.kind == "auto" and total_bytes >= AUTO_PROCESS_BYTES
+    workers = min(config.num_workers(), len(tasks))
+    if config.kind == "processes" or is_large:
+        yield from map_in_processes(function, tasks, workers, config.retries)
+    elif workers == 1:
+        for index, task in enumerate(tasks):
+            yield index, *timed(function, task)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from map_in_pool(pool, function, list(enumerate(tasks)), workers)
+
+
+def map_in_processes(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, retries: int
+) -> Iterator[tuple[int, Result, float]]:
+    """Map over worker processes; after a worker died, try what was under way one by one."""
+    waiting = list(enumerate(tasks))
+    deaths = 0
+    while waiting:
+        done: set[int] = set()
+        try:
+            with process_pool(workers) as pool:
+                for outcome in map_in_pool(pool, function, waiting, workers):
+                    done.add(outcome[0])
+                    yield outcome
+        except BrokenProcessPool:
+            deaths += 1
+            workers = 1  # one at a time: then the next death names its part
+            waiting = [(index, task) for index, task in waiting if index not in done]
+            if deaths > retries:
+                raise PartError(
+                    f"{waiting[0][1].title}: its worker process died {deaths} times (killed, or out "
+                    "of memory). Lower `part_bytes` or `engine.workers`, then run again: finished "
+                    "parts are kept."
+                ) from None
+            continue
+        return
+
+
+def map_in_pool(
+    pool: Executor, function: Callable[[Task], Result], tasks: list[tuple[int, Task]], workers: int
+) -> Iterator[tuple[int, Result, float]]:
+    """Keep `workers` tasks under way, in order, and yield each as it ends."""
+    waiting = iter(tasks)
+    running: dict[Future[tuple[Result, float]], tuple[int, Task]] = {}
+    while True:
+        while len(running) < workers and (item := next(waiting, None)) is not None:
+            running[pool.submit(timed, function, item[1])] = item
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            index, _ = running.pop(future)
+            yield index, *future.result()
+
+
+def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float]:
+    """Run one task; its error names its part."""
+    start = time.perf_counter()
+    try:
+        result = function(task)
+    except Exception as error:
+        raise PartError(f"{task.title}: {type(error).__name__}: {error}") from error
+    return result, time.perf_counter() - start
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """A pool of worker processes with one Polars thread each, which end with their parent."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(WORKER_MODULES)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
+
+
+def start_worker() -> None:
+    """One Polars thread (its pool starts at first use), and no orphan: a pool's workers would wait
+    for ever after a kill -9 of their parent."""
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

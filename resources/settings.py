@@ -1,0 +1,255 @@
+"""pipeline.yaml: the whole corpus in one declarative file, checked when the code location loads.
+
+The models of the stages live beside their transforms; this module puts them together, resolves the
+overrides of a source and turns every mistake into one line that names the file, the line, the key
+path, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from assets.transforms.bucketed import BucketConfig
+from assets.transforms.filtered import FilterConfig
+from assets.transforms.minhash import DedupConfig
+from assets.transforms.mixed import PhaseConfig
+from assets.transforms.raw import SourceConfig
+from assets.transforms.sharded import ShardConfig
+from assets.transforms.tokenized import TokenizerConfig
+from resources.engine import EngineConfig
+
+NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+CONFIG_VARIABLE = "TOKENMILL_CONFIG"
+STORE_VARIABLE = "TOKENMILL_STORE"
+DEFAULT_CONFIG = "pipeline.yaml"
+
+
+class SettingsError(ValueError):
+    """pipeline.yaml is wrong; the message lists every mistake with its place."""
+
+
+class Source(SourceConfig):
+    """A source of documents, with what it wants different from the rest of the file."""
+
+    filters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="overrides of `filters` for this source, merged key by key; null switches off",
+    )
+
+
+class ScheduleConfig(BaseModel):
+    """The nightly run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cron: str = Field("0 2 * * *", description="when build_corpus runs, as a cron expression")
+    timezone: str = Field("UTC", description="IANA time zone of the cron expression")
+    enabled: bool = Field(False, description="whether the schedule is on from the start")
+
+
+class Settings(BaseModel):
+    """Everything that pipeline.yaml says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    store: str = Field(description="folder of the corpus, relative to pipeline.yaml")
+    keep_manifests: int = Field(
+        3, ge=1, description="how many past states of each partition stay, for rollback"
+    )
+    part_bytes: int = Field(
+        64 << 20,
+        ge=1 << 10,
+        description="bytes of text in a part: the unit of work, retry and memory",
+    )
+    sources: tuple[Source, ...] = Field(min_length=1, description="where documents come from")
+    filters: FilterConfig = Field(
+        FilterConfig(), description="normalisation, language and quality rules"
+    )
+    dedup: DedupConfig = Field(DedupConfig(), description="exact and near duplicates")
+    tokenizer: TokenizerConfig = Field(
+        TokenizerConfig(), description="one tokenizer for the whole corpus"
+    )
+    buckets: BucketConfig = Field(BucketConfig(), description="length buckets")
+    shards: ShardConfig = Field(ShardConfig(), description="shuffled output files")
+    phases: tuple[PhaseConfig, ...] = Field(min_length=1, description="mixes, in training order")
+    schedule: ScheduleConfig = Field(
+        ScheduleConfig(), description="when the corpus is rebuilt by itself"
+    )
+    engine: EngineConfig = Field(
+        EngineConfig(), description="how parts are computed; never changes the output"
+    )
+
+    @field_validator("sources", "phases")
+    @classmethod
+    def check_names(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Names are folder names and partition keys: plain, and each used once."""
+        names = [item.name for item in items]
+        for name in names:
+            if not NAME_PATTERN.match(name):
+                raise ValueError(f"name {name!r} must match {NAME_PATTERN.pattern}")
+            if names.count(name) > 1:
+                raise ValueError(f"name {name!r} is used {names.count(name)} times; rename one")
+        return items
+
+    @model_validator(mode="after")
+    def check_references(self) -> Self:
+        """Phases must ask for sources that exist; overrides must make valid filters."""
+        names = self.source_names()
+        for index, phase in enumerate(self.phases):
+            for source in phase.shares():
+                if source not in names:
+                    raise ValueError(
+                        f"phases[{index}] ({phase.name}): unknown source {source!r}"
+                        f"{nearest(source, names)}; the sources are {names}"
+                    )
+        for source_config in self.sources:
+            self.filters_for(source_config.name)
+        return self
+
+    def source_names(self) -> list[str]:
+        """Names of the sources, in the file's order."""
+        return [source.name for source in self.sources]
+
+    def phase_names(self) -> list[str]:
+        """Names of the phases, in the file's order."""
+        return [phase.name for phase in self.phases]
+
+    def source(self, name: str) -> Source:
+        """The source of that name."""
+        return next(source for source in self.sources if source.name == name)
+
+    def phase(self, name: str) -> PhaseConfig:
+        """The phase of that name."""
+        return next(phase for phase in self.phases if phase.name == name)
+
+    def filters_for(self, name: str) -> FilterConfig:
+        """The filter config of one source: the file's, with the source's overrides merged in."""
+        source = self.source(name)
+        merged = merge(self.filters.model_dump(), source.filters)
+        try:
+            return FilterConfig.model_validate(merged)
+        except ValidationError as error:
+            places = "; ".join(describe(fault, FilterConfig) for fault in error.errors())
+            raise ValueError(f"sources ({name}).filters: {places}") from None
+
+
+def merge(base: Any, override: Any) -> Any:
+    """`override` laid over `base`: mappings key by key, anything else replaces."""
+    if not (isinstance(base, dict) and isinstance(override, dict)):
+        return override
+    return base | {key: merge(base.get(key), value) for key, value in override.items()}
+
+
+def config_path() -> Path:
+    """The config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
+    default = Path(__file__).resolve().parent.parent / DEFAULT_CONFIG
+    return Path(os.environ.get(CONFIG_VARIABLE) or default).absolute()
+
+
+def store_root(settings: Settings, config: Path) -> Path:
+    """The store's folder: $TOKENMILL_STORE, or `store`, relative to the config file."""
+    override = os.environ.get(STORE_VARIABLE)
+    return Path(override).absolute() if override else (config.parent / settings.store).resolve()
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check a config file; SettingsError lists every mistake in it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path}: cannot be read ({error}). Write one, or point {CONFIG_VARIABLE} at it."
+        ) from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines = {} if root is None else dict(node_lines(root, ()))
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: expected a mapping with `store`, `sources` and `phases`.")
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        faults = [
+            f"{path}{place(fault, lines)}{describe(fault, Settings)}" for fault in error.errors()
+        ]
+        raise SettingsError("\n".join(faults)) from None
+
+
+def node_lines(
+    node: yaml.Node, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    """(key path, line number from 1) of every node; a key given twice is an error."""
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from node_lines(item, (*path, index))
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise yaml.YAMLError(
+                    f"line {key.start_mark.line + 1}: key {key.value!r} given twice"
+                )
+            seen.add(key.value)
+            yield (*path, key.value), key.start_mark.line + 1
+            for below, line in node_lines(value, (*path, key.value)):
+                if below != (*path, key.value):
+                    yield below, line
+
+
+def place(fault: Any, lines: dict[tuple[str | int, ...], int]) -> str:
+    """ ":LINE: " of the deepest part of the fault's key path that the file has."""
+    location = tuple(fault["loc"])
+    for length in range(len(location), -1, -1):
+        if location[:length] in lines:
+            return f":{lines[location[:length]]}: "
+    return ": "
+
+
+def describe(fault: Any, model: type[BaseModel]) -> str:
+    """One mistake: key path, value, what is allowed; for a misspelt key the nearest right one."""
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
+    path = keys.lstrip(".") or "the file"
+    if fault["type"] == "extra_forbidden":
+        allowed = field_names(model, fault["loc"][:-1])
+        hint = nearest(str(fault["loc"][-1]), allowed)
+        return f"{path}: unknown key{hint}; allowed here: {', '.join(allowed)}"
+    if fault["type"] == "missing":
+        return f"{path}: missing. {fault['msg']}: add it."
+    message = fault["msg"].removeprefix("Value error, ")
+    value = fault.get("input")
+    is_plain = isinstance(value, str | int | float | bool | None)
+    return f"{path}: {message}" + (f" (got {value!r})" if is_plain else "")
+
+
+def field_names(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    """Names of the fields of the model at a key path below `model`."""
+    current: type[BaseModel] | None = model
+    for key in location:
+        if isinstance(key, str) and current is not None and key in current.model_fields:
+            current = inner_model(current.model_fields[key].annotation)
+    return sorted(current.model_fields) if current is not None else []
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The pydantic model inside `X`, `X | None`, `tuple[X, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    candidates = (inner_model(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((candidate for candidate in candidates if candidate is not None), None)
+
+
+def nearest(name: str, allowed: list[str]) -> str:
+    """ " (did you mean 'x'?)" or nothing."""
+    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]!r}?)" if close else ""

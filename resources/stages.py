@@ -1,0 +1,214 @@
+"""From an asset to its materialization: run the tasks, commit the manifests, report to Dagster.
+
+Every stage goes through `run_stage`, so that every materialization has the same metadata keys, the
+same checks and the same guarantees.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, run_tasks
+from resources.records import Manifest, PartRecord, add_stats, fingerprint_of
+from resources.reports import RunReport, report_of, write_report
+from resources.store import hash_file
+
+CHECK_CONSERVATION = "row_conservation"
+CHECK_INTEGRITY = "manifest_integrity"
+MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "removed", "shard", "order")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's name and the version of its code: raise it when its output changes."""
+
+    name: str
+    code_version: str
+
+
+def stage_asset(
+    stage: Stage,
+    *,
+    deps: Sequence[Any],
+    partitions: dg.PartitionsDefinition[str] | None,
+    kinds: set[str],
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """The `@dg.asset` of every stage: group, retries, checks, one run for many partitions."""
+    return dg.asset(
+        name=stage.name,
+        deps=deps,
+        partitions_def=partitions,
+        group_name="corpus",
+        kinds=kinds,
+        owners=["team:data"],
+        tags={"stage": stage.name},
+        code_version=stage.code_version,
+        retry_policy=dg.RetryPolicy(
+            max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
+        ),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        check_specs=[
+            dg.AssetCheckSpec(
+                CHECK_CONSERVATION,
+                asset=stage.name,
+                blocking=True,
+                description="rows in = kept + rejected + duplicates + quarantined, in every part",
+            ),
+            dg.AssetCheckSpec(
+                CHECK_INTEGRITY,
+                asset=stage.name,
+                blocking=True,
+                description="every file that the manifest names is there, with its size and hash",
+            ),
+        ],
+        required_resource_keys={"corpus"},
+    )
+
+
+def run_stage(
+    context: dg.AssetExecutionContext,
+    stage: Stage,
+    plans: Mapping[str, Plan],
+    work: Callable[[Task], list[PartRecord]],
+    *,
+    run: Callable[
+        [Corpus, list[Task], Callable[[Task], list[PartRecord]]], list[Outcome]
+    ] = run_tasks,
+) -> dg.MaterializeResult:
+    """Compute what the plans lack, commit their manifests, report to Dagster."""
+    corpus: Corpus = context.resources.corpus
+    keep = corpus.settings.keep_manifests
+    manifests: dict[str, Manifest] = {}
+    damaged: list[str] = []
+    with ExitStack() as writers:
+        for partition in plans:
+            writers.enter_context(corpus.store.partition(stage.name, partition).writing(keep))
+        tasks = [task for plan in plans.values() for task in plan.tasks]
+        outcomes = group_by_partition(run(corpus, tasks, work))
+        for partition, plan in plans.items():
+            done = outcomes.get(partition, [])
+            manifest = manifest_of(stage, partition, plan, done)
+            manifests[partition] = corpus.store.partition(stage.name, partition).commit(manifest)
+            report = report_of(done)
+            write_report(corpus.store.root, stage.name, partition, report)
+            key = None if partition == GLOBAL else partition
+            context.add_asset_metadata(metadata_of(corpus, manifest, report), partition_key=key)
+            context.log.info(log_line(manifest, report))
+            damaged += damaged_files(corpus, manifest, done)
+    return dg.MaterializeResult(check_results=check_results(manifests, damaged))
+
+
+def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
+    """Outcomes of each partition, in task order."""
+    grouped: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        grouped.setdefault(outcome.task.partition, []).append(outcome)
+    return grouped
+
+
+def manifest_of(stage: Stage, partition: str, plan: Plan, outcomes: list[Outcome]) -> Manifest:
+    """The manifest of a partition: its parts in order, never in the order they finished."""
+    parts = tuple(record for outcome in outcomes for record in outcome.records)
+    return Manifest(
+        stage=stage.name,
+        partition=partition,
+        fingerprint=fingerprint_of([part.fingerprint for part in parts], plan.config, plan.about),
+        code_version=stage.code_version,
+        config=plan.config,
+        parts=parts,
+        stats=add_stats(part.stats for part in parts),
+        about=plan.about,
+    )
+
+
+def metadata_of(corpus: Corpus, manifest: Manifest, report: RunReport) -> dict[str, Any]:
+    """The metadata of a materialization: the same keys for every stage, numbers as numbers."""
+    stats = manifest.stats
+    schema = table_schema(corpus, manifest)
+    return {
+        "rows_in": stats.rows_in,
+        "rows_kept": stats.rows_kept,
+        "rows_rejected": sum(stats.rejected.values()),
+        "rejected": dict(stats.rejected),
+        "duplicates": stats.duplicates,
+        "quarantined": stats.quarantined,
+        "tokens": stats.tokens,
+        "bytes": stats.bytes,
+        "seconds": report.seconds,
+        "mb_per_second": report.mb_per_second,
+        "parts_computed": report.parts_computed,
+        "parts_reused": report.parts_reused,
+        "fingerprint": manifest.fingerprint,
+        "path": dg.MetadataValue.path(
+            str(corpus.store.partition(manifest.stage, manifest.partition).folder)
+        ),
+        "schema": schema,
+        "dagster/column_schema": schema,
+        "dagster/row_count": stats.rows_kept,
+        **{f"rejected/{reason}": count for reason, count in stats.rejected.items()},
+        **{
+            key: dg.MetadataValue.json(value) if isinstance(value, dict) else value
+            for key, value in stats.extra.items()
+        },
+    }
+
+
+def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataValue:
+    """Columns of the stage's main table."""
+    files = [file for part in manifest.parts for file in part.files if file.kind in MAIN_KINDS]
+    columns: list[dg.TableColumn] = []
+    if files:
+        path = corpus.store.path_of(manifest, files[0])
+        read = pl.read_parquet_schema if path.suffix == ".parquet" else pl.read_ipc_schema
+        columns = [dg.TableColumn(name, str(dtype)) for name, dtype in read(path).items()]
+    return dg.MetadataValue.table_schema(dg.TableSchema(columns))
+
+
+def log_line(manifest: Manifest, report: RunReport) -> str:
+    """One line for the run's log."""
+    stats = manifest.stats
+    return (
+        f"{manifest.stage}[{manifest.partition}]: {stats.rows_kept:,} of {stats.rows_in:,} rows "
+        f"kept, {report.parts_computed} parts computed, {report.parts_reused} reused, "
+        f"{report.seconds:.1f} s, {report.mb_per_second:.0f} MB/s"
+    )
+
+
+def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -> list[str]:
+    """Files that differ from the manifest: by hash if this run wrote them, else by size."""
+    written = {record.name for o in outcomes if not o.is_reused for record in o.records}
+    damaged = []
+    for part in manifest.parts:
+        for file in part.files:
+            path = corpus.store.path_of(manifest, file)
+            is_there = path.is_file() and path.stat().st_size == file.bytes
+            if not is_there or (part.name in written and hash_file(path)[1] != file.xxh3):
+                damaged.append(str(path))
+    return damaged
+
+
+def check_results(
+    manifests: Mapping[str, Manifest], damaged: list[str]
+) -> list[dg.AssetCheckResult]:
+    """Results of the two checks that every stage has."""
+    lost = [
+        f"{manifest.partition}/{part.name}"
+        for manifest in manifests.values()
+        for part in manifest.parts
+        if not part.stats.is_conserved()
+    ]
+    total = add_stats(manifest.stats for manifest in manifests.values())
+    return [
+        dg.AssetCheckResult(
+            check_name=CHECK_CONSERVATION,
+            passed=not lost and total.is_conserved(),
+            metadata={"rows_in": total.rows_in, "rows_kept": total.rows_kept, "parts": lost},
+        ),
+        dg.AssetCheckResult(
+            check_name=CHECK_INTEGRITY, passed=not damaged, metadata={"damaged": damaged}
+        ),
+    ]
