@@ -22,6 +22,7 @@ from resources.settings import SettingsError
 from resources.store import Partition, hash_file
 
 TOP_REASONS = 3
+PIPE_WIDTH = 180  # columns, where the output is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +98,7 @@ def file_fault(path: Path, file: FileRecord) -> str | None:
 
 def show(found: dict[str, Any]) -> None:
     """Print a summary for people."""
-    console = Console(soft_wrap=True)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     stages = Table(title="sources", title_justify="left")
     for name in ("source", "stage"):
         stages.add_column(name)

@@ -107,7 +107,8 @@ def _read_zstd(path: Path) -> Blocks:
                 num_written += len(block)
                 yield block, file.tell()
         except OSError as error:
-            yield _last_good_bytes(path, num_written), file.size()
+            if rest := _last_good_bytes(path, num_written):
+                yield rest, file.size()
             raise _damaged("zst", file.tell(), str(error)) from error
 
 

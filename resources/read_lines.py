@@ -5,7 +5,7 @@ without being held. The row of a JSON line is the byte offset of its start in th
 stream: a slice in the middle of a file cannot know its line number without reading all that comes
 before it.
 
-Price: splitting 1,200 MB/s, JSON decoding 435 MB/s, on one core.
+Price: splitting 870 MB/s, splitting and JSON decoding 280 MB/s, on one core.
 """
 
 from collections.abc import Iterable, Iterator

@@ -97,13 +97,18 @@ def add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
+def is_counts(value: Any) -> bool:
+    """True for a dictionary of whole numbers."""
+    return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
+
+
 def add_stats(all_stats: Iterable[Stats]) -> Stats:
     """Sum the numbers of many parts; of `extra`, what is a count (or a dictionary of counts)."""
     stats = list(all_stats)
     extra: dict[str, Any] = {}
     for key in sorted({key for s in stats for key in s.extra}):
         values = [s.extra[key] for s in stats if key in s.extra]
-        if all(isinstance(value, dict) for value in values):
+        if all(is_counts(value) for value in values):
             extra[key] = add_counts(values)
         elif all(isinstance(value, int | float) for value in values):
             extra[key] = sum(values)

@@ -23,6 +23,7 @@ class BucketConfig(BaseModel):
     edges: tuple[int, ...] = Field(
         (128, 256, 512, 1024),
         min_length=1,
+        max_length=255,  # a bucket's index is a UInt8
         description="longest sequence, in tokens, of each bucket; one more takes what is longer",
     )
 
@@ -45,7 +46,8 @@ def assign_buckets(documents: pl.DataFrame, config: BucketConfig) -> pl.DataFram
     """One sequence per document, sorted by bucket, input order kept inside a bucket.
 
     In: doc_id String, tokens List. Out: bucket UInt8 (index into `bucket_names`), num_tokens
-    UInt32, tokens as they were, spans List(Struct{doc_id, start, length}) in tokens of the document.
+    UInt32, tokens as they were, spans List(Struct{doc_id, start, length}), start and length in
+    tokens of the document.
     """
     num_tokens = pl.col("tokens").list.len().cast(pl.UInt32)
     span = pl.struct("doc_id", start=pl.lit(0, pl.UInt32), length="num_tokens")
@@ -71,11 +73,13 @@ def bucket_report(sequences: pl.DataFrame, config: BucketConfig) -> dict[str, di
     """
     edges = pl.Series([*config.edges, None], dtype=pl.Int64)
     grouped = sequences.group_by("bucket").agg(
-        sequences=pl.len(), tokens=pl.col("num_tokens").sum(), longest=pl.col("num_tokens").max()
+        sequences=pl.len(),
+        tokens=pl.col("num_tokens").cast(pl.Int64).sum(),
+        longest=pl.col("num_tokens").max(),
     )
     padded = pl.coalesce(edges.gather(grouped["bucket"]), grouped["longest"])
     report = grouped.with_columns(
-        padding=pl.col("sequences") * padded.cast(pl.Int64) - pl.col("tokens").cast(pl.Int64)
+        padding=pl.col("sequences") * padded.cast(pl.Int64) - pl.col("tokens")
     )
     rows = {row["bucket"]: row for row in report.iter_rows(named=True)}
     empty = {"sequences": 0, "tokens": 0, "padding": 0}

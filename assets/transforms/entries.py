@@ -44,8 +44,8 @@ def json_entry(row: int, line: bytes) -> Entry:
 
 
 def _json_error(line: bytes, error: msgspec.DecodeError) -> str:
-    # msgspec calls an unpaired \ud800 "truncated"; the json module reads it, and so tells.
-    if "truncated" in str(error) and b"\\ud" in line.lower():
+    # msgspec calls an unpaired \ud800 "truncated" or worse; the json module reads it, and so tells.
+    if ("truncated" in str(error) or "surrogate" in str(error)) and b"\\ud" in line.lower():
         try:
             json.loads(line)
         except (ValueError, RecursionError):

@@ -153,12 +153,12 @@ def interleave(samples: dict[str, pl.DataFrame]) -> pl.DataFrame:
     A sample stands at the middle of its tokens, as a share of its source's total; sorting by that
     keeps every prefix at the planned mix. Adds source UInt16: the index in `samples`.
     """
+    lengths = pl.col("num_tokens").cast(pl.Int64)  # a sum of UInt32 wraps at 4.3 billion tokens
     placed = [
         frame.select(
             pl.lit(index, pl.UInt16).alias("source"),
             pl.all(),
-            progress=(pl.col("num_tokens").cast(pl.Int64).cum_sum() - pl.col("num_tokens") / 2)
-            / pl.col("num_tokens").sum(),
+            progress=(lengths.cum_sum() - lengths / 2) / lengths.sum(),
         )
         for index, frame in enumerate(samples.values())
     ]

@@ -135,7 +135,8 @@ class DocumentBuilder:
     def _reject(self, entry: Entry, error: str) -> None:
         raw = as_json(entry.fields) if entry.raw is None else entry.raw
         position = f"{self._unit} {entry.row}"
-        self._rejected.append((position, error, bytes(raw[:RAW_LIMIT_BYTES])))
+        reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
+        self._rejected.append((position, reason, bytes(raw[:RAW_LIMIT_BYTES])))
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
 
     def take(self) -> Chunk:

@@ -3,7 +3,7 @@
 Rules come in groups, one per paper; a rule compares one score with one threshold. Scores are stored
 with the decision, so that other thresholds can be replayed without the text. Words are split at
 white space: rules on words say little about Chinese, Japanese or Thai, and stop words are English.
-All scores together run at 70 MB/s on one core, most of it in `kernels.text_scores`.
+All scores together run at 67 MB/s on one core, most of it in `kernels.text_scores`.
 """
 
 from collections.abc import Sequence

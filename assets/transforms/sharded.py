@@ -3,8 +3,8 @@
 Every sequence of a source's bucket has a place in one seeded permutation of that bucket. Pass one
 (scatter) sends each sequence of a part to its shard's pile; pass two (gather) reads one shard's
 piles and puts them in order. Memory: a part in the first pass, a shard in the second, whatever the
-size of the source. Against a shuffle buffer of 10,000 samples, which leaves data stored by source unmixed
-(batch mixture chi2/dof 471, where 1 is random), a whole permutation reaches 1.0.
+size of the source. Against a shuffle buffer of 10,000 samples, which leaves data stored by source
+unmixed (batch mixture chi2/dof 471, where 1 is random), a whole permutation reaches 1.0.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def scatter(
 def shard_of(
     position: np.ndarray[tuple[int], np.dtype[np.uint64]], plan: BucketShards
 ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    """Shard number inside the bucket: positions are cut into runs of equal length, give or take one."""
+    """Shard number inside the bucket: positions are cut into runs of equal length, to within one."""
     edges = np.arange(1, plan.num_shards, dtype=np.uint64) * np.uint64(plan.num_sequences)
     starts = -(-edges.astype(np.int64) // plan.num_shards)
     return np.searchsorted(starts, position.astype(np.int64), side="right").astype(np.uint32)

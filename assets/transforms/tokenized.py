@@ -115,9 +115,13 @@ def train_bpe(texts: Iterable[list[str]], config: TokenizerConfig) -> str:
 
 def canonical_json(tokenizer_json: str) -> str:
     """The same tokenizer with sorted keys and no layout: what the fingerprint is taken of."""
-    return json.dumps(
-        json.loads(tokenizer_json), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
+    try:
+        content = json.loads(tokenizer_json)
+    except json.JSONDecodeError as error:
+        raise TokenizerError(
+            f"not a tokenizer.json: it is no JSON ({error}). Check tokenizer.path."
+        ) from None
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def tokenizer_fingerprint(tokenizer_json: str) -> str:
@@ -126,7 +130,10 @@ def tokenizer_fingerprint(tokenizer_json: str) -> str:
 
 
 def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer, int]:
-    """(tokenizer, id of the end-of-document token); TokenizerError if either is missing."""
+    """(tokenizer, id of the end-of-document token); TokenizerError if either is missing.
+
+    Truncation and padding, which a file may ask for, are off: a document keeps all its tokens.
+    """
     from tokenizers import Tokenizer
 
     try:
@@ -135,13 +142,20 @@ def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer
         raise TokenizerError(
             f"not a tokenizer.json that `tokenizers` can read: {error}. Check tokenizer.path."
         ) from error
-    end_id = tokenizer.token_to_id(end_of_document)
-    if end_id is None:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    if end_of_document not in special:  # any other token can be spelled by a document's text
         raise TokenizerError(
-            f"the tokenizer has no token {end_of_document!r} for tokenizer.end_of_document. Name "
-            "one of its special tokens there, or add the token to the file."
+            f"the tokenizer has no special token {end_of_document!r} for tokenizer.end_of_document."
+            f" Name one of its special tokens there, which are {special}, or add it to the file."
         )
-    return tokenizer, int(end_id)
+    return tokenizer, int(tokenizer.token_to_id(end_of_document))
+
+
+def vocabulary_size(tokenizer: Tokenizer) -> int:
+    """The largest id plus one: more than the number of entries where ids have gaps."""
+    return int(max(tokenizer.get_vocab(with_added_tokens=True).values())) + 1
 
 
 def token_dtype(vocab_size: int) -> pl.DataType:
@@ -167,15 +181,19 @@ class ReferenceEncoder:
 
 
 class FastEncoder:
-    """`fastokens` on the tokenizer without its added tokens, so that no text can spell one."""
+    """`fastokens` on the tokenizer without its special tokens, so that no text can spell one."""
 
     name = "fastokens"
 
     def __init__(self, tokenizer_json: str) -> None:
         from fastokens import Tokenizer as FastTokenizer
 
-        bare = json.loads(tokenizer_json) | {"added_tokens": [], "post_processor": None}
-        self.tokenizer = FastTokenizer.from_json_str(json.dumps(bare))
+        content = json.loads(tokenizer_json)
+        plain = [token for token in content.get("added_tokens", []) if not token["special"]]
+        dropped = dict.fromkeys(("post_processor", "truncation", "padding"))
+        self.tokenizer = FastTokenizer.from_json_str(
+            json.dumps(content | dropped | {"added_tokens": plain})
+        )
 
     def encode(self, texts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         ids, offsets = self.tokenizer.encode_batch_flat(texts)
@@ -184,22 +202,26 @@ class FastEncoder:
 
 @cache
 def load_encoder(tokenizer_json: str, end_of_document: str) -> tuple[Encoder, int, int]:
-    """(fastest exact encoder, end-of-document id, vocabulary size); once per process."""
+    """(fastest exact encoder, end-of-document id, ids of the vocabulary); once per process."""
     tokenizer, end_id = read_tokenizer(tokenizer_json, end_of_document)
     reference = ReferenceEncoder(tokenizer)
-    vocab_size = tokenizer.get_vocab_size(with_added_tokens=True)
-    return fast_if_equal(tokenizer_json, reference), end_id, vocab_size
+    return fast_if_equal(tokenizer_json, reference), end_id, vocabulary_size(tokenizer)
 
 
 def fast_if_equal(tokenizer_json: str, reference: ReferenceEncoder) -> Encoder:
-    """The fast encoder if it gives the reference's ids on the probe texts, else the reference."""
+    """The fast encoder if it gives the reference's ids on the probe texts, else the reference.
+
+    The probe spells every added token too: implementations differ in where they match them.
+    """
+    added = (token.content for token in reference.tokenizer.get_added_tokens_decoder().values())
+    texts = [*PROBE_TEXTS, *(f"a{content}b {content}  {content}" for content in added)]
     try:
         fast = FastEncoder(tokenizer_json)
-        fast_ids, fast_offsets = fast.encode(list(PROBE_TEXTS))
+        fast_ids, fast_offsets = fast.encode(texts)
     except ValueError as error:
         warnings.warn(f"fastokens cannot encode with this tokenizer: {error}", stacklevel=2)
         return reference
-    ids, offsets = reference.encode(list(PROBE_TEXTS))
+    ids, offsets = reference.encode(texts)
     if np.array_equal(ids, fast_ids) and np.array_equal(offsets, fast_offsets):
         return fast
     warnings.warn("fastokens differs from tokenizers on the probe texts: not used", stacklevel=2)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -29,7 +30,12 @@ def zst(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
-COMPRESS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zst}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "zst": zst,
+}
 
 
 def write(folder: Path, name: str, data: bytes | str) -> InputFile:
@@ -116,8 +122,8 @@ def test_repeated_id_is_kept_once(tmp_path: Path) -> None:
     assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.text(max_size=12), max_size=12), st.integers(1, 60), st.booleans())
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.text(max_size=9), max_size=8), st.integers(1, 60), st.booleans())
 def test_slices_hold_every_line_once_and_ids_do_not_depend_on_them(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], part: int, is_ended: bool
 ) -> None:
@@ -143,7 +149,7 @@ def test_plain_json_lines_are_cut_by_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_members_and_frames_are_read_to_the_last(tmp_path: Path, suffix: str) -> None:
-    values = numbers(90_000)  # 4 MB
+    values = numbers(50_000)
     pack = COMPRESS[suffix]
     file = write(tmp_path, f"a.jsonl.{suffix}", pack(jsonl(*values)) + pack(jsonl("last")))
 
@@ -154,14 +160,14 @@ def test_members_and_frames_are_read_to_the_last(tmp_path: Path, suffix: str) ->
 def test_truncated_stream_gives_what_came_before_and_one_quarantine_row(
     tmp_path: Path, suffix: str
 ) -> None:
-    values = numbers(90_000)
+    values = numbers(50_000)
     data = COMPRESS[suffix](jsonl(*values))
     file = write(tmp_path, f"a.jsonl.{suffix}", data[: len(data) * 2 // 3])
 
     chunk = read(file)
 
     found = texts(chunk)
-    assert values[: len(found)] == found and len(found) > 20_000
+    assert values[: len(found)] == found and len(found) > 15_000
     assert f"{suffix} stream is broken near byte" in chunk.quarantine["error"].item()
     assert jsonl(values[len(found)]).startswith(chunk.quarantine["raw"].item())
 
@@ -205,7 +211,7 @@ def test_decompression_bomb_is_stopped(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decompress, "BOMB_BYTES", 4 * MIB)
-    file = write(tmp_path, f"a.jsonl.{suffix}", COMPRESS[suffix](b"\n" * 64 * MIB + jsonl("a")))
+    file = write(tmp_path, f"a.jsonl.{suffix}", COMPRESS[suffix](b" " * 64 * MIB + jsonl("a")))
 
     chunk = read(file)
 
@@ -540,7 +546,7 @@ def test_sample_files_are_read_whole(name: str, num_documents: int) -> None:
 
     assert (len(chunk.documents), len(chunk.quarantine)) == (num_documents, 0)
     assert chunk.documents["doc_id"].n_unique() == num_documents
-    assert chunk.documents["text"].str.len_bytes().min() > 0
+    assert chunk.documents["text"].str.len_bytes().gt(0).all()
 
 
 @settings(deadline=None, max_examples=50)

@@ -127,7 +127,9 @@ def test_first_of_two_equal_ids_survives_over_chunks() -> None:
 
     assert first.documents["id"].to_list() == ["1"]
     assert second.documents.is_empty()
-    assert second.quarantine["error"].to_list() == ["id '1' repeats in this slice; the first stays"]
+    assert second.quarantine["error"].to_list() == [
+        "id '1' was seen before in this slice; the first stays"
+    ]
 
 
 def test_records_without_an_id_are_not_duplicates() -> None:

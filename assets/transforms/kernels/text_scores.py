@@ -1,6 +1,6 @@
 """Count words, lines, paragraphs and their repetition over the Arrow buffers of a text column.
 
-The counts behind most filter scores: 95 to 150 MB/s on one core, where Polars expressions make 35,
+The counts behind most filter scores: 95 to 110 MB/s on one core, where Polars expressions make 35,
 for a compile of some seconds that numba caches on disk.
 The tests hold the kernel to a plain Python reference: words are `str.split()`, lines are the
 non-blank lines without surrounding white space, paragraphs are runs of lines between blank ones,
