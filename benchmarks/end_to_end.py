@@ -72,14 +72,14 @@ def memory_of(process: psutil.Process) -> int:
 
 def report(measured: dict[str, tuple[float, int]]) -> None:
     """Print MB/s per stage and end to end, Dagster's share of the wall time, and peak memory."""
-    from pipeline_defs.summary import STAGES, summarize
+    from pipeline_defs.summary import GLOBAL_STAGES, SOURCE_STAGES, summarize
     from resources.corpus import load_corpus
 
     corpus = load_corpus()
     found = summarize(corpus)
     workers = corpus.settings.engine.num_workers()
     text_mb = sum(stages["raw"]["bytes"] for stages in found["sources"].values()) / 1e6
-    seconds = dict.fromkeys(STAGES, 0.0)
+    seconds = dict.fromkeys([*SOURCE_STAGES, *GLOBAL_STAGES], 0.0)
     for stages in [*found["sources"].values(), found["global"]]:
         for stage, numbers in stages.items():
             seconds[stage] += numbers["seconds"]

@@ -2,23 +2,25 @@
 
 corpus summary [--json]     rows, reasons, tokens, shards per source and stage; the mix per phase
 corpus verify               compare every published file with its manifest; exit 1 if one differs
+corpus config               every key of pipeline.yaml with its meaning and default
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
 from pipeline_defs.summary import summarize
 from resources.corpus import Corpus, load_corpus
 from resources.records import FileRecord, to_json
-from resources.settings import SettingsError
+from resources.settings import Settings, SettingsError, inner_model
 from resources.store import Partition, hash_file
 
 TOP_REASONS = 3
@@ -32,7 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     summary = commands.add_parser("summary", help="rows, reasons, tokens and mixes of the corpus")
     summary.add_argument("--json", action="store_true", help="for programs")
     commands.add_parser("verify", help="compare every published file with its manifest")
+    commands.add_parser("config", help="every key of pipeline.yaml with its meaning and default")
     options = parser.parse_args(arguments)
+    if options.command == "config":
+        for line in key_lines(Settings, ""):
+            sys.stdout.write(f"{line}\n")
+        return 0
     try:
         corpus = load_corpus()
     except SettingsError as error:
@@ -132,6 +139,21 @@ def show(found: dict[str, Any]) -> None:
     console.print(mixes)
     console.print(f"The corpus is in {found['store']}", markup=False, highlight=False)
     console.print("See it in the web UI: make ui   (http://127.0.0.1:3000)")
+
+
+def key_lines(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """One line per key below a config model: path, default, meaning."""
+    for name, field in model.model_fields.items():
+        inner = inner_model(field.annotation)
+        is_list = "tuple" in str(field.annotation) and inner is not None
+        path = f"{prefix}{name}{'[]' if is_list else ''}"
+        has_default = inner is None and not field.is_required()
+        default = (
+            f" (default: {field.get_default(call_default_factory=True)!r})" if has_default else ""
+        )
+        yield f"{path}: {field.description}{default}"
+        if inner is not None:
+            yield from key_lines(inner, f"{path}.")
 
 
 def stage_row(source: str, stage: str, numbers: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ else is one stream, which is read front to back and cut into chunks as it comes.
 depends on the content and `part_bytes` only, so that every run writes the same parts. A document's
 id depends on neither.
 
-Price: JSON lines 150 MB/s of text per core plain, 115 from gz and zst; memory about five times
+Price: JSON lines 140 MB/s of text per core plain, 105 from gz and zst; memory about five times
 part_bytes.
 """
 

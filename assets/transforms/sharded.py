@@ -89,7 +89,7 @@ def scatter(
 def shard_of(
     position: np.ndarray[tuple[int], np.dtype[np.uint64]], plan: BucketShards
 ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    """Shard number inside the bucket: positions are cut into runs of equal length, to within one."""
+    """Shard number inside the bucket: positions are cut into equal runs, to within one."""
     edges = np.arange(1, plan.num_shards, dtype=np.uint64) * np.uint64(plan.num_sequences)
     starts = -(-edges.astype(np.int64) // plan.num_shards)
     return np.searchsorted(starts, position.astype(np.int64), side="right").astype(np.uint32)

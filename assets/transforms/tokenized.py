@@ -144,13 +144,14 @@ def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    added = tokenizer.get_added_tokens_decoder()
+    special = {token.content: token_id for token_id, token in added.items() if token.special}
     if end_of_document not in special:  # any other token can be spelled by a document's text
         raise TokenizerError(
             f"the tokenizer has no special token {end_of_document!r} for tokenizer.end_of_document."
-            f" Name one of its special tokens there, which are {special}, or add it to the file."
+            f" Name one of its special tokens there, {list(special)}, or add it to the file."
         )
-    return tokenizer, int(tokenizer.token_to_id(end_of_document))
+    return tokenizer, special[end_of_document]
 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:

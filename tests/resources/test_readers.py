@@ -130,7 +130,7 @@ def test_slices_hold_every_line_once_and_ids_do_not_depend_on_them(
     data = jsonl(*values)
     file = write(tmp_path_factory.mktemp("d"), "a.jsonl", data if is_ended else data[:-1])
 
-    assert texts(read(file, part)) == values
+    assert (texts(read(file, part)), read(file, part).rows_in) == (values, len(values))
     assert read(file, part).documents.equals(read(file, 10_000).documents)
 
 
@@ -252,6 +252,20 @@ def test_stream_is_cut_into_chunks_that_depend_on_content_only(tmp_path: Path) -
     assert [len(c.documents) for c in first] == [len(c.documents) for c in second]
     assert len(first) == 10 and len(plain) > 100_000
     assert [text for c in first for text in texts(c)] == values
+
+
+def test_whole_frames_before_a_break_are_kept(tmp_path: Path) -> None:
+    data = zst(jsonl("a")) + zst(jsonl("b"))[:-3]
+
+    chunk = read(write(tmp_path, "a.jsonl.zst", data))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
+
+
+def test_json_stream_cut_behind_its_last_record_is_still_flagged(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.json.gz", gzip.compress(b'{"text":"a"}')[:-4]))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
 
 
 # .json

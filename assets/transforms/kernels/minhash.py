@@ -80,17 +80,17 @@ def xxh32(data: NDArray[np.uint8], start: int, stop: int) -> int:
     size = stop - start
     hashed = _stripes(data, start, stop) if size >= 16 else _PRIME_5
     hashed = uint32(hashed + uint32(size))
-    at = start + (size >> 4 << 4)
-    for _ in range(3):
-        mixed = uint32(hashed + uint32(_read32(data, at) * _PRIME_3))
+    words, words_left = start + (size >> 4 << 4), size >> 2 & 3
+    for i in range(3):
+        mixed = uint32(hashed + uint32(_read32(data, words + 4 * i) * _PRIME_3))
         mixed = uint32(_rotate(mixed, uint32(17)) * _PRIME_4)
-        hashed = mixed if at <= stop - 4 else hashed
-        at = at + 4 if at <= stop - 4 else at
-    for _ in range(3):
-        mixed = uint32(hashed + uint32(uint32(data[at]) * _PRIME_5))
+        hashed = mixed if i < words_left else hashed
+    tail, bytes_left = _read32(data, start + (size >> 2 << 2)), size & 3
+    for i in range(3):
+        mixed = uint32(hashed + uint32(uint32(tail & uint32(0xFF)) * _PRIME_5))
         mixed = uint32(_rotate(mixed, uint32(11)) * _PRIME_1)
-        hashed = mixed if at < stop else hashed
-        at += 1
+        hashed = mixed if i < bytes_left else hashed
+        tail = uint32(tail >> uint32(8))
     hashed = uint32(uint32(hashed ^ (hashed >> uint32(15))) * _PRIME_2)
     hashed = uint32(uint32(hashed ^ (hashed >> uint32(13))) * _PRIME_3)
     return uint32(hashed ^ (hashed >> uint32(16)))
