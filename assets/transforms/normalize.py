@@ -12,8 +12,10 @@ from collections.abc import Callable
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-# CR is not in it: line ends have a switch. Nor U+200C and U+200D, which Persian and emoji need.
-CONTROL_CHARACTERS = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\u{200B}\u{2060}\u{FEFF}]"
+# Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
+CONTROL_CHARACTERS = r"[\x00-\x08\x0E-\x1F\x7F-\x84\x86-\x9F\u{200B}\u{2060}\u{FEFF}]"
+# Vertical tab, form feed and NEL end a line too (UAX 14): without them two words would be glued.
+LINE_ENDS = r"\r\n|[\r\x0B\x0C\x85]"
 
 # A text without any of these is in NFC (UAX 15: quick check yes, combining class 0): marks, Hangul
 # jamo, letters and symbols with a canonical twin, and some neighbours that make the ranges fewer.
@@ -30,10 +32,10 @@ class NormalizeConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     nfc: bool = Field(default=True, description="compose characters to Unicode form NFC (UAX 15)")
-    line_ends: bool = Field(default=True, description="turn CRLF and CR into LF")
+    line_ends: bool = Field(default=True, description="turn CRLF, CR, VT, FF and NEL into LF")
     control_characters: bool = Field(
         default=True,
-        description="remove C0 and C1 controls but LF, tab and CR, and U+FEFF, U+200B, U+2060",
+        description="remove C0 and C1 controls but tabs and line ends, and U+FEFF, U+200B, U+2060",
     )
     strip: bool = Field(
         default=True,
@@ -53,18 +55,14 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
             lambda rows: rows.str.replace_all(CONTROL_CHARACTERS, ""),
         )
     if config.line_ends:
-        texts = _change_where(texts, texts.str.contains("\r", literal=True), _unify_line_ends)
+        texts = _change_where(
+            texts, texts.str.contains(LINE_ENDS), lambda rows: rows.str.replace_all(LINE_ENDS, "\n")
+        )
     if config.nfc:
         texts = _change_where(
             texts, texts.str.contains(NFC_CANDIDATES), lambda rows: rows.str.normalize("NFC")
         )
     return _strip_blank_edges(texts) if config.strip else texts
-
-
-def _unify_line_ends(texts: pl.Series) -> pl.Series:
-    return texts.str.replace_all("\r\n", "\n", literal=True).str.replace_all(
-        "\r", "\n", literal=True
-    )
 
 
 def _strip_blank_edges(texts: pl.Series) -> pl.Series:
