@@ -1,6 +1,7 @@
 """bucketed: documents become training sequences in length buckets."""
 
 import dagster as dg
+
 from assets.tokenized import token_bytes, tokenized
 from assets.transforms.bucketed import assign_buckets, bucket_report
 from pipeline_defs.partitions import SOURCES
@@ -15,9 +16,7 @@ BUCKETED = Stage("bucketed", code_version="1")
 @stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"polars", "arrow"})
 def bucketed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Sequences by length bucket, each with the spans of the documents in it."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_bucketed(corpus, source) for source in context.partition_keys}
-    return run_stage(context, BUCKETED, plans, bucket_part)
+    return run_stage(context, BUCKETED, plan_bucketed, bucket_part)
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:

@@ -26,6 +26,7 @@ from resources.corpus import (
 )
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
+from resources.store import StoreError
 
 SIGNATURES = Stage("signatures", code_version="1")
 DUPLICATES = Stage("duplicates", code_version="1")
@@ -35,9 +36,7 @@ DEDUPED = Stage("deduped", code_version="1")
 @stage_asset(SIGNATURES, deps=[filtered], partitions=SOURCES, kinds={"numba", "parquet"})
 def signatures(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """For each document a hash of its text and a MinHash signature with its LSH bands."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_signatures(corpus, source) for source in context.partition_keys}
-    return run_stage(context, SIGNATURES, plans, sign_part)
+    return run_stage(context, SIGNATURES, plan_signatures, sign_part)
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
@@ -63,11 +62,10 @@ def sign_part(task: Task) -> list[PartRecord]:
 @stage_asset(DUPLICATES, deps=[signatures], partitions=None, kinds={"numba", "parquet"})
 def duplicates(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Clusters of equal and near-equal documents over all sources, and which of each stays."""
-    corpus: Corpus = context.resources.corpus
-    return run_stage(context, DUPLICATES, {GLOBAL: plan_duplicates(corpus)}, find_duplicates)
+    return run_stage(context, DUPLICATES, plan_duplicates, find_duplicates)
 
 
-def plan_duplicates(corpus: Corpus) -> Plan:
+def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     """One task over the signatures of every source; it publishes a part per signed part."""
     manifests = [corpus.store.newest("signatures", s) for s in corpus.settings.source_names()]
     config = corpus.settings.dedup
@@ -76,7 +74,7 @@ def plan_duplicates(corpus: Corpus) -> Plan:
     task = Task(
         root=corpus.store.root,
         stage=DUPLICATES.name,
-        partition=GLOBAL,
+        partition=partition,
         name="clusters",
         fingerprint=fingerprint_of(
             DUPLICATES.name,
@@ -167,9 +165,7 @@ def publish_removed(
 @stage_asset(DEDUPED, deps=[filtered, duplicates], partitions=SOURCES, kinds={"polars", "parquet"})
 def deduped(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Filtered documents without those that another document stands for."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_deduped(corpus, source) for source in context.partition_keys}
-    return run_stage(context, DEDUPED, plans, dedup_part)
+    return run_stage(context, DEDUPED, plan_deduped, dedup_part)
 
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
@@ -184,7 +180,7 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
     tasks = []
     for part in manifest.parts:
         if part.name not in removed:
-            raise dg.Failure(
+            raise StoreError(
                 f"duplicates[{GLOBAL}] does not know part {part.name} of filtered[{source}]. "
                 f"Materialize `signatures` for {source!r} and then `duplicates` first."
             )

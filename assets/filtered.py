@@ -21,9 +21,7 @@ FILTERED = Stage("filtered", code_version="1")
 @stage_asset(FILTERED, deps=[raw], partitions=SOURCES, kinds={"polars", "parquet"})
 def filtered(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Normalised documents that break no rule; decisions say of every document which it broke."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_filtered(corpus, source) for source in context.partition_keys}
-    return run_stage(context, FILTERED, plans, filter_part)
+    return run_stage(context, FILTERED, plan_filtered, filter_part)
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:

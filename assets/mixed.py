@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import polars as pl
 
-from assets.sharded import sharded
+from assets.sharded import TOKEN_BYTES, sharded
 from assets.transforms.mixed import (
     MANY_EPOCHS,
     PhaseConfig,
@@ -19,6 +19,7 @@ from pipeline_defs.partitions import PHASES
 from resources.corpus import Corpus, Plan, Task, required_file
 from resources.records import FileRecord, Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.stages import Stage, run_stage, stage_asset
+from resources.store import StoreError
 
 MIXED = Stage("mixed", code_version="1")
 ORDER_COLUMNS = {
@@ -39,11 +40,10 @@ MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "epochs", "samples")
 )
 def mixed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Per phase a token plan, what was realised, and one deterministic order over all samples."""
-    corpus: Corpus = context.resources.corpus
-    plans = {phase: plan_mixed(corpus, phase) for phase in context.partition_keys}
-    for plan in plans.values():
-        warn_of_many_epochs(context, plan.tasks[0])
-    return run_stage(context, MIXED, plans, mix_phase)
+    result = run_stage(context, MIXED, plan_mixed, mix_phase)
+    for phase in context.partition_keys:
+        warn_of_many_epochs(context, phase)
+    return result
 
 
 def plan_mixed(corpus: Corpus, name: str) -> Plan:
@@ -55,7 +55,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
         manifest.partition: manifest.about["tokenizer_fingerprint"] for manifest in manifests
     }
     if len(set(tokenizers.values())) > 1:
-        raise dg.Failure(
+        raise StoreError(
             f"phase {name!r} would mix shards of different tokenizers: {tokenizers}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
@@ -82,14 +82,14 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     return Plan([task], dump, manifests[0].about if manifests else {})
 
 
-def warn_of_many_epochs(context: dg.AssetExecutionContext, task: Task) -> None:
+def warn_of_many_epochs(context: dg.AssetExecutionContext, phase: str) -> None:
     """Say in the run's log which sources a phase repeats more than is useful."""
-    for manifest in task.spec["manifests"]:
-        epochs = task.spec["planned"][manifest.partition] / max(1, manifest.stats.tokens)
-        if epochs > MANY_EPOCHS:
+    mix = context.resources.corpus.store.newest(MIXED.name, phase).stats.extra["mix"]
+    for source, numbers in mix.items():
+        if numbers["epochs"] > MANY_EPOCHS:
             context.log.warning(
-                f"phase {task.partition!r} repeats {manifest.partition!r} {epochs:.1f} times; more "
-                f"than {MANY_EPOCHS:.0f} epochs teach little new. Lower its weight or `tokens`."
+                f"phase {phase!r} repeats {source!r} {numbers['epochs']:.1f} times; more than "
+                f"{MANY_EPOCHS:.0f} epochs teach little new. Lower its weight or `tokens`."
             )
 
 
@@ -118,8 +118,10 @@ def mix_phase(task: Task) -> list[PartRecord]:
         "mix": {s["name"]: {key: s[key] for key in MIX_KEYS} for s in sources},
         **{f"epochs/{source['name']}": source["epochs"] for source in sources},
     }
-    rows = order.height
-    return [writer.publish(Stats(rows, rows, tokens=num_tokens, bytes=num_tokens, extra=extra))]
+    rows, width = order.height, TOKEN_BYTES[manifests[0].about["token_dtype"]]
+    return [
+        writer.publish(Stats(rows, rows, tokens=num_tokens, bytes=num_tokens * width, extra=extra))
+    ]
 
 
 def draw_source(task: Task, manifest: Manifest) -> pl.DataFrame:

@@ -1,13 +1,13 @@
 """raw: input files of any format to one document table; what cannot be read goes to quarantine."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 import polars as pl
 
 from pipeline_defs.partitions import SOURCES
-from resources.corpus import Corpus, Outcome, Plan, Task, run_tasks, stream_name
+from resources.corpus import Corpus, Outcome, Plan, Task, Work, run_tasks, stream_name
 from resources.inputs import InputFile, find_inputs
 from resources.readers import Chunk, Slice, plan_slices, read_chunks
 from resources.records import PartRecord, Stats, fingerprint_of
@@ -21,9 +21,7 @@ NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "dom
 @stage_asset(RAW, deps=[], partitions=SOURCES, kinds={"polars", "parquet"})
 def raw(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Documents as read: one table for every format; bad records in quarantine, with reasons."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_raw(corpus, source) for source in context.partition_keys}
-    return run_stage(context, RAW, plans, read_part, run=run_within_caps)
+    return run_stage(context, RAW, plan_raw, read_part, run=run_within_caps)
 
 
 def plan_raw(corpus: Corpus, name: str) -> Plan:
@@ -97,9 +95,7 @@ def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRec
     )
 
 
-def run_within_caps(
-    corpus: Corpus, tasks: list[Task], work: Callable[[Task], list[PartRecord]]
-) -> list[Outcome]:
+def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Run the tasks; a source with a size cap stops reading where the cap is reached."""
     caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
     outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
@@ -110,9 +106,7 @@ def run_within_caps(
     return outcomes
 
 
-def run_to_cap(
-    corpus: Corpus, tasks: list[Task], cap: int, work: Callable[[Task], list[PartRecord]]
-) -> list[Outcome]:
+def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
     outcomes: list[Outcome] = []
     left = cap

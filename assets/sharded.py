@@ -14,7 +14,7 @@ from assets.tokenized import token_bytes
 from assets.transforms.bucketed import BucketConfig, bucket_names
 from assets.transforms.sharded import BucketShards, gather, plan_shards, scatter
 from pipeline_defs.partitions import SOURCES
-from resources.corpus import Corpus, Plan, Task, required_file, run_tasks
+from resources.corpus import Corpus, Outcome, Plan, Task, Work, required_file, run_tasks
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
 from resources.store import read_arrow
@@ -26,11 +26,15 @@ TOKEN_BYTES = {"uint16": 2, "uint32": 4}
 @stage_asset(SHARDED, deps=[bucketed], partitions=SOURCES, kinds={"parquet"})
 def sharded(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Shuffled shards of sequences, each with its hash, rows, tokens and document spans."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_sharded(corpus, source) for source in context.partition_keys}
-    scatters = [task for plan in plans.values() for task in scatter_tasks_of(plan)]
+    return run_stage(context, SHARDED, plan_sharded, gather_shard, run=scatter_then_gather)
+
+
+def scatter_then_gather(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
+    """Run the first pass for sources with a missing shard, then the second."""
+    missing = {task.partition: task for task in tasks if task.published() is None}
+    scatters = [scatter for task in missing.values() for scatter in task.spec["scatters"]]
     run_tasks(corpus, scatters, scatter_part)
-    return run_stage(context, SHARDED, plans, gather_shard)
+    return run_tasks(corpus, tasks, work)
 
 
 def plan_sharded(corpus: Corpus, source: str) -> Plan:
@@ -108,12 +112,6 @@ def plan_scatter(
         for name, count in part.stats.extra["bucket_sequences"].items():
             first_rows[name] += count
     return tasks
-
-
-def scatter_tasks_of(plan: Plan) -> list[Task]:
-    """The scatter tasks that a plan's unpublished shards need."""
-    missing = [task for task in plan.tasks if task.published() is None]
-    return missing[0].spec["scatters"] if missing else []
 
 
 def scatter_part(task: Task) -> list[PartRecord]:

@@ -21,6 +21,7 @@ from pipeline_defs.partitions import SOURCES
 from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
 from resources.records import PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
+from resources.store import StoreError
 
 TOKENIZER = Stage("tokenizer", code_version="1")
 TOKENIZED = Stage("tokenized", code_version="1")
@@ -29,11 +30,10 @@ TOKENIZED = Stage("tokenized", code_version="1")
 @stage_asset(TOKENIZER, deps=[deduped], partitions=None, kinds={"huggingface"})
 def tokenizer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded."""
-    corpus: Corpus = context.resources.corpus
-    return run_stage(context, TOKENIZER, {GLOBAL: plan_tokenizer(corpus)}, make_tokenizer)
+    return run_stage(context, TOKENIZER, plan_tokenizer, make_tokenizer)
 
 
-def plan_tokenizer(corpus: Corpus) -> Plan:
+def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     """One task; a loaded tokenizer depends on its file alone, a trained one on every document."""
     config = corpus.settings.tokenizer
     dump = config.model_dump(mode="json")
@@ -43,7 +43,7 @@ def plan_tokenizer(corpus: Corpus) -> Plan:
     if config.path is not None:
         paths = [corpus.config.parent / config.path]
         if not paths[0].is_file():
-            raise dg.Failure(
+            raise StoreError(
                 f"tokenizer.path={config.path!r}: no such file (looked for {paths[0]}). "
                 "Correct it in pipeline.yaml, or leave it out to train a tokenizer."
             )
@@ -57,7 +57,7 @@ def plan_tokenizer(corpus: Corpus) -> Plan:
     task = Task(
         root=corpus.store.root,
         stage=TOKENIZER.name,
-        partition=GLOBAL,
+        partition=partition,
         name="tokenizer",
         fingerprint=fingerprint_of(TOKENIZER.name, TOKENIZER.code_version, dump, inputs),
         work_bytes=total_bytes if config.path is None else 0,
@@ -106,9 +106,7 @@ def sample_texts(
 @stage_asset(TOKENIZED, deps=[deduped, tokenizer], partitions=SOURCES, kinds={"arrow"})
 def tokenized(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Token ids of every document, with the end-of-document id appended."""
-    corpus: Corpus = context.resources.corpus
-    plans = {source: plan_tokenized(corpus, source) for source in context.partition_keys}
-    return run_stage(context, TOKENIZED, plans, encode_part)
+    return run_stage(context, TOKENIZED, plan_tokenized, encode_part)
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:

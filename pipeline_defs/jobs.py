@@ -8,8 +8,8 @@ import dagster as dg
 
 from pipeline_defs.partitions import CORPUS, PHASES, SOURCES
 
-# A fork server that has imported everything gives a step process in 0.6 s; spawn takes 4 s. The last
-# four are what stages import when they need it: here once, not once a step.
+# A fork server that has imported everything gives a step process in 0.6 s; spawn takes 4 s. The
+# last four are what stages import when they need it: here once, not once a step.
 PRELOAD = [
     "dagster",
     "dagster._core.storage.runs.sqlite.sqlite_run_storage",

@@ -82,6 +82,9 @@ class Task:
         return None
 
 
+Work = Callable[[Task], list[PartRecord]]  # computes and publishes the parts of one task
+
+
 def stream_name(name: str, number: int) -> str:
     """Name of part `number` of a stream."""
     return f"{name}-{number:04d}"
@@ -106,9 +109,7 @@ class Outcome:
     is_reused: bool
 
 
-def run_tasks(
-    corpus: Corpus, tasks: list[Task], work: Callable[[Task], list[PartRecord]]
-) -> list[Outcome]:
+def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Compute what is not published; outcomes in the order of `tasks`."""
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):

@@ -1,10 +1,10 @@
 """The engine maps a function over parts: in threads of this process, or in worker processes.
 
 `in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
-its threads use every core. `processes` costs about a second a step (each worker imports Polars
+its threads use every core. `processes` costs about a second a step (its fork server imports Polars
 afresh) and gives isolation: a worker that dies takes one part with it, which is tried again.
 `auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from a fork server, never
-from fork(2): Polars' threads do not survive it.
+from fork(2) of this process: Polars' threads do not survive it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import multiprocessing
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from importlib import import_module
 from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 AUTO_PROCESS_BYTES = 2 << 30
-WORKER_MODULES = ["polars", "resources.store"]
+WORKER_MODULE = "resources.worker"
 
 Result = TypeVar("Result")
 
@@ -49,13 +51,20 @@ class EngineConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["auto", "in_process", "processes"] = Field(
-        "auto", description="threads of the step's process, worker processes, or by amount of work"
+        default="auto",
+        description="threads of the step's process, worker processes, or by amount of work",
     )
     workers: int | None = Field(
-        None, ge=1, le=1024, description="parts computed at the same time; default: the CPU's cores"
+        default=None,
+        ge=1,
+        le=1024,
+        description="parts computed at the same time; default: the CPU's cores",
     )
     retries: int = Field(
-        2, ge=0, le=10, description="how often a part is tried again after its worker process died"
+        default=2,
+        ge=0,
+        le=10,
+        description="how often a part is tried again after its worker process died",
     )
 
     def num_workers(self) -> int:
@@ -93,28 +102,36 @@ def map_parts(
 def map_in_processes(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, retries: int
 ) -> Iterator[tuple[int, Result, float]]:
-    """Map over worker processes; after a worker died, try what was under way one by one."""
+    """Map over worker processes; after a worker died, try what was under way one by one.
+
+    Nobody says which of the parts under way killed the worker, so that death counts for none. Tried
+    alone, a part can only kill itself; when they are through, the rest goes on with all workers.
+    """
     waiting = list(enumerate(tasks))
-    deaths = 0
+    deaths: Counter[int] = Counter()
+    num_suspects = 0
     while waiting:
+        width = 1 if num_suspects else workers
         done: set[int] = set()
         try:
-            with process_pool(workers) as pool:
-                for outcome in map_in_pool(pool, function, waiting, workers):
+            with process_pool(function.__module__, width) as pool:
+                for outcome in map_in_pool(pool, function, waiting[: num_suspects or None], width):
                     done.add(outcome[0])
                     yield outcome
+            has_died = False
         except BrokenProcessPool:
-            deaths += 1
-            workers = 1  # one at a time: then the next death names its part
-            waiting = [(index, task) for index, task in waiting if index not in done]
-            if deaths > retries:
+            has_died = True
+        waiting = [item for item in waiting if item[0] not in done]
+        num_suspects = max(num_suspects - len(done), width if has_died else 0)
+        if has_died and width == 1:
+            index, task = waiting[0]
+            deaths[index] += 1
+            if deaths[index] > retries:
                 raise PartError(
-                    f"{waiting[0][1].title}: its worker process died {deaths} times (killed, or out "
-                    "of memory). Lower `part_bytes` or `engine.workers`, then run again: finished "
-                    "parts are kept."
-                ) from None
-            continue
-        return
+                    f"{task.title}: its worker process died {deaths[index]} times with no other "
+                    "part beside it (killed, or out of memory). Lower `part_bytes`, or find more "
+                    "memory, then run again: finished parts are kept."
+                )
 
 
 def map_in_pool(
@@ -143,17 +160,17 @@ def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float
     return result, time.perf_counter() - start
 
 
-def process_pool(workers: int) -> ProcessPoolExecutor:
+def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
     """A pool of worker processes with one Polars thread each, which end with their parent."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(WORKER_MODULES)
+    context.set_forkserver_preload([WORKER_MODULE, module])  # imported once, not once a worker
     return ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
 
 
 def start_worker() -> None:
-    """One Polars thread (its pool starts at first use), and no orphan: a pool's workers would wait
-    for ever after a kill -9 of their parent."""
-    os.environ["POLARS_MAX_THREADS"] = "1"
+    """One Polars thread, and no orphan: a pool's workers would wait for ever after a kill -9 of
+    their parent."""
+    import_module(WORKER_MODULE)  # where the fork server runs in another folder, it cannot
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

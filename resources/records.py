@@ -102,16 +102,26 @@ def is_counts(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
 
 
+def is_number(value: Any) -> bool:
+    """True for a number; a flag is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def add_stats(all_stats: Iterable[Stats]) -> Stats:
-    """Sum the numbers of many parts; of `extra`, what is a count (or a dictionary of counts)."""
+    """Sum the numbers of many parts; of `extra`, what is a number or a dictionary of counts.
+
+    Of a single part all of `extra` stays, but for flags.
+    """
     stats = list(all_stats)
     extra: dict[str, Any] = {}
     for key in sorted({key for s in stats for key in s.extra}):
         values = [s.extra[key] for s in stats if key in s.extra]
         if all(is_counts(value) for value in values):
             extra[key] = add_counts(values)
-        elif all(isinstance(value, int | float) for value in values):
+        elif all(is_number(value) for value in values):
             extra[key] = sum(values)
+        elif len(stats) == 1 and not isinstance(values[0], bool):
+            extra[key] = values[0]
     return Stats(
         rows_in=sum(s.rows_in for s in stats),
         rows_kept=sum(s.rows_kept for s in stats),

@@ -1,8 +1,8 @@
 """What a run did and how long it took: numbers with a clock in them, kept apart from the corpus.
 
 The store's files depend on input, config and code alone. Times, and how many parts a run computed
-or found, lie under DAGSTER_HOME, one small JSON file per store, stage and partition: those of the last
-run. The same numbers go to Dagster as metadata, where their history stays.
+or found, lie under DAGSTER_HOME, one small JSON file per store, stage and partition: those of the
+last run. The same numbers go to Dagster as metadata, where their history stays.
 """
 
 from __future__ import annotations

@@ -31,9 +31,19 @@ CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
 
+KeyPath = tuple[str | int, ...]
+
 
 class SettingsError(ValueError):
     """pipeline.yaml is wrong; the message lists every mistake with its place."""
+
+
+class PlacedError(ValueError):
+    """Mistakes that a validator found, each as (key path below the validator's own, message)."""
+
+    def __init__(self, faults: list[tuple[KeyPath, str]]) -> None:
+        super().__init__("; ".join(message for _, message in faults))
+        self.faults = faults
 
 
 class Source(SourceConfig):
@@ -50,9 +60,11 @@ class ScheduleConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cron: str = Field("0 2 * * *", description="when build_corpus runs, as a cron expression")
-    timezone: str = Field("UTC", description="IANA time zone of the cron expression")
-    enabled: bool = Field(False, description="whether the schedule is on from the start")
+    cron: str = Field(
+        default="0 2 * * *", description="when build_corpus runs, as a cron expression"
+    )
+    timezone: str = Field(default="UTC", description="IANA time zone of the cron expression")
+    enabled: bool = Field(default=False, description="whether the schedule is on from the start")
 
 
 class Settings(BaseModel):
@@ -62,29 +74,29 @@ class Settings(BaseModel):
 
     store: str = Field(description="folder of the corpus, relative to pipeline.yaml")
     keep_manifests: int = Field(
-        3, ge=1, description="how many past states of each partition stay, for rollback"
+        default=3, ge=1, description="how many past states of each partition stay, for rollback"
     )
     part_bytes: int = Field(
-        64 << 20,
+        default=64 << 20,
         ge=1 << 10,
         description="bytes of text in a part: the unit of work, retry and memory",
     )
     sources: tuple[Source, ...] = Field(min_length=1, description="where documents come from")
     filters: FilterConfig = Field(
-        FilterConfig(), description="normalisation, language and quality rules"
+        default=FilterConfig(), description="normalisation, language and quality rules"
     )
-    dedup: DedupConfig = Field(DedupConfig(), description="exact and near duplicates")
+    dedup: DedupConfig = Field(default=DedupConfig(), description="exact and near duplicates")
     tokenizer: TokenizerConfig = Field(
-        TokenizerConfig(), description="one tokenizer for the whole corpus"
+        default=TokenizerConfig(), description="one tokenizer for the whole corpus"
     )
-    buckets: BucketConfig = Field(BucketConfig(), description="length buckets")
-    shards: ShardConfig = Field(ShardConfig(), description="shuffled output files")
+    buckets: BucketConfig = Field(default=BucketConfig(), description="length buckets")
+    shards: ShardConfig = Field(default=ShardConfig(), description="shuffled output files")
     phases: tuple[PhaseConfig, ...] = Field(min_length=1, description="mixes, in training order")
     schedule: ScheduleConfig = Field(
-        ScheduleConfig(), description="when the corpus is rebuilt by itself"
+        default=ScheduleConfig(), description="when the corpus is rebuilt by itself"
     )
     engine: EngineConfig = Field(
-        EngineConfig(), description="how parts are computed; never changes the output"
+        default=EngineConfig(), description="how parts are computed; never changes the output"
     )
 
     @field_validator("sources", "phases")
@@ -92,26 +104,40 @@ class Settings(BaseModel):
     def check_names(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
         """Names are folder names and partition keys: plain, and each used once."""
         names = [item.name for item in items]
-        for name in names:
-            if not NAME_PATTERN.match(name):
-                raise ValueError(f"name {name!r} must match {NAME_PATTERN.pattern}")
-            if names.count(name) > 1:
-                raise ValueError(f"name {name!r} is used {names.count(name)} times; rename one")
+        faults: list[tuple[KeyPath, str]] = []
+        for index, name in enumerate(names):
+            if not NAME_PATTERN.fullmatch(name):
+                faults.append(((index, "name"), f"{name!r} must match {NAME_PATTERN.pattern}"))
+            if name in names[:index]:
+                faults.append(((index, "name"), f"{name!r} is used before; rename one"))
+        if faults:
+            raise PlacedError(faults)
         return items
 
     @model_validator(mode="after")
     def check_references(self) -> Self:
         """Phases must ask for sources that exist; overrides must make valid filters."""
         names = self.source_names()
-        for index, phase in enumerate(self.phases):
-            for source in phase.shares():
-                if source not in names:
-                    raise ValueError(
-                        f"phases[{index}] ({phase.name}): unknown source {source!r}"
-                        f"{nearest(source, names)}; the sources are {names}"
-                    )
-        for source_config in self.sources:
-            self.filters_for(source_config.name)
+        faults: list[tuple[KeyPath, str]] = [
+            (
+                ("phases", index, "budgets" if phase.weights is None else "weights", source),
+                f"unknown source{nearest(source, names)}; the sources are {', '.join(names)}",
+            )
+            for index, phase in enumerate(self.phases)
+            for source in phase.shares()
+            if source not in names
+        ]
+        for index, name in enumerate(names):
+            try:
+                self.filters_for(name)
+            except ValidationError as error:
+                below = ("sources", index, "filters")
+                faults += [
+                    ((*below, *path), f"{message} (in source {name!r})")
+                    for path, message in faults_of(error, FilterConfig)
+                ]
+        if faults:
+            raise PlacedError(faults)
         return self
 
     def source_names(self) -> list[str]:
@@ -132,13 +158,8 @@ class Settings(BaseModel):
 
     def filters_for(self, name: str) -> FilterConfig:
         """The filter config of one source: the file's, with the source's overrides merged in."""
-        source = self.source(name)
-        merged = merge(self.filters.model_dump(), source.filters)
-        try:
-            return FilterConfig.model_validate(merged)
-        except ValidationError as error:
-            places = "; ".join(describe(fault, FilterConfig) for fault in error.errors())
-            raise ValueError(f"sources ({name}).filters: {places}") from None
+        merged = merge(self.filters.model_dump(), self.source(name).filters)
+        return FilterConfig.model_validate(merged)
 
 
 def merge(base: Any, override: Any) -> Any:
@@ -172,22 +193,24 @@ def load_settings(path: Path) -> Settings:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         lines = {} if root is None else dict(node_lines(root, ()))
         content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not valid YAML: {error}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a 13th month
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise SettingsError(f"{path}{line}: not valid YAML: {problem}") from None
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: expected a mapping with `store`, `sources` and `phases`.")
     try:
         return Settings.model_validate(content)
     except ValidationError as error:
         faults = [
-            f"{path}{place(fault, lines)}{describe(fault, Settings)}" for fault in error.errors()
+            f"{path}{place(keys, lines)}{dotted(keys)}: {message}"
+            for keys, message in faults_of(error, Settings)
         ]
         raise SettingsError("\n".join(faults)) from None
 
 
-def node_lines(
-    node: yaml.Node, path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], int]]:
+def node_lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
     """(key path, line number from 1) of every node; a key given twice is an error."""
     yield path, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
@@ -196,9 +219,10 @@ def node_lines(
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
-            if key.value in seen:
-                raise yaml.YAMLError(
-                    f"line {key.start_mark.line + 1}: key {key.value!r} given twice"
+            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                fault = "given twice" if isinstance(key, yaml.ScalarNode) else "is no plain text"
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key.value!r} {fault}", problem_mark=key.start_mark
                 )
             seen.add(key.value)
             yield (*path, key.value), key.start_mark.line + 1
@@ -207,32 +231,48 @@ def node_lines(
                     yield below, line
 
 
-def place(fault: Any, lines: dict[tuple[str | int, ...], int]) -> str:
-    """ ":LINE: " of the deepest part of the fault's key path that the file has."""
-    location = tuple(fault["loc"])
-    for length in range(len(location), -1, -1):
-        if location[:length] in lines:
-            return f":{lines[location[:length]]}: "
+def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
+    """(key path, message) of every mistake."""
+    faults = error.errors()
+    for fault in faults:
+        keys = fault["loc"]
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, PlacedError):
+            yield from (((*keys, *below), message) for below, message in cause.faults)
+        elif fault["type"] != "too_short" or not any(
+            other["loc"][: len(keys)] == keys for other in faults if other is not fault
+        ):  # pydantic counts a list's bad items as missing
+            yield keys, describe(fault, model)
+
+
+def place(keys: KeyPath, lines: dict[KeyPath, int]) -> str:
+    """ ":LINE: " of the deepest part of the key path that the file has."""
+    for length in range(len(keys), -1, -1):
+        if keys[:length] in lines:
+            return f":{lines[keys[:length]]}: "
     return ": "
 
 
+def dotted(keys: KeyPath) -> str:
+    """A key path as people write it: sources[0].where."""
+    return "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in keys).lstrip(".")
+
+
 def describe(fault: Any, model: type[BaseModel]) -> str:
-    """One mistake: key path, value, what is allowed; for a misspelt key the nearest right one."""
-    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
-    path = keys.lstrip(".") or "the file"
+    """One mistake: value, what is allowed; for a misspelt key the nearest right one."""
     if fault["type"] == "extra_forbidden":
         allowed = field_names(model, fault["loc"][:-1])
         hint = nearest(str(fault["loc"][-1]), allowed)
-        return f"{path}: unknown key{hint}; allowed here: {', '.join(allowed)}"
+        return f"unknown key{hint}; allowed here: {', '.join(allowed)}"
     if fault["type"] == "missing":
-        return f"{path}: missing. {fault['msg']}: add it."
-    message = fault["msg"].removeprefix("Value error, ")
+        return "missing: add it"
+    message = str(fault["msg"]).removeprefix("Value error, ")
     value = fault.get("input")
     is_plain = isinstance(value, str | int | float | bool | None)
-    return f"{path}: {message}" + (f" (got {value!r})" if is_plain else "")
+    return message + (f" (got {value!r})" if is_plain else "")
 
 
-def field_names(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+def field_names(model: type[BaseModel], location: KeyPath) -> list[str]:
     """Names of the fields of the model at a key path below `model`."""
     current: type[BaseModel] | None = model
     for key in location:

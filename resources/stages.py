@@ -4,21 +4,29 @@ Every stage goes through `run_stage`, so that every materialization has the same
 same checks and the same guarantees.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 import polars as pl
 
-from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, run_tasks
-from resources.records import Manifest, PartRecord, add_stats, fingerprint_of
+from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_tasks
+from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
-from resources.store import hash_file
+from resources.store import StoreError, hash_file
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
+CHECKS = {
+    CHECK_CONSERVATION: "rows in = kept + rejected + duplicates + quarantined, in every part",
+    CHECK_INTEGRITY: "every file that the manifest names is there, with its size and hash",
+}
+RETRIES = dg.RetryPolicy(
+    max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
+)
 MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "removed", "shard", "order")
 
 
@@ -38,68 +46,75 @@ def stage_asset(
     kinds: set[str],
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """The `@dg.asset` of every stage: group, retries, checks, one run for many partitions."""
-    return dg.asset(
-        name=stage.name,
-        deps=deps,
-        partitions_def=partitions,
-        group_name="corpus",
-        kinds=kinds,
-        owners=["team:data"],
-        tags={"stage": stage.name},
-        code_version=stage.code_version,
-        retry_policy=dg.RetryPolicy(
-            max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
-        ),
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        check_specs=[
-            dg.AssetCheckSpec(
-                CHECK_CONSERVATION,
-                asset=stage.name,
-                blocking=True,
-                description="rows in = kept + rejected + duplicates + quarantined, in every part",
-            ),
-            dg.AssetCheckSpec(
-                CHECK_INTEGRITY,
-                asset=stage.name,
-                blocking=True,
-                description="every file that the manifest names is there, with its size and hash",
-            ),
-        ],
-        required_resource_keys={"corpus"},
-    )
+    checks = [
+        dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
+        for name, description in CHECKS.items()
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
+        return dg.asset(
+            name=stage.name,
+            deps=deps,
+            partitions_def=partitions,
+            group_name="corpus",
+            kinds=kinds,
+            owners=["team:data"],
+            tags={"stage": stage.name},
+            code_version=stage.code_version,
+            retry_policy=RETRIES,
+            backfill_policy=dg.BackfillPolicy.single_run(),
+            check_specs=checks,
+            required_resource_keys={"corpus"},
+        )
 
 
 def run_stage(
     context: dg.AssetExecutionContext,
     stage: Stage,
-    plans: Mapping[str, Plan],
-    work: Callable[[Task], list[PartRecord]],
+    plan: Callable[[Corpus, str], Plan],
+    work: Work,
     *,
-    run: Callable[
-        [Corpus, list[Task], Callable[[Task], list[PartRecord]]], list[Outcome]
-    ] = run_tasks,
+    run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks,
 ) -> dg.MaterializeResult:
-    """Compute what the plans lack, commit their manifests, report to Dagster."""
+    """Plan the run's partitions, compute what is missing, commit manifests, report to Dagster."""
     corpus: Corpus = context.resources.corpus
-    keep = corpus.settings.keep_manifests
+    is_partitioned = context.assets_def.partitions_def is not None
+    partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     manifests: dict[str, Manifest] = {}
     damaged: list[str] = []
-    with ExitStack() as writers:
+    with ExitStack() as writers, wrong_use_is_not_retried():
+        plans = {partition: plan(corpus, partition) for partition in partitions}
         for partition in plans:
-            writers.enter_context(corpus.store.partition(stage.name, partition).writing(keep))
-        tasks = [task for plan in plans.values() for task in plan.tasks]
+            folder = corpus.store.partition(stage.name, partition)
+            writers.enter_context(folder.writing(corpus.settings.keep_manifests))
+        tasks = [task for each in plans.values() for task in each.tasks]
         outcomes = group_by_partition(run(corpus, tasks, work))
-        for partition, plan in plans.items():
+        for partition, each in plans.items():
             done = outcomes.get(partition, [])
-            manifest = manifest_of(stage, partition, plan, done)
+            manifest = manifest_of(stage, partition, each, done)
             manifests[partition] = corpus.store.partition(stage.name, partition).commit(manifest)
-            report = report_of(done)
-            write_report(corpus.store.root, stage.name, partition, report)
-            key = None if partition == GLOBAL else partition
-            context.add_asset_metadata(metadata_of(corpus, manifest, report), partition_key=key)
-            context.log.info(log_line(manifest, report))
+            report(context, corpus, manifest, report_of(done))
             damaged += damaged_files(corpus, manifest, done)
     return dg.MaterializeResult(check_results=check_results(manifests, damaged))
+
+
+@contextmanager
+def wrong_use_is_not_retried() -> Iterator[None]:
+    """Errors of input and config fail the step at once: trying again would end the same way."""
+    try:
+        yield
+    except (ValueError, StoreError) as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+
+
+def report(
+    context: dg.AssetExecutionContext, corpus: Corpus, manifest: Manifest, ran: RunReport
+) -> None:
+    """Tell `corpus summary`, the event log and the run's log what was done for a partition."""
+    write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
+    key = None if manifest.partition == GLOBAL else manifest.partition
+    context.add_asset_metadata(metadata_of(corpus, manifest, ran), partition_key=key)
+    context.log.info(log_line(manifest, ran))
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
@@ -125,7 +140,7 @@ def manifest_of(stage: Stage, partition: str, plan: Plan, outcomes: list[Outcome
     )
 
 
-def metadata_of(corpus: Corpus, manifest: Manifest, report: RunReport) -> dict[str, Any]:
+def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str, Any]:
     """The metadata of a materialization: the same keys for every stage, numbers as numbers."""
     stats = manifest.stats
     schema = table_schema(corpus, manifest)
@@ -138,10 +153,10 @@ def metadata_of(corpus: Corpus, manifest: Manifest, report: RunReport) -> dict[s
         "quarantined": stats.quarantined,
         "tokens": stats.tokens,
         "bytes": stats.bytes,
-        "seconds": report.seconds,
-        "mb_per_second": report.mb_per_second,
-        "parts_computed": report.parts_computed,
-        "parts_reused": report.parts_reused,
+        "seconds": ran.seconds,
+        "mb_per_second": ran.mb_per_second,
+        "parts_computed": ran.parts_computed,
+        "parts_reused": ran.parts_reused,
         "fingerprint": manifest.fingerprint,
         "path": dg.MetadataValue.path(
             str(corpus.store.partition(manifest.stage, manifest.partition).folder)
@@ -168,13 +183,13 @@ def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataVa
     return dg.MetadataValue.table_schema(dg.TableSchema(columns))
 
 
-def log_line(manifest: Manifest, report: RunReport) -> str:
+def log_line(manifest: Manifest, ran: RunReport) -> str:
     """One line for the run's log."""
     stats = manifest.stats
     return (
         f"{manifest.stage}[{manifest.partition}]: {stats.rows_kept:,} of {stats.rows_in:,} rows "
-        f"kept, {report.parts_computed} parts computed, {report.parts_reused} reused, "
-        f"{report.seconds:.1f} s, {report.mb_per_second:.0f} MB/s"
+        f"kept, {ran.parts_computed} parts computed, {ran.parts_reused} reused, "
+        f"{ran.seconds:.1f} s, {ran.mb_per_second:.0f} MB/s"
     )
 
 

@@ -21,7 +21,7 @@ class BucketConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     edges: tuple[int, ...] = Field(
-        (128, 256, 512, 1024),
+        default=(128, 256, 512, 1024),
         min_length=1,
         max_length=255,  # a bucket's index is a UInt8
         description="longest sequence, in tokens, of each bucket; one more takes what is longer",

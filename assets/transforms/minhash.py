@@ -35,6 +35,7 @@ _UNSPACED = (
     (0xAA60, 0xAA7F),  # Myanmar extended A
     (0xF900, 0xFAFF),  # CJK compatibility ideographs
     (0xFF66, 0xFF9F),  # half-width Katakana
+    (0x116D0, 0x116FF),  # Myanmar extended C
     (0x1AFF0, 0x1B16F),  # Kana extended and supplement
 )
 _BLOCK_TEXTS = 256
@@ -49,17 +50,27 @@ class DedupConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exact: bool = Field(
-        True, description="Find texts that are equal up to whitespace, by a 128-bit hash."
+        default=True, description="Find texts that are equal up to whitespace, by a 128-bit hash."
     )
-    near: bool = Field(True, description="Find texts that share most shingles, by MinHash and LSH.")
-    ngram_words: int = Field(5, ge=1, le=50, description="Words in a shingle.")
+    near: bool = Field(
+        default=True, description="Find texts that share most shingles, by MinHash and LSH."
+    )
+    ngram_words: int = Field(default=5, ge=1, le=50, description="Words in a shingle.")
     bands: int = Field(
-        14, ge=1, le=100, description="LSH bands: documents are linked if they agree in any band."
+        default=14,
+        ge=1,
+        le=100,
+        description="LSH bands: documents are linked if they agree in any band.",
     )
     rows: int = Field(
-        8, ge=1, le=64, description="Signature values in a band: all must agree. More is stricter."
+        default=8,
+        ge=1,
+        le=64,
+        description="Signature values in a band: all must agree. More is stricter.",
     )
-    seed: int = Field(1, ge=0, le=2**32 - 1, description="Seed of the MinHash permutations.")
+    seed: int = Field(
+        default=1, ge=0, le=2**32 - 1, description="Seed of the MinHash permutations."
+    )
 
     @property
     def num_perm(self) -> int:

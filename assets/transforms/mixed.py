@@ -33,17 +33,17 @@ class PhaseConfig(BaseModel):
 
     name: str = Field(description="the phase's name, and its partition in the UI")
     weights: dict[str, float] | None = Field(
-        None, description="share of tokens per source; normalised to sum to 1"
+        default=None, description="share of tokens per source; normalised to sum to 1"
     )
     tokens: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="tokens of the phase, with weights; default: as many as need no second epoch",
     )
     budgets: dict[str, int] | None = Field(
-        None, description="tokens per source, instead of weights"
+        default=None, description="tokens per source, instead of weights"
     )
-    seed: int = Field(0, ge=0, description="names the order of the phase")
+    seed: int = Field(default=0, ge=0, description="names the order of the phase")
 
     @model_validator(mode="after")
     def check_weights(self) -> Self:

@@ -25,12 +25,14 @@ class ShardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     target_bytes: int = Field(
-        64 << 20, ge=1024, description="bytes of token ids in a shard, before compression"
+        default=64 << 20, ge=1024, description="bytes of token ids in a shard, before compression"
     )
     formats: tuple[Literal["parquet"], ...] = Field(
-        ("parquet",), min_length=1, description="file formats written for every shard"
+        default=("parquet",), min_length=1, description="file formats written for every shard"
     )
-    seed: int = Field(0, ge=0, description="names the permutation of every source and bucket")
+    seed: int = Field(
+        default=0, ge=0, description="names the permutation of every source and bucket"
+    )
 
 
 @dataclass(frozen=True)

@@ -53,22 +53,27 @@ class TokenizerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str | None = Field(
-        None, description="tokenizer.json to load, relative to pipeline.yaml; default: train one"
+        default=None,
+        description="tokenizer.json to load, relative to pipeline.yaml; default: train one",
     )
     vocab_size: int = Field(
-        32_000, ge=260, le=1 << 24, description="entries to train, special tokens included"
+        default=32_000, ge=260, le=1 << 24, description="entries to train, special tokens included"
     )
-    min_frequency: int = Field(2, ge=1, description="how often a pair must occur to be merged")
+    min_frequency: int = Field(
+        default=2, ge=1, description="how often a pair must occur to be merged"
+    )
     special_tokens: tuple[str, ...] = Field(
-        (END_OF_DOCUMENT,), description="ids 0, 1, ... of a trained tokenizer"
+        default=(END_OF_DOCUMENT,), description="ids 0, 1, ... of a trained tokenizer"
     )
     end_of_document: str = Field(
-        END_OF_DOCUMENT, description="the special token appended to every document"
+        default=END_OF_DOCUMENT, description="the special token appended to every document"
     )
     sample_bytes: int = Field(
-        10_000_000, ge=1, description="UTF-8 bytes of the seeded sample that a training reads"
+        default=10_000_000,
+        ge=1,
+        description="UTF-8 bytes of the seeded sample that a training reads",
     )
-    seed: int = Field(0, ge=0, description="which documents the sample takes")
+    seed: int = Field(default=0, ge=0, description="which documents the sample takes")
 
 
 class Encoder(Protocol):

@@ -25,8 +25,11 @@ from assets.transforms.minhash import (
 )
 
 SMALL = DedupConfig(bands=4, rows=4, ngram_words=3)
-UNSPACED = ("THAI", "LAO", "KHMER", "MYANMAR", "CJK UNIFIED", "CJK COMPATIBILITY", "IDEOGRAPHIC")
-UNSPACED += ("HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "HENTAIGANA")
+UNSPACED = (
+    *("THAI", "LAO", "KHMER", "MYANMAR", "CJK UNIFIED", "CJK COMPATIBILITY"),
+    *("HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "HENTAIGANA", "IDEOGRAPHIC NUMBER"),
+)
+MORE_UNSPACED = "々〆ー\u3099\u309a"
 LANGUAGES = [
     "The quick brown fox jumps over the lazy dog.",
     "ÜBER-Größe: ĐẶC BIỆT İstanbul ΟΔΟΣ ὈΔΥΣΣΕΎΣ Ⱥ K",
@@ -52,8 +55,7 @@ def words_of(text: str) -> list[str]:
         is_word = character.isalnum() or character == "_" or category.startswith("M")
         is_single = 0x20000 <= ord(character) < 0x40000
         if ord(character) < 0x20000 and is_word:
-            is_single = name.startswith(UNSPACED) and "TONE MARK" not in name
-            is_single |= character in "\u3099\u309aー"
+            is_single = name.startswith(UNSPACED) or character in MORE_UNSPACED
         if is_single or (ord(character) < 0x20000 and is_word and not is_open):
             words.append(character)
         elif ord(character) < 0x20000 and is_word:
@@ -191,4 +193,4 @@ def test_band_hashes_equal_the_written_definition() -> None:
 )
 def test_config_refuses_what_is_out_of_bounds(wrong: dict[str, int]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
-        DedupConfig(**wrong)
+        DedupConfig.model_validate(wrong)

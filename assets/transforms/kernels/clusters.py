@@ -34,6 +34,16 @@ def _same_key(keys: NDArray[np.uint64], row: int, other: int) -> bool:
     return column == keys.shape[1]
 
 
+@njit(types.uint64(_keys, types.int64), **_options)
+def _mix(keys: NDArray[np.uint64], row: int) -> int:
+    """Fibonacci hash over all words of a key: keys may share a word, or be small numbers."""
+    mixed = uint64(0)
+    for column in range(keys.shape[1]):
+        mixed = uint64(mixed ^ (mixed >> uint64(32)) ^ keys[row, column])
+        mixed = uint64(mixed * uint64(0x9E3779B97F4A7C15))
+    return mixed
+
+
 @njit(types.void(_keys, _flags, types.int64[::1]), **_options)
 def link_equal(
     keys: NDArray[np.uint64], is_key: NDArray[np.bool_], parents: NDArray[np.int64]
@@ -50,7 +60,7 @@ def link_equal(
     for row in range(len(keys)):
         if not is_key[row]:
             continue
-        slot = np.int64(uint64(keys[row, 0] * uint64(0x9E3779B97F4A7C15)) >> uint64(64 - bits))
+        slot = np.int64(_mix(keys, row) >> uint64(64 - bits))
         while slots[slot] != _EMPTY and not _same_key(keys, row, np.int64(slots[slot])):
             slot = (slot + 1) & ((1 << bits) - 1)
         if slots[slot] == _EMPTY:

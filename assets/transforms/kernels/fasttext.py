@@ -1,0 +1,327 @@
+"""Predict labels with a fastText model, straight from Arrow's text buffers.
+
+Purpose: fastText's own answers for a block of texts at once, five times as fast, the interpreter
+lock released.
+Trade-off: a known word is one vector, the sum of its own row and the rows of its n-grams, added up
+once when the model is loaded; another order of adding changes a probability by 1e-6. A word
+is known by its 32-bit hash alone: one unknown word in 600,000 is taken for a known one.
+What makes it fast: n-grams of all lengths are hashed side by side, and kept or dropped without a
+branch; a bucket is looked up in 375 kB, which stay in the second-level cache.
+Hence the model's n-gram lengths and number of buckets are constants here.
+The kernels call nothing in other files: numba's cache would not notice a change there.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types, uint32, uint64
+from numpy.typing import NDArray
+
+NGRAM_CHARS = (2, 4)  # `minn` and `maxn`
+NUM_BUCKETS = 2_000_000
+
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+Integers = NDArray[np.int32]
+Floats = NDArray[np.float32]
+
+
+class Lookup(NamedTuple):
+    """A model as the kernels want it; rows [0, words) are the sums of the rows of each word.
+
+    slots: int32 [power of two], words by hash with linear probing, -1 if free. hashes: uint32
+    [words]. sizes: int32 [words], how many rows are in each sum. kept: uint64 [NUM_BUCKETS / 64],
+    a bit for each bucket the model has a row for. ranks: int32 of the same shape, row of the first
+    bucket kept in these 64 or later. rows: float32 [words + kept buckets, dim], in order of the
+    buckets. children: int32 [2 * labels - 1, 2], the Huffman tree: leaves, nodes, root. output:
+    float32 [labels, dim], row i for node labels + i. end: the word `</s>` that ends a line.
+    """
+
+    slots: Integers
+    hashes: NDArray[np.uint32]
+    sizes: Integers
+    kept: NDArray[np.uint64]
+    ranks: Integers
+    rows: Floats
+    children: Integers
+    output: Floats
+    end: int
+
+
+# Read-only, as Arrow's memory is; numba then accepts writable arrays as well.
+_bytes = types.Array(types.uint8, 1, "C", readonly=True)
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+_integers, _hashes, _floats = types.int32[::1], types.uint32[::1], types.float32[:, ::1]
+_lookup = types.NamedTuple(
+    [_integers, _hashes, _integers, types.uint64[::1], _integers]
+    + [_floats, types.int32[:, ::1], _floats, types.int64],
+    Lookup,
+)
+_scratch = types.uint8[::1]
+_span = types.UniTuple(types.int64, 2)
+_options = {"cache": True, "nogil": True, "error_model": "numpy"}
+_inlined = {**_options, "forceinline": True}
+
+_BASIS, _PRIME = uint32(2166136261), uint32(16777619)
+_ONE, _SIX, _LOW_SIX = uint64(1), uint64(6), uint64(63)
+_OPEN, _CLOSE = ord("<"), ord(">")
+_LABEL_PREFIX = np.frombuffer(b"__label__", np.uint8)
+_REACH = 24  # bytes in which to look for whitespace before a word is cut
+_UNSURE = 0.5  # below this probability more of the text is read
+
+
+@njit(types.uint32(types.uint32, types.uint8), **_inlined)
+def _hash_byte(hashed: int, byte: int) -> int:
+    """One step of FNV-1a, the byte taken as signed, as fastText does (`Dictionary::hash`)."""
+    return uint32(uint32(hashed ^ uint32(np.int32(np.int8(byte)))) * _PRIME)
+
+
+@njit(types.boolean(types.uint8), **_inlined)
+def _is_space(byte: int) -> bool:
+    """Whether the byte ends a word (`Dictionary::readWord`): blank, \\t \\n \\v \\f \\r or \\0."""
+    return byte == 32 or (9 <= byte <= 13) or byte == 0
+
+
+@njit("uint64(uint64)", **_inlined)
+def _count_bits(bits: int) -> int:
+    """Number of ones; the compiler knows this form and makes one instruction of it."""
+    bits -= (bits >> _ONE) & uint64(0x5555555555555555)
+    fours = uint64(0x3333333333333333)
+    bits = (bits & fours) + ((bits >> uint64(2)) & fours)
+    bits = (bits + (bits >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return uint64(bits * uint64(0x0101010101010101)) >> uint64(56)
+
+
+@njit(
+    types.uint64(types.uint32, types.boolean, _lookup, _integers, types.uint64),
+    **_inlined,
+)
+def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, found: Integers, count: int) -> int:
+    """Write the row of the n-gram's bucket; count it if there is one (`Dictionary::pushHash`)."""
+    bucket = uint64(hashed % uint32(NUM_BUCKETS))
+    bits, place = lookup.kept[bucket >> _SIX], bucket & _LOW_SIX
+    found[count] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(
+        bits & ((_ONE << place) - _ONE)
+    )
+    return count + (bits >> place & _ONE & uint64(is_whole))
+
+
+@njit(types.int64(_scratch, types.int64, _lookup, _integers, types.int64), **_options)
+def _append_ngrams(word: Bytes, size: int, lookup: Lookup, found: Integers, count: int) -> int:
+    """Append the rows of a word's n-grams (`Dictionary::computeSubwords`); return the new count.
+
+    word[:size] is the word in its angle brackets; word[size] must begin a character.
+    """
+    at, seen, end, total = uint64(0), uint64(0), uint64(size), uint64(count)
+    one = two = three = four = _BASIS  # hashes of the last 1 to 4 characters
+    while at < end:
+        one, two, three, four = _BASIS, one, two, three
+        while True:
+            byte = word[at]
+            one, two = _hash_byte(one, byte), _hash_byte(two, byte)
+            three, four = _hash_byte(three, byte), _hash_byte(four, byte)
+            at += _ONE
+            if word[at] & 0xC0 != 0x80:
+                break
+        seen += _ONE
+        total = _append_ngram(two, seen >= uint64(2), lookup, found, total)
+        total = _append_ngram(three, seen >= uint64(3), lookup, found, total)
+        total = _append_ngram(four, seen >= uint64(4), lookup, found, total)
+    return total
+
+
+@njit(types.uint32(_scratch, types.int64), **_inlined)
+def _hash_word(word: Bytes, size: int) -> int:
+    """Hash of the word inside the angle brackets of word[:size]."""
+    hashed = _BASIS
+    for i in range(uint64(1), uint64(size - 1)):
+        hashed = _hash_byte(hashed, word[i])
+    return hashed
+
+
+@njit(types.int64(types.uint32, _lookup), **_inlined)
+def _find_word(hashed: int, lookup: Lookup) -> int:
+    """Number of the word of this hash, -1 if unknown (`Dictionary::find`)."""
+    last_slot = len(lookup.slots) - 1
+    slot = np.int64(hashed) & last_slot
+    while lookup.slots[slot] >= 0 and lookup.hashes[lookup.slots[slot]] != hashed:
+        slot = (slot + 1) & last_slot
+    return np.int64(lookup.slots[slot])
+
+
+@njit(types.boolean(_scratch), **_inlined)
+def _is_label(word: Bytes) -> bool:
+    """Whether fastText takes the word for a label, and not as text (`Dictionary::getType`)."""
+    matching = 0
+    while matching < len(_LABEL_PREFIX) and word[matching + 1] == _LABEL_PREFIX[matching]:
+        matching += 1
+    return matching == len(_LABEL_PREFIX)
+
+
+@njit(
+    types.int64(_bytes, _span, _lookup, _scratch, _integers, types.int64),
+    **_options,
+)
+def _append_words(
+    data: Bytes, span: tuple[int, int], lookup: Lookup, word: Bytes, found: Integers, count: int
+) -> int:
+    """Append the rows of the words of data[span]; return the new count (`Dictionary::getLine`).
+
+    A newline separates like a blank. Nothing is read behind the word `</s>`, the line's end.
+    """
+    at, stop = span
+    word[0] = _OPEN
+    while at < stop:
+        size = 1
+        while at < stop and not _is_space(data[at]):
+            word[size] = data[at]
+            size += 1
+            at += 1
+        at += 1
+        word[size], word[size + 1] = _CLOSE, 0
+        if size == 1 or _is_label(word):
+            continue
+        known = _find_word(_hash_word(word, size + 1), lookup)
+        if known < 0:
+            count = _append_ngrams(word, size + 1, lookup, found, count)
+            continue
+        found[count] = known
+        count += 1
+        if known == lookup.end:
+            break
+    return count
+
+
+@njit(types.void(_integers, types.float32[::1], _lookup), **_options)
+def _average(found: Integers, hidden: Floats, lookup: Lookup) -> None:
+    """Average the rows found (`Model::computeHidden`)."""
+    hidden[:] = 0
+    total = 0
+    for row in found:
+        vector = lookup.rows[row]  # indexed here, not in the loop below: twice as fast
+        for k in range(len(hidden)):
+            hidden[k] += vector[k]
+        total += lookup.sizes[row] if row < len(lookup.sizes) else 1
+    for k in range(len(hidden)):
+        hidden[k] /= total
+
+
+@njit(types.Tuple((types.int64, types.float64))(types.float32[::1], _lookup), **_options)
+def _best_label(hidden: Floats, lookup: Lookup) -> tuple[int, float]:
+    """Label of the highest probability, and that (`HierarchicalSoftmaxLoss::dfs`).
+
+    The likelier branch goes first, so that nearly all others are dropped unseen.
+    """
+    num_labels = len(lookup.output)
+    nodes, scores = np.empty(num_labels + 1, np.int64), np.empty(num_labels + 1, np.float64)
+    nodes[0], scores[0], waiting = len(lookup.children) - 1, 0.0, 1
+    best, best_score = -1, -np.inf
+    while waiting:
+        waiting -= 1
+        node, score = nodes[waiting], scores[waiting]
+        if score <= best_score:
+            continue
+        if node < num_labels:
+            best, best_score = node, score
+            continue
+        product = np.float32(0)
+        for k in range(len(hidden)):
+            product += hidden[k] * lookup.output[node - num_labels, k]
+        right = 1 / (1 + np.exp(-np.float64(product)))
+        likelier = np.int64(right > 0.5)
+        for side in (1 - likelier, likelier):
+            chance = right if side == 1 else 1 - right
+            nodes[waiting] = lookup.children[node, side]
+            scores[waiting] = score + np.log(chance + 1e-5)
+            waiting += 1
+    return best, np.exp(best_score)
+
+
+@njit(types.int64(_bytes, types.int64, types.int64), **_options)
+def _move_border(data: Bytes, at: int, stop: int) -> int:
+    """The next whitespace, or if none is near, the next start of a character."""
+    for near in range(at, min(at + _REACH, stop)):
+        if _is_space(data[near]):
+            return near
+    while at < stop and data[at] & 0xC0 == 0x80:
+        at += 1
+    return min(at, stop)
+
+
+@njit(types.int64(_bytes, types.UniTuple(types.int64, 3), _lookup, _scratch, _integers), **_options)
+def _append_windows(
+    data: Bytes, span: tuple[int, int, int], lookup: Lookup, word: Bytes, found: Integers
+) -> int:
+    """Find the rows of the text's first, middle and last bytes; return their count."""
+    start, stop, window = span
+    count, end = 0, start
+    num_windows = 3 if stop - start > 3 * window else 1
+    for i in range(num_windows):
+        begin = start + (stop - start - window) * i // 2
+        begin = max(_move_border(data, begin, stop), end) if i > 0 else start
+        is_last = i == num_windows - 1
+        end = stop if is_last else _move_border(data, max(begin, end) + window, stop)
+        count = _append_words(data, (begin, end), lookup, word, found, count)
+        if count > 0 and found[count - 1] == lookup.end:
+            return count
+    found[count] = lookup.end
+    return count + 1
+
+
+@njit(
+    types.Tuple((types.int64[::1], types.float32[::1]))(
+        _bytes, _offsets, _lookup, types.int64, types.int64
+    ),
+    **_options,
+)
+def predict(
+    data: Bytes, offsets: Offsets, lookup: Lookup, window: int, prefix: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """Best label and its probability, int64 [n] and float32 [n], of n texts.
+
+    A text of more than 3 `window` bytes is judged by as many from its start, middle and end; if
+    the probability is then below 0.5, by its first `prefix` bytes.
+    """
+    longest = max(prefix, 3 * window) + 4 * _REACH
+    word = np.empty(longest + 3, np.uint8)
+    found = np.empty(6 * (longest + 3), np.int32)  # 3 n-grams a character, brackets included
+    hidden = np.empty(lookup.rows.shape[1], np.float32)
+    labels = np.empty(len(offsets) - 1, np.int64)
+    scores = np.empty(len(offsets) - 1, np.float32)
+    for i in range(len(labels)):
+        start, stop = offsets[i], offsets[i + 1]
+        count = _append_windows(data, (start, stop, window), lookup, word, found)
+        _average(found[:count], hidden, lookup)
+        label, score = _best_label(hidden, lookup)
+        if score < _UNSURE and stop - start > 3 * window:
+            stop = _move_border(data, min(start + prefix, stop), stop)
+            count = _append_windows(data, (start, stop, stop - start), lookup, word, found)
+            _average(found[:count], hidden, lookup)
+            label, score = _best_label(hidden, lookup)
+        labels[i], scores[i] = label, score
+    return labels, scores
+
+
+@njit(types.Tuple((_hashes, _integers, _floats))(_bytes, _offsets, _lookup), **_options)
+def sum_words(
+    data: Bytes, offsets: Offsets, lookup: Lookup
+) -> tuple[NDArray[np.uint32], Integers, Floats]:
+    """The `hashes`, `sizes` and summed rows of n words (`Dictionary::initNgrams`).
+
+    The end of line has no n-grams. Of the lookup, `slots`, `hashes` and `sizes` are not read.
+    """
+    num_words = len(offsets) - 1
+    hashes, sizes = np.empty(num_words, np.uint32), np.ones(num_words, np.int32)
+    sums = lookup.rows[:num_words].copy()
+    for i in range(num_words):
+        size = offsets[i + 1] - offsets[i] + 2
+        word, found = np.zeros(size + 1, np.uint8), np.empty(3 * size + 1, np.int32)
+        word[0], word[size - 1] = _OPEN, _CLOSE
+        word[1 : size - 1] = data[offsets[i] : offsets[i + 1]]
+        hashes[i] = _hash_word(word, size)
+        count = _append_ngrams(word, size, lookup, found, 0) if i != lookup.end else 0
+        for row in found[:count]:
+            sums[i] += lookup.rows[row]
+        sizes[i] += count
+    return hashes, sizes, sums

@@ -1,0 +1,55 @@
+"""What the tests share: a small corpus on disk, and a run over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SMALL_CORPUS = Path(__file__).parent / "small_corpus.yaml"
+TALE = "the river of that town and its bridge have seen with every spring a flood to be proud"
+WORDS = TALE.split()
+Build = Callable[..., Any]
+
+
+def sentence(number: int, words: int = 30) -> str:
+    """A sentence that no other number gives: common words, and the number here and there."""
+    picked = [WORDS[(number * 7 + i * (number % 5 + 1)) % len(WORDS)] for i in range(words)]
+    marked = [f"{word} {number}{'abcdefgh'[i % 8]}" for i, word in enumerate(picked)]
+    return " ".join(marked) + "."
+
+
+SHARED_TEXT = sentence(20, 40)  # in both sources
+
+
+def write_jsonl(path: Path, records: Sequence[dict[str, Any] | str]) -> Path:
+    """Write records (or raw lines) as JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    return path
+
+
+def write_corpus(folder: Path, **changes: Any) -> Path:
+    """Two sources of forty documents, one shared by both, and a config with `changes` laid over."""
+    prose = [{"text": sentence(i, 20 + i), "n": i} for i in range(40)]
+    notes = [{"text": sentence(100 + i, 10 + i % 9)} for i in range(40)] + [{"text": SHARED_TEXT}]
+    write_jsonl(folder / "input/prose/a.jsonl", prose[:25])
+    write_jsonl(folder / "input/prose/b.jsonl", prose[25:])
+    write_jsonl(folder / "input/notes/n.jsonl", notes)
+    config = yaml.safe_load(SMALL_CORPUS.read_text()) | changes
+    path = folder / "pipeline.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return path
+
+
+def open_corpus(config: Path, store: Path | None = None) -> Any:
+    """The corpus of a config file."""
+    from resources.corpus import Corpus
+    from resources.settings import load_settings
+    from resources.store import Store
+
+    return Corpus(load_settings(config), config, Store(store or config.parent / "store"))

@@ -1,0 +1,49 @@
+"""Every test has Dagster records of its own; `build` runs stages in this process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import SMALL_CORPUS, Build, open_corpus, write_corpus
+
+os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # read when pipeline_defs.partitions is imported
+os.environ.pop("TOKENMILL_STORE", None)
+
+
+@pytest.fixture(autouse=True)
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Dagster's records and our run reports of a test stay in its own folder."""
+    home = tmp_path / "dagster_home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Any:
+    """The small corpus, not built yet."""
+    return open_corpus(write_corpus(tmp_path))
+
+
+@pytest.fixture
+def build() -> Build:
+    """Runs stages over a corpus in this process: all of build_corpus, or the assets named."""
+
+    def run(corpus: Any, *names: str, raise_on_error: bool = True) -> Any:
+        import dagster as dg
+
+        from pipeline_defs.definitions import build_defs
+
+        defs = build_defs(corpus)
+        job = "mix_corpus" if names == ("mixed",) else "build_corpus"
+        selection = [dg.AssetKey(name) for name in names] if names and job != "mix_corpus" else None
+        with dg.DagsterInstance.ephemeral() as instance:
+            return defs.resolve_job_def(job).execute_in_process(
+                instance=instance, asset_selection=selection, raise_on_error=raise_on_error
+            )
+
+    return run

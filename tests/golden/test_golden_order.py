@@ -1,0 +1,104 @@
+"""Orders and tokenizers that users have built corpora with: they must never change by accident.
+
+If a test here fails, a new version gives other bytes for the same pipeline.yaml:
+
+* permutation, keys: every shard reshuffles, every phase takes other samples in another order;
+* shard plan: sequences move to other shards;
+* mix order: a training run that resumes from a saved position repeats some samples, skips others;
+* tokenizer: a corpus trained anew gets other token ids; models trained on the old ones cannot read
+  it.
+
+Change a value only on purpose, with the `code_version` of the stage, and say so in the changelog.
+"""
+
+import numpy as np
+import polars as pl
+
+from assets.transforms.mixed import PhaseConfig, draw_samples, interleave, plan_tokens
+from assets.transforms.permutation import derive_key, permute
+from assets.transforms.sharded import ShardConfig, plan_shards, scatter
+from assets.transforms.tokenized import (
+    TokenizerConfig,
+    encode_documents,
+    is_sampled,
+    tokenizer_fingerprint,
+    train_bpe,
+)
+
+TEXTS = [
+    "The mill turns, and the miller's wheel turns.",
+    "def mill(x):\n    return x",
+    "風車が回る。",
+]
+
+
+def test_keys() -> None:
+    assert derive_key(0, "shard", "web", "0-128") == 10298932280596595242
+    assert derive_key("Ä", 1) == 1001836135369100484
+
+
+def test_permutations() -> None:
+    assert permute(np.arange(10), size=10, key=1).tolist() == [9, 0, 5, 4, 8, 1, 2, 6, 7, 3]
+    assert permute(np.arange(6), size=100_003, key=1).tolist() == [
+        91837,
+        46897,
+        58556,
+        13994,
+        82086,
+        85282,
+    ]
+
+
+def test_shard_plan() -> None:
+    buckets = {"0-4": {"sequences": 6, "tokens": 1200}, "5-up": {"sequences": 3, "tokens": 100}}
+    plans = plan_shards("web", buckets, 2, ShardConfig(target_bytes=1024, seed=5))
+    part = pl.DataFrame({"bucket": pl.Series([0] * 6 + [1] * 3, dtype=pl.UInt8), "row": range(9)})
+    placed = scatter(part, [0, 0], plans)
+    assert placed.select("shard", "position", "row").rows() == [
+        (0, 0, 2),
+        (0, 1, 0),
+        (1, 2, 5),
+        (1, 3, 4),
+        (2, 4, 1),
+        (2, 5, 3),
+        (3, 0, 7),
+        (3, 1, 6),
+        (3, 2, 8),
+    ]
+
+
+def test_mix_order() -> None:
+    config = PhaseConfig(name="general", weights={"web": 2, "books": 1}, tokens=90, seed=3)
+    lengths = {"web": np.array([10, 20, 30], np.uint32), "books": np.array([15, 5], np.uint32)}
+    planned = plan_tokens(config, {source: int(n.sum()) for source, n in lengths.items()})
+    samples = {
+        source: draw_samples(lengths[source], tokens, config.seed, "mix", config.name, source)
+        for source, tokens in planned.items()
+    }
+    assert planned == {"web": 60, "books": 30}
+    assert interleave(samples).rows() == [
+        (0, 0, 0, 10),
+        (1, 0, 0, 15),
+        (0, 2, 0, 30),
+        (1, 1, 0, 5),
+        (1, 0, 1, 15),
+        (0, 1, 0, 20),
+    ]
+
+
+def test_tokenizer_sample() -> None:
+    ids = pl.Series([f"{number:02x}" * 16 for number in range(0, 256, 16)])
+    assert is_sampled(ids, 0.5, seed=1).arg_true().to_list() == [1, 3, 4, 7, 8, 12, 13, 14, 15]
+
+
+def test_tokenizer() -> None:
+    tokenizer_json = train_bpe([TEXTS], TokenizerConfig(vocab_size=270))
+    documents = pl.DataFrame({"doc_id": ["a", "b"], "text": ["the mill\n", "回る 1"]})
+    assert (
+        tokenizer_fingerprint(tokenizer_json)
+        == "850e262801d830933192ab7e6cc1483c59c15b3d0b5b12d0bc67f5b978d788d6"
+    )
+    assert encode_documents(documents, tokenizer_json, "<|endoftext|>")["tokens"].to_list() == [
+        [84, 257, 264, 199, 0],
+        [162, 250, 253, 160, 225, 234, 221, 17, 0],
+    ]

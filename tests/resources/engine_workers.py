@@ -1,0 +1,58 @@
+"""Functions for worker processes: they are imported there by name, so they live in a module."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task: `folder` holds what attempts leave behind, `fault` says what goes wrong."""
+
+    title: str
+    folder: Path
+    fault: str = ""
+    work_bytes: int = 1
+
+
+def square(part: Part) -> int:
+    """The square of the number in the title."""
+    return int(part.title.rsplit("-", 1)[-1]) ** 2
+
+
+def process_of(part: Part) -> tuple[int, int]:
+    """(process id, Polars threads) of the process that computes the part."""
+    return os.getpid(), pl.thread_pool_size()
+
+
+def fail(part: Part) -> int:
+    """Raise for a part with a fault."""
+    if part.fault:
+        raise ValueError(part.fault)
+    return square(part)
+
+
+def die(part: Part) -> int:
+    """Kill this process: the first time for fault "once", every time for "always"."""
+    attempts = len(list(part.folder.glob(f"{part.title}.*")))
+    (part.folder / f"{part.title}.{attempts}").touch()
+    if part.fault == "always" or (part.fault == "once" and not attempts):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(part)
+
+
+def meet(part: Part) -> int:
+    """Like `die`; a part of fault "meets" ends only when two of them are under way at once."""
+    result = die(part)
+    if part.fault == "meets":
+        (part.folder / f"{part.title}-is-here").touch()
+        deadline = time.monotonic() + 20
+        while len(list(part.folder.glob("*-is-here"))) < 2:
+            if time.monotonic() > deadline:
+                raise TimeoutError("no other part came: they are computed one by one")
+            time.sleep(0.01)
+    return result
