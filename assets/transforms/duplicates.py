@@ -3,8 +3,8 @@
 Purpose: connected components over equal text hashes and equal LSH bands, and the one document of
 each component that stays. Trade-off: components are transitive, so the ends of a chain of near
 copies may differ more than any two neighbours; `similarity` shows by how much.
-Price: 16 bytes per document and at most 24 more for the column at hand; 50 ns per document and
-column.
+Price: 16 bytes per document and at most 24 more for the column at hand; 100 ns per document and
+column; 2 microseconds per member of a cluster.
 """
 
 from collections.abc import Iterable

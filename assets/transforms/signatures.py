@@ -2,7 +2,7 @@
 
 Purpose: the texts are read once, in parallel, part by part; what is compared over all sources are
 rows of about 600 bytes. Trade-off: a row is a fifth of an average text before compression, but
-clustering reads only 16 + 8 * bands bytes of it. Price: 100 to 120 MB of text per second
+clustering reads only 16 + 8 * bands bytes of it. Price: 100 to 125 MB of text per second
 and core (2.5 GHz Xeon).
 """
 

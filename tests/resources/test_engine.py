@@ -66,9 +66,9 @@ def test_a_part_whose_worker_died_once_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_retries_are_of_each_part_and_not_of_all(tmp_path: Path) -> None:
-    config = EngineConfig(kind="processes", workers=2, retries=1)
-    outcomes = map_parts(die, parts(tmp_path, "once", "", "once", "", "once", ""), config)
-    assert sorted(result for _, result, _ in outcomes) == [0, 1, 4, 9, 16, 25]
+    config = EngineConfig(kind="processes", workers=1, retries=1)
+    outcomes = map_parts(die, parts(tmp_path, "once", "", "once", "once"), config)
+    assert [result for _, result, _ in outcomes] == [0, 1, 4, 9]
 
 
 def test_after_a_death_the_rest_goes_on_with_all_workers(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""kill -9 of a whole run at random moments, then run again: same bytes, nothing done twice."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from builders import write_corpus
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = Path(__file__).with_name("run_both_jobs.py")
+KILLS = 8
+LONGEST_DELAY_SECONDS = 1.6  # about as long as the work takes
+
+
+def start(config: Path, store: Path) -> subprocess.Popen[str]:
+    """Start both jobs in a process group of their own."""
+    paths = {"TOKENMILL_CONFIG": str(config), "TOKENMILL_STORE": str(store)}
+    process = subprocess.Popen(
+        [sys.executable, str(DRIVER)],
+        cwd=ROOT,
+        env=os.environ | paths | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "working\n"
+    return process
+
+
+def published(store: Path) -> dict[Path, int]:
+    """When each published part was published."""
+    return {path: path.stat().st_mtime_ns for path in store.glob("*/*/_parts/[!.]*.json")}
+
+
+def hashes(store: Path) -> dict[str, str]:
+    """sha256 of every file of a store."""
+    files = (path for path in sorted(store.rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+@pytest.mark.parametrize("engine", ["in_process", "processes"])
+def test_killed_at_random_moments_it_ends_the_same(tmp_path: Path, engine: str) -> None:
+    config = write_corpus(tmp_path, engine={"kind": engine, "workers": 2})
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert start(config, whole).wait() == 0
+
+    seen: dict[Path, int] = {}
+    moments = random.Random(1)
+    for _ in range(KILLS if engine == "in_process" else 2):
+        process = start(config, killed)
+        time.sleep(moments.uniform(0, LONGEST_DELAY_SECONDS))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        now = published(killed)
+        assert all(now.get(path, when) == when for path, when in seen.items())
+        seen |= now
+    assert start(config, killed).wait() == 0
+
+    final = published(killed)
+    assert seen, "every kill came before the first part: the delays are too short"
+    assert all(final.get(path, when) == when for path, when in seen.items())
+    assert hashes(killed) == hashes(whole)
