@@ -16,6 +16,7 @@ from assets.transforms.tokenized import (
     token_dtype,
     tokenizer_fingerprint,
     train_bpe,
+    vocabulary_size,
 )
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
@@ -77,7 +78,7 @@ def make_tokenizer(task: Task) -> list[PartRecord]:
         texts = sample_texts(task.spec["paths"], share, config.seed, sampled)
         tokenizer_json = train_bpe(texts, config)
     loaded, end_id = read_tokenizer(tokenizer_json, config.end_of_document)
-    vocab_size = loaded.get_vocab_size(with_added_tokens=True)
+    vocab_size = vocabulary_size(loaded)
     writer = task.writer()
     writer.write_text("tokenizer", "json", tokenizer_json)
     extra = {

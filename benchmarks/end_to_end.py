@@ -87,7 +87,8 @@ def report(measured: dict[str, tuple[float, int]]) -> None:
     for stage, spent in seconds.items():
         print(f"{stage:<12}{spent:>14.1f}{text_mb / max(spent, 1e-9):>18.1f}")
     wall = sum(time for time, _ in measured.values())
-    work = sum(spent / (1 if stage in found["global"] else workers) for stage, spent in seconds.items())
+    is_global = found["global"].keys()
+    work = sum(spent / (1 if s in is_global else workers) for s, spent in seconds.items())
     print(f"text {text_mb:.1f} MB, {workers} workers")
     for job, (job_seconds, peak) in measured.items():
         print(f"{job}: {job_seconds:.1f} s wall, peak memory {peak / 1e6:.0f} MB")

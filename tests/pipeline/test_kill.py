@@ -14,8 +14,6 @@ from builders import write_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = Path(__file__).with_name("run_both_jobs.py")
-KILLS = 8
-LONGEST_DELAY_SECONDS = 1.6  # about as long as the work takes
 
 
 def start(config: Path, store: Path) -> subprocess.Popen[str]:
@@ -50,17 +48,21 @@ def hashes(store: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("engine", ["in_process", "processes"])
-def test_killed_at_random_moments_it_ends_the_same(tmp_path: Path, engine: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "kills", "longest_seconds"), [("in_process", 8, 2.0), ("processes", 3, 8.0)]
+)
+def test_killed_at_random_moments_it_ends_the_same(
+    tmp_path: Path, engine: str, kills: int, longest_seconds: float
+) -> None:
     config = write_corpus(tmp_path, engine={"kind": engine, "workers": 2})
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert start(config, whole).wait() == 0
 
     seen: dict[Path, int] = {}
     moments = random.Random(1)
-    for _ in range(KILLS if engine == "in_process" else 2):
+    for _ in range(kills):
         process = start(config, killed)
-        time.sleep(moments.uniform(0, LONGEST_DELAY_SECONDS))
+        time.sleep(moments.uniform(0, longest_seconds))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         now = published(killed)

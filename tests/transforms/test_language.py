@@ -5,7 +5,7 @@ import sys
 import polars as pl
 import pytest
 
-from assets.transforms.language import LanguageConfig, cut_windows, detect_language, find_model
+from assets.transforms.language import LanguageConfig, detect_language, find_model
 
 ENGLISH = "The quick brown fox jumps over the lazy dog and runs into the forest."
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft in den Wald."
@@ -81,13 +81,25 @@ def test_texts_under_min_chars_are_not_judged() -> None:
     assert detect([ENGLISH], min_chars=just + 1).rows() == [(None, 0.0)]
 
 
-def test_windows_are_start_middle_and_end() -> None:
-    text = "a" * 100 + "x" * 400 + "é\n" * 50 + "x" * 400 + "z" * 100
+def test_start_middle_and_end_are_read() -> None:
+    digits = "0123456789 " * 100
+    texts = [GERMAN * 2 + digits, digits + GERMAN * 2 + digits, digits + GERMAN * 2]
 
-    windows = cut_windows(pl.Series([text, "b" * 300, "", "b\nc", "b" * 301]))
+    assert detect(texts)["lang"].to_list() == ["de"] * 3
 
-    expected = ["a" * 100 + " " + "é " * 50 + " " + "z" * 100, "b" * 300, "", "b c"]
-    assert windows.to_list() == [*expected, " ".join(["b" * 100] * 3)]
+
+def test_null_is_unknown() -> None:
+    texts = pl.Series("text", [None, GERMAN, None], dtype=pl.String)
+
+    found = detect_language(texts, LanguageConfig())
+
+    assert found["lang"].to_list() == [None, "de", None]
+    assert found["lang_score"].to_list()[::2] == [0.0, 0.0]
+
+
+def test_scores_do_not_exceed_one() -> None:
+    # fastText itself says 1.00003 here.
+    assert detect(["数式の一部を任意に配置する"]).rows() == [("ja", 1.0)]
 
 
 def test_more_text_is_read_where_the_windows_are_unsure() -> None:
