@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import warnings
 from collections.abc import Iterable
 from functools import cache
@@ -206,8 +207,17 @@ class FastEncoder:
         return np.frombuffer(ids, np.uint32), np.frombuffer(offsets, np.int64)
 
 
-@cache
+LOADING = threading.Lock()  # threads that ask at once would each load: half a second of CPU
+
+
 def load_encoder(tokenizer_json: str, end_of_document: str) -> tuple[Encoder, int, int]:
+    """The encoder, loaded once per process: see `make_encoder`."""
+    with LOADING:
+        return make_encoder(tokenizer_json, end_of_document)
+
+
+@cache
+def make_encoder(tokenizer_json: str, end_of_document: str) -> tuple[Encoder, int, int]:
     """(fastest exact encoder, end-of-document id, ids of the vocabulary); once per process."""
     tokenizer, end_id = read_tokenizer(tokenizer_json, end_of_document)
     reference = ReferenceEncoder(tokenizer)
