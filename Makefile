@@ -41,14 +41,14 @@ lock:
 .venv/installed: requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies into .venv ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q assets pipeline_defs resources
 	@touch $@
 
 .venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing the locked test dependencies into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 clean:
