@@ -20,9 +20,12 @@ PRELOAD = [
     "pyarrow.parquet",
     "tokenizers",
 ]
-FORKSERVER = dg.multiprocess_executor.configured(
-    {"start_method": {"forkserver": {"preload_modules": PRELOAD}}}
-)
+EXECUTORS = {
+    "in_process": dg.in_process_executor,
+    "multiprocess": dg.multiprocess_executor.configured(
+        {"start_method": {"forkserver": {"preload_modules": PRELOAD}}}
+    ),
+}
 
 
 def whole_range(partitions: dg.PartitionsDefinition[str]) -> dict[str, str]:
@@ -39,7 +42,7 @@ build_corpus = dg.define_asset_job(
     selection=dg.AssetSelection.groups("corpus") - dg.AssetSelection.assets("mixed"),
     description="raw to sharded for every source; what is published already is not computed again",
     tags=whole_range(SOURCES),
-    executor_def=FORKSERVER,
+    executor_def=EXECUTORS[CORPUS.settings.engine.steps],
 )
 
 mix_corpus = dg.define_asset_job(

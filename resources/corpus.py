@@ -116,6 +116,7 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
         if (records := task.published()) is not None:
             outcomes[index] = Outcome(task, records, 0.0, True)
     missing = [index for index in range(len(tasks)) if index not in outcomes]
+    missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     for position, records, seconds in map_parts(work, to_do, corpus.settings.engine):
         index = missing[position]

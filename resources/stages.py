@@ -82,6 +82,7 @@ def run_stage(
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     manifests: dict[str, Manifest] = {}
     damaged: list[str] = []
+    log: list[str] = []
     with ExitStack() as writers, wrong_use_is_not_retried():
         plans = {partition: plan(corpus, partition) for partition in partitions}
         for partition in plans:
@@ -95,6 +96,8 @@ def run_stage(
             manifests[partition] = corpus.store.partition(stage.name, partition).commit(manifest)
             report(context, corpus, manifest, report_of(done))
             damaged += damaged_files(corpus, manifest, done)
+            log.append(log_line(manifest, report_of(done)))
+    context.log.info("\n".join(log))  # one event: each is a write to Dagster's records
     return dg.MaterializeResult(check_results=check_results(manifests, damaged))
 
 
@@ -110,11 +113,10 @@ def wrong_use_is_not_retried() -> Iterator[None]:
 def report(
     context: dg.AssetExecutionContext, corpus: Corpus, manifest: Manifest, ran: RunReport
 ) -> None:
-    """Tell `corpus summary`, the event log and the run's log what was done for a partition."""
+    """Tell `corpus summary` and Dagster's event log what was done for a partition."""
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     key = None if manifest.partition == GLOBAL else manifest.partition
     context.add_asset_metadata(metadata_of(corpus, manifest, ran), partition_key=key)
-    context.log.info(log_line(manifest, ran))
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
