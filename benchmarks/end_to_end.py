@@ -10,6 +10,7 @@ over all processes of a run, sampled every second.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -50,13 +51,15 @@ def run_job(job: str) -> tuple[float, int]:
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     peak = 0
-    while process.poll() is None:
+    while process.returncode is None:
         peak = max(peak, memory_of(psutil.Process(process.pid)))
-        time.sleep(SAMPLE_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(SAMPLE_SECONDS)
+    seconds = time.perf_counter() - start
     if process.returncode:
         assert process.stderr is not None
         sys.exit(f"{job} failed:\n{process.stderr.read()[-5000:]}")
-    return time.perf_counter() - start, peak
+    return seconds, peak
 
 
 def memory_of(process: psutil.Process) -> int:

@@ -16,7 +16,7 @@ import polars as pl
 from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_tasks
 from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
-from resources.store import StoreError, hash_file
+from resources.store import StoreError, xxh3_of
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -203,7 +203,7 @@ def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -
         for file in part.files:
             path = corpus.store.path_of(manifest, file)
             is_there = path.is_file() and path.stat().st_size == file.bytes
-            if not is_there or (part.name in written and hash_file(path)[1] != file.xxh3):
+            if not is_there or (part.name in written and xxh3_of(path) != file.xxh3):
                 damaged.append(str(path))
     return damaged
 
