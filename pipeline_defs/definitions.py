@@ -9,7 +9,7 @@ from assets.mixed import mixed
 from assets.raw import raw
 from assets.sharded import sharded
 from assets.tokenized import tokenized, tokenizer
-from pipeline_defs.jobs import build_corpus, mix_after_build, mix_corpus, nightly
+from pipeline_defs.jobs import EXECUTORS, build_corpus, mix_after_build, mix_corpus, nightly
 from pipeline_defs.partitions import CORPUS
 from resources.corpus import Corpus
 
@@ -34,6 +34,7 @@ def build_defs(corpus: Corpus) -> dg.Definitions:
         jobs=[build_corpus, mix_corpus],
         schedules=[nightly],
         sensors=[mix_after_build],
+        executor=EXECUTORS[corpus.settings.engine.steps],
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
     )
 
