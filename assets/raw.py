@@ -34,7 +34,10 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         for file in files
         for piece in plan_slices(file, corpus.settings.part_bytes)
     ]
-    return Plan(tasks, config, {"files": {file.name: file.digest for file in files}})
+    about: dict[str, Any] = {"files": {file.name: file.digest for file in files}}
+    if source.max_text_bytes is not None:
+        about["size_cap"] = cap_fingerprint(tasks, source.max_text_bytes)
+    return Plan(tasks, config, about)
 
 
 def raw_task(corpus: Corpus, source: Source, file: InputFile, piece: Slice) -> Task:
@@ -106,22 +109,39 @@ def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outco
     return outcomes
 
 
+def cap_fingerprint(tasks: list[Task], cap: int) -> str:
+    """Names what a capped source is made of: the manifest keeps it."""
+    return fingerprint_of(cap, [task.fingerprint for task in tasks])
+
+
 def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
-    outcomes: list[Outcome] = []
-    left = cap
+    outcomes = reuse_capped(tasks, cap)
+    left = 0 if outcomes else cap
     for task in tasks:
+        if left <= 0:
+            break
         outcome = run_tasks(corpus, [task], work)[0]
         kept: list[PartRecord] = []
         for record in outcome.records:
-            kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-            left -= record.stats.bytes
-            if left <= 0:
-                break
+            if left > 0:
+                kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
+                left -= record.stats.bytes
         outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
-        if left <= 0:
-            break
     return outcomes
+
+
+def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:
+    """The parts of the newest manifest, if it was made of these tasks and this cap.
+
+    What lies beyond a cap is not kept, so that a task alone cannot tell that it was done.
+    """
+    newest = tasks[0].folder.newest_manifest() if tasks else None
+    if newest is None or newest.about.get("size_cap") != cap_fingerprint(tasks, cap):
+        return []
+    records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
+    kept = [record for record in records if record is not None]
+    return [Outcome(tasks[0], kept, 0.0, True)] if len(kept) == len(records) else []
 
 
 def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:

@@ -56,12 +56,14 @@ def test_job_execute_builds_and_mixes_without_config_or_tags(config: Path) -> No
     assert text.returncode == 0 and str(config.parent / "store") in text.stdout
 
 
-def test_one_partition_at_a_time(config: Path) -> None:
+def test_one_partition_at_a_time_in_step_processes(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path, engine={"steps": "multiprocess"})
     for source in ("prose", "notes"):
         done = dagster(
             config, "asset", "materialize", *MODULE, "--select", "raw", "--partition", source
         )
         assert done.returncode == 0, done.stderr[-2000:]
+        assert "in subprocess" in done.stderr + done.stdout
 
     assert summary(config)["sources"]["prose"]["raw"]["rows_kept"] == 40
 
