@@ -7,6 +7,7 @@ of partitions, so that `dagster job execute` without config or tags runs every s
 import dagster as dg
 
 from pipeline_defs.partitions import CORPUS, PHASES, SOURCES
+from resources.settings import SettingsError
 
 # A fork server that has imported everything gives a step process in 0.6 s; spawn takes 4 s. The
 # last four are what stages import when they need it: here once, not once a step.
@@ -53,17 +54,26 @@ mix_corpus = dg.define_asset_job(
     executor_def=dg.in_process_executor,  # one step: its own process would cost 3 s for nothing
 )
 
-nightly = dg.ScheduleDefinition(
-    name="nightly",
-    job=build_corpus,
-    cron_schedule=CORPUS.settings.schedule.cron,
-    execution_timezone=CORPUS.settings.schedule.timezone,
-    default_status=(
-        dg.DefaultScheduleStatus.RUNNING
-        if CORPUS.settings.schedule.enabled
-        else dg.DefaultScheduleStatus.STOPPED
-    ),
-)
+
+def nightly_schedule() -> dg.ScheduleDefinition:
+    """The schedule that pipeline.yaml asks for; SettingsError if Dagster refuses it."""
+    wanted = CORPUS.settings.schedule
+    status = dg.DefaultScheduleStatus
+    try:
+        return dg.ScheduleDefinition(
+            name="nightly",
+            job=build_corpus,
+            cron_schedule=wanted.cron,
+            execution_timezone=wanted.timezone,
+            default_status=status.RUNNING if wanted.enabled else status.STOPPED,
+        )
+    except dg.DagsterInvalidDefinitionError as error:
+        raise SettingsError(
+            f"{CORPUS.config}: schedule: cron {wanted.cron!r}, timezone {wanted.timezone!r}: {error}"
+        ) from error
+
+
+nightly = nightly_schedule()
 
 
 @dg.run_status_sensor(

@@ -94,6 +94,19 @@ def test_a_mistake_in_the_config_is_refused_when_the_code_location_loads(config:
     assert corpus(config, "summary").returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("schedule", "named"),
+    [({"cron": "at night"}, "cron 'at night'"), ({"timezone": "Mars/Base"}, "'Mars/Base'")],
+)
+def test_a_schedule_that_cannot_be_is_refused(
+    tmp_path: Path, schedule: dict[str, str], named: str
+) -> None:
+    done = run(write_corpus(tmp_path, schedule=schedule), "-c", "import pipeline_defs.definitions")
+
+    assert done.returncode != 0
+    assert "pipeline.yaml: schedule" in done.stderr and named in done.stderr
+
+
 def test_definitions_validate_passes(config: Path) -> None:
     done = dagster(config, "definitions", "validate", "-w", "workspace.yaml")
 
