@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unicodedata import unidata_version
 
 import dagster as dg
 import numpy as np
@@ -31,6 +32,7 @@ from resources.store import StoreError
 SIGNATURES = Stage("signatures", code_version="1")
 DUPLICATES = Stage("duplicates", code_version="1")
 DEDUPED = Stage("deduped", code_version="1")
+NOTHING_SIGNED = {"source": "", "part": "", "stats": Stats()}
 
 
 @stage_asset(SIGNATURES, deps=[filtered], partitions=SOURCES, kinds={"numba", "parquet"})
@@ -44,7 +46,9 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
     manifest = corpus.store.newest("filtered", source)
     config = corpus.settings.dedup
     dump = config.model_dump(mode="json")
-    made_by = MadeBy(SIGNATURES.name, SIGNATURES.code_version, dump, spec={"config": config})
+    made_by = MadeBy(
+        SIGNATURES.name, SIGNATURES.code_version, dump, (unidata_version,), {"config": config}
+    )
     tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
     return Plan(tasks, dump, {"filtered": manifest.fingerprint})
 
@@ -92,7 +96,12 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
 def signed_part(corpus: Corpus, manifest: Manifest, part: PartRecord) -> dict[str, Any]:
     """What the clustering must know of one part of signatures."""
     path = corpus.store.path_of(manifest, required_file(manifest, part, "signatures"))
-    return {"source": manifest.partition, "part": part.name, "path": path, "stats": part.stats}
+    return {
+        "source": manifest.partition,
+        "part": part.name,
+        "path": path,
+        "stats": part.stats,
+    }
 
 
 def find_duplicates(task: Task) -> list[PartRecord]:
@@ -100,7 +109,7 @@ def find_duplicates(task: Task) -> list[PartRecord]:
     parts, config = task.spec["parts"], task.spec["config"]
     paths = [part["path"] for part in parts]
     if not paths:
-        return [publish_removed(task, 0, {"source": "", "part": "", "stats": Stats()}, None, True)]
+        return [publish_removed(task, 0, NOTHING_SIGNED, None, True)]
     hashes = read_column(paths, "text_hash")
     labels = cluster_documents(
         hashes if config.exact else hashes.clear(len(hashes)), bands(paths, config)
@@ -150,13 +159,18 @@ def publish_removed(
 ) -> PartRecord:
     """Publish the removed documents of one signed part."""
     writer = task.writer(stream_name(task.name, number))
-    count = 0
+    doc_ids: list[str] = []
     if removed is not None:
         table = removed.drop("part_index").sort("doc_id")
         writer.write_parquet("removed", table)
-        count = table.height
-    rows, text_bytes = part["stats"].rows_kept, part["stats"].text_bytes
-    extra = {"source": part["source"], "part": part["part"], "is_last": is_last}
+        doc_ids = table["doc_id"].to_list()
+    count, rows, text_bytes = len(doc_ids), part["stats"].rows_kept, part["stats"].text_bytes
+    extra = {
+        "source": part["source"],
+        "part": part["part"],
+        "removed_ids": fingerprint_of(doc_ids),
+        "is_last": is_last,
+    }
     return writer.publish(
         Stats(rows, rows - count, duplicates=count, text_bytes=text_bytes, extra=extra)
     )
@@ -169,31 +183,52 @@ def deduped(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
 
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
-    """One task per filtered part; it depends on the removals inside that part alone."""
+    """One task per filtered part; it depends on which of that part's documents are removed."""
     manifest = corpus.store.newest("filtered", source)
     clusters = corpus.store.newest("duplicates", GLOBAL)
-    removed = {
-        part.stats.extra["part"]: required_file(clusters, part, "removed")
+    check_up_to_date(corpus, manifest, clusters)
+    clustered = {
+        part.stats.extra["part"]: part
         for part in clusters.parts
         if part.stats.extra["source"] == source
     }
     tasks = []
     for part in manifest.parts:
-        if part.name not in removed:
-            raise StoreError(
-                f"duplicates[{GLOBAL}] does not know part {part.name} of filtered[{source}]. "
-                f"Materialize `signatures` for {source!r} and then `duplicates` first."
-            )
-        file = removed[part.name]
+        removed = clustered[part.name]
         made_by = MadeBy(
             DEDUPED.name,
             DEDUPED.code_version,
             {},
-            inputs=(file.sha256,),
-            spec={"removed": corpus.store.path_of(clusters, file)},
+            inputs=(removed.stats.extra["removed_ids"],),
+            spec={
+                "removed": corpus.store.path_of(
+                    clusters, required_file(clusters, removed, "removed")
+                )
+            },
         )
         tasks.append(part_task(corpus, manifest, part, "documents", made_by))
     return Plan(tasks, {}, {"filtered": manifest.fingerprint})
+
+
+def check_up_to_date(corpus: Corpus, filtered: Manifest, clusters: Manifest) -> None:
+    """StoreError if the clusters were made of other documents than the newest ones.
+
+    A survivor may lie in any source: with clusters of yesterday a document could be dropped for one
+    that is no longer there.
+    """
+    signed = [corpus.store.newest("signatures", name) for name in corpus.settings.source_names()]
+    mine = next(manifest for manifest in signed if manifest.partition == filtered.partition)
+    if mine.about["filtered"] != filtered.fingerprint:
+        raise StoreError(
+            f"signatures[{filtered.partition}] are of other documents than the newest "
+            f"filtered[{filtered.partition}]. Materialize `signatures` for "
+            f"{filtered.partition!r}, then `duplicates`, first."
+        )
+    if clusters.about["signatures"] != [manifest.fingerprint for manifest in signed]:
+        raise StoreError(
+            "duplicates[all] are of other signatures than the newest ones. Materialize "
+            "`duplicates` first."
+        )
 
 
 def dedup_part(task: Task) -> list[PartRecord]:

@@ -1,5 +1,7 @@
 """filtered: documents that pass the rules, and a decision with every score for each document."""
 
+from unicodedata import unidata_version
+
 import dagster as dg
 import polars as pl
 
@@ -29,7 +31,9 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     manifest = corpus.store.newest("raw", source)
     config = source_filters(corpus, source)
     dump = config.model_dump(mode="json")
-    made_by = MadeBy(FILTERED.name, FILTERED.code_version, dump, spec={"config": config})
+    made_by = MadeBy(
+        FILTERED.name, FILTERED.code_version, dump, (unidata_version,), {"config": config}
+    )
     tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
     return Plan(tasks, dump, {"raw": manifest.fingerprint})
 

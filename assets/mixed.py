@@ -170,7 +170,7 @@ def describe_source(task: Task, manifest: Manifest, samples: pl.DataFrame) -> di
                 "path": f"sharded/{manifest.partition}/{file.path}",
                 "rows": file.rows,
                 "tokens": part.stats.tokens,
-                "bucket": part.stats.extra["bucket"],
+                "bucket": next(iter(part.stats.extra["shards"])),
                 "sha256": file.sha256,
             }
             for part, file in files

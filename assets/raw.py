@@ -1,6 +1,7 @@
 """raw: input files of any format to one document table; what cannot be read goes to quarantine."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -61,10 +62,22 @@ def read_part(task: Task) -> list[PartRecord]:
     """Read one slice and publish its parts as they come; published parts are not rewritten."""
     spec = task.spec
     chunks = read_chunks(spec["file"], spec["piece"], spec["source"], spec["part_bytes"])
+    if "max_bytes" in spec:
+        chunks = up_to(chunks, spec["max_bytes"])
     return [
         publish_chunk(task, stream_name(task.name, number), chunk, is_last)
         for number, (chunk, is_last) in enumerate(with_last(chunks))
     ]
+
+
+def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
+    """Chunks until their texts hold `max_bytes`, the one that crosses it included."""
+    num_bytes = 0
+    for chunk in chunks:
+        yield chunk
+        num_bytes += int(chunk.documents["text"].str.len_bytes().sum())
+        if num_bytes >= max_bytes:
+            return
 
 
 def with_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
@@ -121,7 +134,7 @@ def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[
     for task in tasks:
         if left <= 0:
             break
-        outcome = run_tasks(corpus, [task], work)[0]
+        outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
         kept: list[PartRecord] = []
         for record in outcome.records:
             if left > 0:
@@ -129,6 +142,12 @@ def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[
                 left -= record.stats.bytes
         outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
     return outcomes
+
+
+def stopping_at(task: Task, max_bytes: int) -> Task:
+    """The task that reads no further than the part in which `max_bytes` of text are reached."""
+    fingerprint = fingerprint_of(task.fingerprint, max_bytes)
+    return replace(task, fingerprint=fingerprint, spec={**task.spec, "max_bytes": max_bytes})
 
 
 def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:

@@ -1,5 +1,6 @@
 """sharded: a seeded global shuffle of each source and bucket, in shards of a target size."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,8 +34,16 @@ def scatter_then_gather(corpus: Corpus, tasks: list[Task], work: Work) -> list[O
     """Run the first pass for sources with a missing shard, then the second."""
     missing = {task.partition: task for task in tasks if task.published() is None}
     scatters = [scatter for task in missing.values() for scatter in task.spec["scatters"]]
-    run_tasks(corpus, scatters, scatter_part)
-    return run_tasks(corpus, tasks, work)
+    seconds: dict[str, float] = {}
+    for scattered in run_tasks(corpus, scatters, scatter_part):
+        source = scattered.task.partition
+        seconds[source] = seconds.get(source, 0.0) + scattered.seconds
+    return [
+        replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
+        if not outcome.is_reused
+        else outcome
+        for outcome in run_tasks(corpus, tasks, work)
+    ]
 
 
 def plan_sharded(corpus: Corpus, source: str) -> Plan:
@@ -156,10 +165,8 @@ def gather_shard(task: Task) -> list[PartRecord]:
         bytes=num_tokens * token_bytes(shard.schema["tokens"]),
         text_bytes=round(num_tokens * task.spec["text_bytes_per_token"]),
         extra={
-            "bucket": task.spec["bucket"],
-            "shards": 1,
-            "documents": int(shard["spans"].list.len().sum()),
-            "spans": "column `spans`: doc_id, start, length of each document in a sequence",
+            "shards": {task.spec["bucket"]: 1},
+            "document_spans": int(shard["spans"].list.len().sum()),
         },
     )
     return [writer.publish(stats)]

@@ -22,10 +22,11 @@ from pipeline_defs.partitions import SOURCES
 from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
 from resources.records import PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import StoreError
+from resources.store import hash_file
 
 TOKENIZER = Stage("tokenizer", code_version="1")
 TOKENIZED = Stage("tokenized", code_version="1")
+SAMPLED_CHARS = 200_000  # of one document: a book of 40 MB would be most of a sample of 10 MB
 
 
 @stage_asset(TOKENIZER, deps=[deduped], partitions=None, kinds={"huggingface"})
@@ -43,12 +44,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     paths: list[Path] = []
     if config.path is not None:
         paths = [corpus.config.parent / config.path]
-        if not paths[0].is_file():
-            raise StoreError(
-                f"tokenizer.path={config.path!r}: no such file (looked for {paths[0]}). "
-                "Correct it in pipeline.yaml, or leave it out to train a tokenizer."
-            )
-        inputs = [paths[0].read_text(encoding="utf-8")]
+        inputs = [hash_file(paths[0])[0]]
     else:
         for manifest in manifests:
             files = [required_file(manifest, part, "documents") for part in manifest.parts]
@@ -72,7 +68,8 @@ def make_tokenizer(task: Task) -> list[PartRecord]:
     config: TokenizerConfig = task.spec["config"]
     sampled: list[int] = [0, 0]
     if config.path is not None:
-        tokenizer_json = canonical_json(task.spec["paths"][0].read_text(encoding="utf-8"))
+        content = task.spec["paths"][0].read_text(encoding="utf-8", errors="replace")
+        tokenizer_json = canonical_json(content)
     else:
         share = min(1.0, config.sample_bytes / max(1, task.spec["total_bytes"]))
         texts = sample_texts(task.spec["paths"], share, config.seed, sampled)
@@ -99,6 +96,7 @@ def sample_texts(
     for path in paths:
         documents = pl.read_parquet(path, columns=["doc_id", "text"])
         texts = documents.filter(is_sampled(documents["doc_id"], share, seed))["text"]
+        texts = texts.str.slice(0, SAMPLED_CHARS)
         sampled[0] += len(texts)
         sampled[1] += int(texts.str.len_bytes().sum())
         yield texts.to_list()

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +20,7 @@ from pipeline_defs.summary import summarize
 from resources.corpus import Corpus, load_corpus
 from resources.records import FileRecord, to_json
 from resources.settings import Settings, SettingsError, inner_model
-from resources.store import Partition, hash_file
+from resources.store import Partition, StoreError, hash_file
 
 TOP_REASONS = 3
 PIPE_WIDTH = 180  # columns, where the output is no terminal
@@ -47,7 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.command == "verify":
         return verify(corpus)
-    found = summarize(corpus)
+    try:
+        found = summarize(corpus)
+    except StoreError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     if options.json:
         sys.stdout.write(to_json(found).decode())
     else:
@@ -76,6 +79,8 @@ def verify(corpus: Corpus) -> int:
     num_bytes = sum(file.bytes for file in files.values())
     verdict = f"{len(faults)} differ" if faults else "all as published"
     console.print(f"{len(files)} files, {num_bytes / 1e6:,.1f} MB: {verdict}")
+    if faults:
+        console.print("Delete the files above and build again: exactly their parts are recomputed.")
     return 1 if faults else 0
 
 
@@ -83,8 +88,8 @@ def named_files(partition: Partition, number: int, faults: list[str]) -> dict[Pa
     """The files that one manifest names; a manifest that cannot be read is a fault."""
     try:
         manifest = partition.read_manifest(number)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        faults.append(f"{partition.manifests / f'{number:08d}.json'}: not a manifest: {error}")
+    except StoreError as error:
+        faults.append(str(error))
         return {}
     return {partition.folder / file.path: file for part in manifest.parts for file in part.files}
 

@@ -69,7 +69,8 @@ def nightly_schedule() -> dg.ScheduleDefinition:
         )
     except dg.DagsterInvalidDefinitionError as error:
         raise SettingsError(
-            f"{CORPUS.config}: schedule: cron {wanted.cron!r}, timezone {wanted.timezone!r}: {error}"
+            f"{CORPUS.config}: schedule: cron {wanted.cron!r}, timezone {wanted.timezone!r}: "
+            f"{error}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from resources.engine import map_parts
 from resources.records import FileRecord, Manifest, PartRecord, fingerprint_of
-from resources.settings import Settings, config_path, load_settings, store_root
+from resources.settings import Settings, SettingsError, config_path, load_settings, store_root
 from resources.store import Partition, PartWriter, Store
 
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -33,6 +33,12 @@ def load_corpus() -> Corpus:
     """The corpus that the environment and pipeline.yaml name; SettingsError if that is wrong."""
     config = config_path()
     settings = load_settings(config)
+    path = settings.tokenizer.path
+    if path is not None and not (config.parent / path).is_file():
+        raise SettingsError(
+            f"{config}: tokenizer.path: no file {path!r} (looked for {config.parent / path}). "
+            "Correct it, or leave it out to train a tokenizer."
+        )
     return Corpus(settings, config, Store(store_root(settings, config)))
 
 

@@ -81,6 +81,10 @@ class PartError(RuntimeError):
     """A part could not be computed: names the part and the reason."""
 
 
+class PartUseError(PartError, ValueError):
+    """A part that cannot be computed however often it is tried: wrong input or config."""
+
+
 def map_parts(
     function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
 ) -> Iterator[tuple[int, Result, float]]:
@@ -96,9 +100,6 @@ def map_parts(
     workers = min(config.num_workers(), len(tasks))
     if config.kind == "processes" or is_large:
         yield from map_in_processes(function, tasks, workers, config.retries)
-    elif workers == 1:
-        for index, task in enumerate(tasks):
-            yield index, *timed(function, task)
     else:
         with ThreadPoolExecutor(workers) as pool:
             yield from map_in_pool(pool, function, list(enumerate(tasks)), workers)
@@ -161,7 +162,8 @@ def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float
     try:
         result = function(task)
     except Exception as error:
-        raise PartError(f"{task.title}: {type(error).__name__}: {error}") from error
+        kind = PartUseError if isinstance(error, ValueError) else PartError
+        raise kind(f"{task.title}: {type(error).__name__}: {error}") from error
     return result, time.perf_counter() - start
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 import polars as pl
 
 from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_tasks
+from resources.inputs import InputError
 from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
 from resources.store import StoreError, xxh3_of
@@ -22,7 +23,7 @@ CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
 CHECKS = {
     CHECK_CONSERVATION: "rows in = kept + rejected + duplicates + quarantined, in every part",
-    CHECK_INTEGRITY: "every file that the manifest names is there, with its size and hash",
+    CHECK_INTEGRITY: "every file of the manifest is there with its size, new ones with their hash",
 }
 RETRIES = dg.RetryPolicy(
     max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -80,25 +81,48 @@ def run_stage(
     corpus: Corpus = context.resources.corpus
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    manifests: dict[str, Manifest] = {}
     damaged: list[str] = []
     log: list[str] = []
+    manifests: dict[str, Manifest] = {}
     with ExitStack() as writers, wrong_use_is_not_retried():
-        plans = {partition: plan(corpus, partition) for partition in partitions}
-        for partition in plans:
-            folder = corpus.store.partition(stage.name, partition)
+        plans, faults = plan_partitions(corpus, partitions, plan)
+        folders = {name: corpus.store.partition(stage.name, name) for name in plans}
+        for folder in folders.values():
             writers.enter_context(folder.writing(corpus.settings.keep_manifests))
         tasks = [task for each in plans.values() for task in each.tasks]
         outcomes = group_by_partition(run(corpus, tasks, work))
         for partition, each in plans.items():
             done = outcomes.get(partition, [])
-            manifest = manifest_of(stage, partition, each, done)
-            manifests[partition] = corpus.store.partition(stage.name, partition).commit(manifest)
+            manifest = folders[partition].commit(manifest_of(stage, partition, each, done))
+            manifests[partition] = manifest
             report(context, corpus, manifest, report_of(done))
             damaged += damaged_files(corpus, manifest, done)
             log.append(log_line(manifest, report_of(done)))
+        if faults:
+            raise StoreError("\n".join(faults))
     context.log.info("\n".join(log))  # one event: each is a write to Dagster's records
     return dg.MaterializeResult(check_results=check_results(manifests, damaged))
+
+
+def plan_partitions(
+    corpus: Corpus, partitions: list[str], plan: Callable[[Corpus, str], Plan]
+) -> tuple[dict[str, Plan], list[str]]:
+    """(plans, faults): a partition that cannot be planned does not stop the others.
+
+    A source whose files cannot be found does: that is said before any work.
+    """
+    plans: dict[str, Plan] = {}
+    faults: list[str] = []
+    for partition in partitions:
+        try:
+            plans[partition] = plan(corpus, partition)
+        except InputError:
+            raise
+        except (ValueError, StoreError) as error:
+            faults.append(str(error))
+    if not plans and faults:
+        raise StoreError("\n".join(faults))
+    return plans, faults
 
 
 @contextmanager

@@ -77,13 +77,17 @@ class Partition:
         self.name = partition
         self.manifests = folder / "_manifests"
         self.records = folder / "_parts"
+        self.seen: int | None = None  # the newest manifest's number when this writer began
 
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
         """The published part of that name and fingerprint, if all its files are there."""
         record_path = self.records / f"{part_stem(name, fingerprint)}.json"
         if not record_path.exists():
             return None
-        record = msgspec.json.decode(record_path.read_bytes(), type=PartRecord)
+        try:
+            record = msgspec.json.decode(record_path.read_bytes(), type=PartRecord)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None  # damaged: the part is computed again
         is_complete = record.fingerprint == fingerprint and all(
             has_size(self.folder / file.path, file.bytes) for file in record.files
         )
@@ -98,8 +102,15 @@ class Partition:
         return self.manifests / f"{number:08d}.json"
 
     def read_manifest(self, number: int) -> Manifest:
-        """The manifest of that number."""
-        return msgspec.json.decode(self.manifest_path(number).read_bytes(), type=Manifest)
+        """The manifest of that number; StoreError if it cannot be read."""
+        path = self.manifest_path(number)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StoreError(
+                f"{path}: not a manifest: {error}. Remove it to go back to the one before, then "
+                "run again."
+            ) from error
 
     def newest_manifest(self) -> Manifest | None:
         """The newest manifest, None if nothing was ever committed."""
@@ -107,14 +118,22 @@ class Partition:
         return self.read_manifest(numbers[-1]) if numbers else None
 
     def commit(self, manifest: Manifest) -> Manifest:
-        """Make `manifest` the newest, unless it already is; StoreError if another writer won."""
+        """Make `manifest` the newest, unless it already is.
+
+        Inside `writing` it follows the manifest that was the newest when the writer began:
+        StoreError if another writer committed meanwhile.
+        """
         numbers = self.manifest_numbers()
         content = to_json(manifest)
         if numbers and self.manifest_path(numbers[-1]).read_bytes() == content:
             return manifest
-        number = numbers[-1] + 1 if numbers else 1
+        newest = numbers[-1] if numbers else 0
+        number = 1 + (newest if self.seen is None else self.seen)
         target = self.manifest_path(number)
         make_folder(self.manifests)
+        make_folder(self.records)
+        for folder in (self.folder.parent.parent, self.folder.parent, self.folder, self.records):
+            sync_folder(folder)
         temporary = write_temporary(self.manifests, target.name, content)
         try:
             os.link(temporary, target)
@@ -160,6 +179,7 @@ class Partition:
                 for path in self.folder.rglob(TEMPORARY_PREFIX + "*"):
                     path.unlink(missing_ok=True)
             fcntl.flock(lock, fcntl.LOCK_SH)
+            self.seen = max(self.manifest_numbers(), default=0)
             yield
             if try_lock_alone(lock.fileno()):
                 self.collect_garbage(keep_manifests)

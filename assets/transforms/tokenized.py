@@ -13,12 +13,12 @@ import threading
 import warnings
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from assets.transforms.permutation import derive_key, mix64
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 END_OF_DOCUMENT = "<|endoftext|>"
 UINT16_VOCABULARY = 1 << 16
+NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
 # Where byte-level BPE implementations differ: digits, contractions, runs of blanks, scripts without
 # blanks, emoji sequences, combining marks, special-token spellings, control characters.
@@ -76,6 +77,26 @@ class TokenizerConfig(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="which documents the sample takes")
 
+    @model_validator(mode="after")
+    def check_special_tokens(self) -> Self:
+        """A trained tokenizer has its end token, every special token once, and room for bytes."""
+        if self.path is not None:
+            return self
+        tokens = self.special_tokens
+        if len(set(tokens)) < len(tokens) or "" in tokens:
+            raise ValueError(f"special_tokens must differ and not be empty, got {list(tokens)}")
+        if self.end_of_document not in tokens:
+            raise ValueError(
+                f"end_of_document {self.end_of_document!r} is not among special_tokens "
+                f"{list(tokens)}; add it there"
+            )
+        if self.vocab_size < NUM_BYTES + len(tokens):
+            raise ValueError(
+                f"vocab_size {self.vocab_size} has no room for {NUM_BYTES} bytes and "
+                f"{len(tokens)} special tokens"
+            )
+        return self
+
 
 class Encoder(Protocol):
     """Encodes texts to (ids uint32, offsets int64 of length n + 1)."""
@@ -100,11 +121,6 @@ def train_bpe(texts: Iterable[list[str]], config: TokenizerConfig) -> str:
     """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    if config.end_of_document not in config.special_tokens:
-        raise TokenizerError(
-            f"tokenizer.end_of_document={config.end_of_document!r} is not among "
-            f"tokenizer.special_tokens={list(config.special_tokens)}. Add it there."
-        )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -107,6 +107,23 @@ def test_a_schedule_that_cannot_be_is_refused(
     assert "pipeline.yaml: schedule" in done.stderr and named in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "named"),
+    [
+        ({"path": "no/tokenizer.json"}, "tokenizer.path: no file 'no/tokenizer.json'"),
+        ({"special_tokens": ["<s>"]}, "end_of_document '<|endoftext|>' is not among"),
+        ({"vocab_size": 256}, "vocab_size"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_is_refused_before_any_work(
+    tmp_path: Path, tokenizer: dict[str, Any], named: str
+) -> None:
+    done = corpus(write_corpus(tmp_path, tokenizer=tokenizer), "summary")
+
+    assert done.returncode == 2
+    assert named in done.stderr
+
+
 def test_definitions_validate_passes(config: Path) -> None:
     done = dagster(config, "definitions", "validate", "-w", "workspace.yaml")
 

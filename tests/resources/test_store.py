@@ -208,6 +208,23 @@ def test_second_writer_is_told_and_overwrites_nothing(web: Partition) -> None:
     assert files_in(web) == {"_manifests/00000001.json"}
 
 
+def test_writer_with_an_old_view_is_told(web: Partition) -> None:
+    with web.writing(keep_manifests=3):
+        other = Partition(web.folder, web.stage, web.name)
+        other.commit(manifest(fingerprint="other"))
+
+        with pytest.raises(StoreError, match="another run committed manifest 1"):
+            web.commit(manifest(fingerprint="mine"))
+
+
+def test_manifest_that_cannot_be_read_is_named(web: Partition) -> None:
+    web.commit(manifest())
+    web.manifest_path(1).write_bytes(b"{")
+
+    with pytest.raises(StoreError, match=r"00000001\.json: not a manifest"):
+        web.newest_manifest()
+
+
 def test_second_writer_of_the_same_content_is_content(web: Partition) -> None:
     web.commit(manifest())
     assert Late(web.folder, web.stage, web.name).commit(manifest()) == manifest()

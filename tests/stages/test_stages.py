@@ -226,6 +226,59 @@ def test_a_size_cap_takes_whole_documents_from_the_start(corpus: Any, build: Bui
     assert hashes(capped.store.root) == before
 
 
+def test_a_size_cap_stops_reading(corpus: Any, build: Build) -> None:
+    sources = yaml.safe_load(corpus.config.read_text())["sources"]
+    sources = [sources[0] | {"max_text_bytes": 500}, sources[1]]
+
+    build(capped := change(corpus, sources=sources), "raw")
+
+    read = list((capped.store.root / "raw/prose").glob("*.documents.parquet"))
+    assert len(read) <= 2  # the part in which the cap is reached, or what is left of it
+
+
+def test_an_empty_source_stops_its_own_phases_only(corpus: Any, build: Build) -> None:
+    (corpus.config.parent / "input/notes/n.jsonl").write_bytes(b"")
+    build(corpus)
+
+    assert not build(corpus, "mixed", raise_on_error=False).success
+
+    assert corpus.store.partition("mixed", "main").newest_manifest() is None
+    assert corpus.store.newest("mixed", "late").stats.rows_kept > 0
+
+
+def test_clusters_of_other_documents_are_refused(corpus: Any, build: Build) -> None:
+    build(corpus)
+
+    build(stricter := change(corpus, filters={"rules": {"length": {"min_chars": 300}}}), "filtered")
+
+    with pytest.raises(dg.Failure, match="Materialize `signatures` for 'prose'"):
+        build(stricter, "deduped")
+    build(stricter, "signatures")
+    with pytest.raises(dg.Failure, match="Materialize `duplicates` first"):
+        build(stricter, "deduped")
+
+
+def test_a_copy_elsewhere_that_removes_nothing_here_costs_nothing_here(
+    corpus: Any, build: Build
+) -> None:
+    build(corpus)
+
+    write_jsonl(corpus.config.parent / "input/notes/again.jsonl", [{"text": SHARED_TEXT}])
+    build(corpus)
+
+    assert read_report(corpus.store.root, "deduped", "prose").parts_computed == 0
+
+
+def test_a_damaged_record_is_made_anew(corpus: Any, build: Build) -> None:
+    build(corpus)
+    before = hashes(corpus.store.root)
+    next(corpus.store.root.glob("filtered/prose/_parts/*.json")).write_bytes(b"{")
+
+    build(corpus)
+
+    assert hashes(corpus.store.root) == before
+
+
 def test_a_missing_stage_says_what_to_materialize(corpus: Any, build: Build) -> None:
     with pytest.raises(dg.Failure, match="Materialize `raw` for 'prose' first"):
         build(corpus, "filtered")

@@ -108,10 +108,18 @@ def test_training_without_text_gives_the_bytes() -> None:
     assert (vocabulary_size(tokenizer), end_id) == (257, 0)
 
 
-def test_training_without_the_end_token_is_refused() -> None:
-    config = TokenizerConfig(special_tokens=("<pad>",))
-    with pytest.raises(TokenizerError, match=r"not among tokenizer.special_tokens=\['<pad>'\]"):
-        train_bpe([["text"]], config)
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"special_tokens": ["<pad>"]}, "is not among special_tokens"),
+        ({"special_tokens": ["<|endoftext|>", ""]}, "must differ and not be empty"),
+        ({"special_tokens": ["<|endoftext|>"] * 2}, "must differ and not be empty"),
+        ({"vocab_size": 260, "special_tokens": ["<|endoftext|>", *"abcde"]}, "has no room for 256"),
+    ],
+)
+def test_settings_that_cannot_be_trained_are_refused(settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        TokenizerConfig.model_validate(settings)
 
 
 @pytest.mark.parametrize("config", [{"vocab_size": 259}, {"min_frequency": 0}, {"sed": 1}])
