@@ -29,7 +29,12 @@ XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
 
 
 class BrokenStream(ValueError):
-    """The stream ends early, is damaged, is not what its name says, or is a decompression bomb."""
+    """The stream ends early, is damaged, is not what its name says, or is a decompression bomb.
+
+    `head` holds the first bytes of the file (64 KiB) where nothing could be decoded.
+    """
+
+    head = b""
 
 
 def read_blocks(path: Path, compression: Compression | None, start: int = 0) -> Iterator[bytes]:
@@ -41,6 +46,23 @@ def read_blocks(path: Path, compression: Compression | None, start: int = 0) -> 
     if compression is None:
         yield from _read_plain(path, start)
         return
+    num_written = 0
+    try:
+        for block in _bounded_blocks(path, compression):
+            num_written += len(block)
+            yield block
+    except BrokenStream as error:
+        error.head = b"" if num_written else file_head(path)
+        raise
+
+
+def file_head(path: Path) -> bytes:
+    """Return the first bytes of a file as it is stored, 64 KiB at most."""
+    with path.open("rb") as file:
+        return file.read(READ_BYTES)
+
+
+def _bounded_blocks(path: Path, compression: Compression) -> Iterator[bytes]:
     blocks = _read_zstd(path) if compression == "zst" else _read_members(path, compression)
     num_written = 0
     for block, num_read in blocks:

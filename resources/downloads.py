@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 0.5
 BLOCK_BYTES = 1 << 20
 NOT_MODIFIED = 304
+URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded already
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -43,6 +45,7 @@ def download(url: str, folder: Path) -> Path:
     Raises DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server
     says no (4xx). A stored copy is not used then: a build must not pass on old data in silence.
     """
+    url = ascii_url(url)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / hashlib.sha256(url.encode()).hexdigest()[:32]
     for attempt in range(1, ATTEMPTS + 1):
@@ -51,8 +54,8 @@ def download(url: str, folder: Path) -> Path:
         except urllib.error.HTTPError as error:
             error.close()
             fact, is_final = f"HTTP {error.code} {error.reason}", error.code not in TRY_AGAIN
-        except (OSError, http.client.HTTPException) as error:
-            fact, is_final = f"{type(error).__name__}: {error}", False
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            fact, is_final = f"{type(error).__name__}: {error}", isinstance(error, ValueError)
         if is_final or attempt == ATTEMPTS:
             break
         time.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
@@ -60,6 +63,28 @@ def download(url: str, folder: Path) -> Path:
         f"{url} could not be fetched ({fact}, attempt {attempt} of {ATTEMPTS}). "
         "Check the address and the network, or download it and name the local file in `where`."
     )
+
+
+def ascii_url(url: str) -> str:
+    """Percent-encode what a URL cannot hold (RFC 3986; the host by IDNA); DownloadError if broken.
+
+    What is already encoded stays as it is.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        user, at, _ = parts.netloc.rpartition("@")
+        host = (parts.hostname or "").encode("idna").decode()
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError as error:
+        raise DownloadError(f"{url!r} is not a valid URL ({error}). Correct `where`.") from error
+    if not host:
+        raise DownloadError(f"{url!r} is not a valid URL (no host). Correct `where`.")
+    if parts.netloc.isascii() and " " not in parts.netloc:
+        netloc = parts.netloc
+    else:
+        netloc = f"{urllib.parse.quote(user, safe=URL_SAFE)}{at}{host}{port}"
+    path, query = (urllib.parse.quote(part, safe=URL_SAFE) for part in (parts.path, parts.query))
+    return urllib.parse.urlunsplit((parts.scheme, netloc, path, query, ""))
 
 
 def _fetch(url: str, target: Path) -> Path:

@@ -20,7 +20,7 @@ import xxhash
 from assets.transforms.raw import SourceConfig
 from assets.transforms.source_config import FileFormat
 from resources.decompress import Compression
-from resources.downloads import DownloadError, download
+from resources.downloads import download
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -56,40 +56,54 @@ class _Found:
 def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[InputFile]:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
-    http(s) URLs are fetched into the folder `downloads`. Raises InputError when nothing matches
-    (unless `allow_no_files`), a file's format cannot be told, or a download fails.
+    http(s) URLs are fetched into the folder `downloads`. What lies in its parent, the store, is
+    left out of folders and globs: a build must not read what it wrote. Raises InputError when
+    nothing matches (unless `allow_no_files`), a format cannot be told, or a file cannot be had.
     """
-    base = Path(os.path.abspath(base))
+    base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     files: dict[str, InputFile] = {}
     for pattern in source.where:
-        found = {found.name: found for found in _find(pattern, source, base, downloads)}
-        inputs = [_input_file(each, source) for each in found.values()]
+        try:
+            found = {found.name: found for found in _find(pattern, base, downloads)}
+            inputs = [_input_file(each, source) for each in found.values()]
+        except InputError as error:
+            raise InputError(f"source {source.name!r}: {error}") from error
+        except (OSError, ValueError) as error:  # of the file system and of urllib
+            raise InputError(f"source {source.name!r}, where {pattern!r}: {error}") from error
         if not any(inputs) and not source.allow_no_files:
-            raise InputError(_nothing_found(source, pattern, base))
+            raise InputError(_nothing_found(source, pattern, base, downloads.parent))
         files |= {file.name: file for file in inputs if file is not None}
     return [files[name] for name in sorted(files)]
 
 
-def _nothing_found(source: SourceConfig, pattern: str, base: Path) -> str:
+def _nothing_found(source: SourceConfig, pattern: str, base: Path, store: Path) -> str:
     return (
         f"source {source.name!r}: no input file matches {pattern!r} (looked in {base}, format "
-        f"{source.format!r}). Correct `where`, or set `allow_no_files: true` if that is fine."
+        f"{source.format!r}, outside the store {store}). Correct `where`, or set "
+        "`allow_no_files: true` if that is fine."
     )
 
 
-def _find(pattern: str, source: SourceConfig, base: Path, downloads: Path) -> Iterator[_Found]:
+def _find(pattern: str, base: Path, downloads: Path) -> Iterator[_Found]:
     scheme = urlsplit(pattern).scheme.lower()
     if scheme in ("http", "https"):
-        try:
-            yield _Found(download(pattern, downloads), pattern, "named")
-        except DownloadError as error:
-            raise InputError(f"source {source.name!r}: {error}") from error
+        yield _Found(download(pattern, downloads), pattern, "named")
     elif scheme == "file":
         path = Path(url2pathname(urlsplit(pattern).path))
         if path.is_file():
             yield _Found(path, pattern, "named")
+    elif "://" in pattern:
+        raise InputError(
+            f"where {pattern!r}: {scheme}:// is not supported. Use http://, https://, file:// or a "
+            "local path; copy the files first."
+        )
     else:
-        yield from _find_local(pattern, base)
+        output = downloads.parent.resolve()
+        if base.resolve().is_relative_to(output):  # a config inside the store has its inputs there
+            output = downloads.resolve()
+        for found in _find_local(pattern, base):
+            if found.how == "named" or not found.path.resolve().is_relative_to(output):
+                yield found
 
 
 def _find_local(pattern: str, base: Path) -> Iterator[_Found]:
@@ -126,9 +140,11 @@ def _input_file(found: _Found, source: SourceConfig) -> InputFile | None:
         return None
     if file_format is None:
         raise InputError(
-            f"source {source.name!r}: the format of {found.name!r} cannot be told from its name. "
+            f"the format of {found.name!r} cannot be told from its name. "
             f"Set `format` to one of {', '.join(get_args(FileFormat))}."
         )
+    if not _is_utf8(found.name):
+        raise InputError(f"the file name {found.name!r} is not UTF-8. Rename the file.")
     num_bytes, digest = _digest(found.path)
     return InputFile(found.path, found.name, file_format, compression, num_bytes, digest)
 
@@ -139,6 +155,10 @@ def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
     compression = COMPRESSIONS.get(path.suffix.lower())
     inner = path.with_suffix("") if compression else path
     return FORMATS.get(inner.suffix.lower()), compression
+
+
+def _is_utf8(name: str) -> bool:
+    return name == name.encode("utf-8", "replace").decode()  # bad bytes are surrogates (PEP 383)
 
 
 def _digest(path: Path) -> tuple[int, str]:

@@ -8,9 +8,11 @@ big data.
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from itertools import chain
 
+from assets.transforms.entries import MAX_DEPTH, TOO_DEEP
 from assets.transforms.raw import Entry, SourceConfig, json_entry
 from resources.decompress import BLOCK_BYTES, BrokenStream, read_blocks
 from resources.inputs import InputFile
@@ -18,6 +20,7 @@ from resources.read_lines import split_lines
 
 WHITESPACE = " \t\n\r\ufeff"
 RAW_DECODE = json.JSONDecoder().raw_decode
+STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def read_json(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
@@ -29,7 +32,7 @@ def read_json(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
     except BrokenStream as broken:
         error = broken
     if error is not None:
-        yield Entry(0, None, b"", str(error))
+        yield Entry(0, None, error.head, str(error))
     elif _is_json_lines(head):
         lines = split_lines(chain([head], blocks), 0, source.max_record_bytes)
         kept = (line for line in lines if line.error or line.data.strip())
@@ -98,9 +101,28 @@ def _value_end(text: str, position: int) -> tuple[int, str]:
     try:
         return RAW_DECODE(text, position)[1], ""
     except json.JSONDecodeError as error:
-        return position, f"JSON is broken: {error.msg}"
+        deep_end = _deep_value_end(text, position, error.pos)
+        return deep_end or (position, f"JSON is broken: {error.msg}")
     except RecursionError:
-        return position, "JSON is nested too deeply to be read"
+        return _deep_value_end(text, position, len(text)) or (position, TOO_DEEP)
+
+
+def _deep_value_end(text: str, position: int, broken_at: int) -> tuple[int, str] | None:
+    """End of a value that is too deep before it breaks, found by its brackets; else None.
+
+    The decoder's stack may or may not suffice for such a value: the outcome must not depend on it.
+    """
+    if text.count("[", position, broken_at) + text.count("{", position, broken_at) <= MAX_DEPTH:
+        return None
+    depth, is_deep = 0, False
+    for token in STRING_OR_BRACKET.finditer(text, position):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        is_deep = is_deep or depth > MAX_DEPTH
+        if not is_deep and token.start() >= broken_at:
+            return None
+        if is_deep and depth == 0:
+            return token.end(), ""
+    return (position, TOO_DEEP) if is_deep else None
 
 
 def _skip(text: str, position: int, characters: str) -> int:

@@ -48,7 +48,7 @@ def split_lines(blocks: Iterable[bytes], offset: int, max_bytes: int) -> Iterato
                 offset += len(line) + 1
             parts, pending = [rest], len(rest)
     except BrokenStream as error:
-        yield Line(offset, b"".join(parts), str(error))
+        yield Line(offset, b"".join(parts) or error.head, str(error))
         return
     if pending:
         yield _line(offset, b"".join(parts), pending, max_bytes)

@@ -42,6 +42,7 @@ class _Stream:
         self._blocks = blocks
         self._ready = b""
         self.broken = ""
+        self.head = b""
 
     def fill(self, num_bytes: int) -> bytes:
         """Return what is ready, at least `num_bytes` unless the stream ends, without taking it."""
@@ -51,7 +52,7 @@ class _Stream:
                 parts.append(block)
                 size += len(block)
         except BrokenStream as error:
-            self.broken = str(error)
+            self.broken, self.head = str(error), error.head
         self._ready = b"".join(parts) if len(parts) > 1 else self._ready
         return self._ready
 
@@ -86,7 +87,7 @@ def _split_records(stream: _Stream, max_bytes: int) -> Iterator[tuple[bytes, str
         else:
             yield _take_record(stream, header_end + int(length[1]), max_bytes)
     if stream.broken:
-        yield b"", stream.broken
+        yield stream.head, stream.broken
 
 
 def _take_record(stream: _Stream, size: int, max_bytes: int) -> tuple[bytes, str]:

@@ -13,7 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Scalar = str | int | float | bool
 FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
-CONDITION = re.compile(r"\s*(?P<path>[^=\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
+NonEmpty = Annotated[str, Field(min_length=1)]
+Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
+CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
+BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
 
 def _as_tuple(value: object) -> object:
@@ -22,13 +25,16 @@ def _as_tuple(value: object) -> object:
 
 def _condition(text: str) -> tuple[str, Scalar]:
     match = CONDITION.fullmatch(text)
-    if match is None or not match["value"]:
-        raise ValueError(f'field_filter {text!r} is not of the form `meta.name = "value"`')
-    try:
-        value = msgspec.json.decode(match["value"], type=str | int | float | bool)
-    except msgspec.DecodeError:  # a bare word is a string
-        value = match["value"]
-    return match["path"], value
+    if match is not None:
+        try:
+            return match["path"], msgspec.json.decode(match["value"], type=Scalar)
+        except msgspec.DecodeError:
+            if BARE_WORD.fullmatch(match["value"]):
+                return match["path"], match["value"]
+    raise ValueError(
+        f'field_filter {text!r} is not of the form `meta.name = "value"`. It knows `=` only; quote '
+        "a value that is not one word with double quotes, and write one list item per condition."
+    )
 
 
 def _parse_filter(value: object) -> object:
@@ -53,10 +59,10 @@ class SourceConfig(BaseModel):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
         description="Name of the source; also its partition and folder name.",
     )
-    where: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+    where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         min_length=1, description="Files, folders, globs or http(s)/file URLs."
     )
-    format: Literal["auto"] | FileFormat = Field(
+    format: Literal["auto", FileFormat] = Field(
         "auto", description="File format; auto tells it from the file name."
     )
     text_field: str = Field("text", min_length=1, description="Field that holds the text.")
@@ -65,7 +71,7 @@ class SourceConfig(BaseModel):
     )
     lang_field: str = Field("lang", min_length=1, description="Field that holds the language.")
     license_field: str = Field("license", min_length=1, description="Field with the licence.")
-    field_filter: Annotated[dict[str, tuple[Scalar, ...]], BeforeValidator(_parse_filter)] = Field(
+    field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
         default_factory=dict,
         description="Keep only records where each dotted path has one of its allowed values.",
     )

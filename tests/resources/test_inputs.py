@@ -1,6 +1,7 @@
 """Paths, folders, globs and URLs -> input files."""
 
 import gzip
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from resources.inputs import InputError, InputFile, find_inputs, tell_format
 
 def find(base: Path, *where: str, **options: object) -> list[InputFile]:
     source = SourceConfig.model_validate({"name": "s", "where": where, **options})
-    return find_inputs(source, base, base / "downloads")
+    return find_inputs(source, base, base / "store/_downloads")
 
 
 def write(path: Path, data: bytes = b"{}") -> Path:
@@ -103,6 +104,56 @@ def test_nothing_found_names_source_pattern_and_folder(tmp_path: Path, pattern: 
     assert find(tmp_path, pattern, allow_no_files=True) == []
 
 
+@pytest.mark.parametrize("pattern", [".", "**/*.parquet", "store"])
+def test_store_is_no_input_unless_a_file_is_named(tmp_path: Path, pattern: str) -> None:
+    output = write(tmp_path / "store/raw/s/documents.parquet")
+
+    assert find(tmp_path, pattern, allow_no_files=True) == []
+    assert [f.path for f in find(tmp_path, "store/raw/s/documents.parquet")] == [output]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("s3://bucket/a.jsonl", "s3:// is not supported. Use http://, https://, file://"),
+        ("ftp://a.b/c.jsonl", "ftp:// is not supported"),
+        ("http://[::1/a.jsonl", "Invalid IPv6 URL"),
+        ("http://a..b/ä.jsonl", "a..b"),
+        ("http://a b/x.jsonl", "a b"),
+        ("http:///x.jsonl", "no host"),
+        ("http://a.b:port/x.jsonl", "Port could not be cast"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_pattern_that_cannot_be_read_is_an_input_error(
+    tmp_path: Path, pattern: str, reason: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        find(tmp_path, pattern)
+
+    for part in ("source 's'", repr(pattern), reason):
+        assert part in str(caught.value)
+
+
+def test_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    write(tmp_path / os.fsdecode(b"a\xff.jsonl"))
+
+    with pytest.raises(InputError, match=r"source 's': the file name .*not UTF-8. Rename"):
+        find(tmp_path, ".")
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://a.b/x%20y?q=1&r=%C3%A4", "http://a.b/x%20y?q=1&r=%C3%A4"),
+        ("http://a.b/x y/ä.txt?q=日#part", "http://a.b/x%20y/%C3%A4.txt?q=%E6%97%A5"),
+        ("https://me@bücher.de:8/x", "https://me@xn--bcher-kva.de:8/x"),
+    ],
+)
+def test_url_is_percent_encoded_once(url: str, sent: str) -> None:
+    assert downloads.ascii_url(url) == sent
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -169,7 +220,7 @@ def test_url_is_downloaded_under_a_hashed_name(site: Site, tmp_path: Path) -> No
     found = find(tmp_path, site.url)[0]
 
     assert (found.name, found.format, found.compression) == (site.url, "jsonl", "gz")
-    assert found.path.parent == tmp_path / "downloads"
+    assert found.path.parent == tmp_path / "store/_downloads"
     assert found.path.read_bytes() == body
     assert sorted(p.suffix for p in found.path.parent.iterdir()) == ["", ".json"]
 
@@ -198,7 +249,7 @@ def test_server_errors_and_cut_bodies_are_tried_again(site: Site, tmp_path: Path
     site.answers = [(503, b"", {}), (200, b"ha", {"Content-Length": "4"}), (200, b"half", {})]
 
     assert find(tmp_path, site.url)[0].path.read_bytes() == b"half"
-    assert len(list((tmp_path / "downloads").iterdir())) == 2
+    assert len(list((tmp_path / "store/_downloads").iterdir())) == 2
 
 
 @pytest.mark.parametrize(("status", "attempts"), [(404, 1), (500, 4)])
@@ -210,3 +261,10 @@ def test_failed_download_says_what_and_how_often(
     with pytest.raises(InputError, match=f"HTTP {status} .*attempt {attempts} of 4"):
         find(tmp_path, site.url)
     assert len(site.asked) == attempts
+
+
+def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, b"{}", {})]
+    url = site.url.replace("../a", "ein Wörterbuch")
+
+    assert [f.name for f in find(tmp_path, url)] == [url]

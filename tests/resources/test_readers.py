@@ -189,6 +189,13 @@ def test_empty_file_has_no_rows_and_no_error(tmp_path: Path, name: str, suffix: 
     assert [c.rows_in for c in parts] == [0]
 
 
+@pytest.mark.parametrize("name", ["jsonl", "json", "csv", "txt", "warc", "parquet"])
+def test_stream_that_never_starts_is_shown_by_its_first_bytes(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path, f"a.{name}.gz", b"not gzip " * 10_000)
+
+    assert read(file).quarantine["raw"].item() == (b"not gzip " * 10_000)[:65536]
+
+
 def test_zero_padding_after_gzip_is_fine_and_garbage_is_not(tmp_path: Path) -> None:
     good = gzip.compress(jsonl("a"))
 
@@ -324,6 +331,15 @@ def test_json_elements_are_judged_one_by_one(tmp_path: Path) -> None:
     assert chunk.quarantine["raw"][1] == b'{"text":"\xff"}'
 
 
+@pytest.mark.parametrize("levels", [201, 900, 100_000])
+def test_json_element_that_is_too_deep_costs_itself(tmp_path: Path, levels: int) -> None:
+    deep = b'{"text":"[[", "a":' + b"[" * levels + b"]" * levels + b"}"
+    chunk = read(write(tmp_path, "a.json", b'[{"text":"a"}, ' + deep + b', {"text":"b"}]'))
+
+    assert texts(chunk) == ["a", "b"]
+    assert chunk.quarantine["error"].item() == "JSON is nested more than 200 levels deep"
+
+
 def test_json_lines_in_a_json_file_lose_only_the_broken_line(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "a.json", b"oops\n" + jsonl("a") + b"\noops\n" + jsonl("b")))
 
@@ -348,18 +364,71 @@ def test_csv_broken_rows_are_lost_one_by_one(tmp_path: Path) -> None:
 
     chunk = read(write(tmp_path, "a.csv", data))
 
-    assert texts(chunk) == ["a", "e"]
+    assert texts(chunk) == ["a", "e", "f"]
     rows = chunk.quarantine.select("position", "error", "raw").rows()
     assert rows == [
         ("record 1", "row has 1 fields, the header has 2", b"b\n"),
         ("record 2", "CSV is broken: ',' expected after '\"'", b'"c"d,1\n'),
         ("record 3", "not valid UTF-8: byte 0xff at character 0", b'{"text": "\\udcff", "x": "1"}'),
-        ("record 5", "CSV is broken: unexpected end of data", b'"open,3\nf,4\n'),
+        ("record 5", "CSV is broken: unexpected end of data", b'"open,3\n'),
     ]
 
 
 def test_csv_field_may_be_larger_than_the_default_of_the_csv_module(tmp_path: Path) -> None:
     assert texts(read(write(tmp_path, "a.csv", "text\n" + "x" * 500_000))) == ["x" * 500_000]
+
+
+def test_csv_bounds_do_not_depend_on_what_other_threads_read(tmp_path: Path) -> None:
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    rows = read_tables.read_csv(write(tmp_path, "a.csv", "text\na\n" + "x" * 1000), source)
+    assert next(rows).fields == {"text": "a"}
+
+    read(write(tmp_path, "b.csv", "text\nb\n"), max_record_bytes=100)
+
+    assert [row.fields for row in rows] == [{"text": "x" * 1000}]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_record_bytes": 100}])
+@pytest.mark.parametrize("end", ["", '"q"z\n'])
+def test_unclosed_quote_costs_its_line_only(
+    tmp_path: Path, options: dict[str, int], end: str
+) -> None:
+    lines = numbers(500)
+    data = 'text\na\n"open\n' + "\n".join(lines) + '\n"two\nlines"\n' + end
+    chunk = read(write(tmp_path, "a.csv", data), **options)
+
+    assert texts(chunk) == ["a", *lines, "two\nlines"]
+    assert chunk.quarantine["raw"].to_list() == [b'"open\n', *([end.encode()] if end else [])]
+    assert chunk.documents["origin"].struct["row"].to_list() == [0, *range(2, 503)]
+
+
+def test_many_unclosed_quotes_are_read_in_linear_time(tmp_path: Path) -> None:
+    bad = ['"a" b', '"open', *numbers(3)] * 3000
+    chunk = read(write(tmp_path, "a.csv", "text\n" + "\n".join(bad)))
+
+    assert (chunk.documents.height, chunk.quarantine.height) == (9000, 6000)
+
+
+def test_csv_row_above_the_cap_is_named(tmp_path: Path) -> None:
+    data = 'text\n"aaaaaaaa\nbbbbbbbb\ncccc"\nd\n'
+    chunk = read(write(tmp_path, "a.csv", data), max_record_bytes=20)
+
+    assert chunk.quarantine["error"].to_list() == ["row is above max_record_bytes=20"]
+    assert chunk.quarantine["raw"].to_list() == [b'"aaaaaaaa\n']
+    assert texts(chunk) == ["bbbbbbbb", 'cccc"', "d"]
+
+
+def test_csv_columns_of_one_name_are_renamed_but_not_the_text(tmp_path: Path) -> None:
+    row = read(write(tmp_path, "a.csv", "text,x,x,x_2,x\na,1,2,3,4\n"))
+    refused = read(write(tmp_path, "b.csv", "text,text\na,b\n"))
+
+    assert json.loads(row.documents["meta"].item()) == {
+        "x": "1",
+        "x_3": "2",
+        "x_2": "3",
+        "x_4": "4",
+    }
+    assert "2 columns are named `text`" in refused.quarantine["error"].item()
 
 
 def test_tsv_without_the_text_column_names_the_columns(tmp_path: Path) -> None:
@@ -402,6 +471,43 @@ def test_parquet_types_come_through(tmp_path: Path) -> None:
 
     assert documents["lang"].to_list() == ["de", "de"]
     assert documents["meta"][0] == '{"meta":{"k":1},"day":"1970-01-01"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        (pa.timestamp("ns"), 1_000_000_001, "1970-01-01T00:00:01.000000001"),
+        (pa.timestamp("ns"), 1_000_000_000, "1970-01-01T00:00:01"),
+        (pa.timestamp("us", "Foo/Bar"), 3, "1970-01-01T00:00:00.000003Z"),
+        (pa.timestamp("us", "Europe/Berlin"), 3, "1970-01-01T01:00:00.000003+01:00"),
+        (pa.date32(), 10**7, "29349-01-26"),
+        (pa.time64("ns"), 1001, "00:00:00.000001001"),
+    ],
+)
+def test_parquet_times_python_cannot_hold_are_text(
+    tmp_path: Path, kind: pa.DataType, value: int, shown: str
+) -> None:
+    table = pa.table({"text": ["a", "b"], "at": pa.array([value, None], kind)})
+
+    meta = read(parquet(tmp_path, table)).documents["meta"].to_list()
+
+    assert [json.loads(each)["at"] for each in meta] == [shown, None]
+
+
+def test_parquet_value_that_cannot_be_read_costs_its_row(tmp_path: Path) -> None:
+    days = pa.array([{"day": 0}, {"day": 10**7}, None], pa.struct({"day": pa.date32()}))
+    chunk = read(parquet(tmp_path, pa.table({"text": ["a", "b", "c"], "nested": days})))
+
+    assert texts(chunk) == ["a", "c"]
+    assert chunk.quarantine["error"].item().startswith("column `nested` (struct<day: date32[day]>)")
+    assert json.loads(chunk.quarantine["raw"].item()) == {"text": "b", "nested": None}
+
+
+def test_parquet_struct_with_two_fields_of_one_name_does_not_raise(tmp_path: Path) -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    chunk = read(parquet(tmp_path, pa.table({"text": ["x"], "s": twice})))
+
+    assert "duplicate field names" in chunk.quarantine["error"].item()
 
 
 def test_parquet_null_text_is_quarantined_as_json(tmp_path: Path) -> None:
@@ -457,6 +563,7 @@ def test_damaged_parquet_page_is_one_row(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "b.parquet", bytes(data)))
 
     assert (len(chunk.documents), len(chunk.quarantine)) == (100, 1)
+    assert chunk.quarantine["raw"].item() == data[:65536]
 
 
 # Text

@@ -201,6 +201,13 @@ def test_filter_short_forms(given_filter: object, parsed: dict[str, object]) -> 
     assert config(field_filter=given_filter).field_filter == parsed
 
 
+def test_misspelt_format_is_one_fault() -> None:
+    with pytest.raises(ValidationError) as caught:
+        config(format="jsnl")
+
+    assert caught.value.error_count() == 1
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -208,7 +215,15 @@ def test_filter_short_forms(given_filter: object, parsed: dict[str, object]) -> 
         {"name": "a\n"},
         {"where": []},
         {"unknown": 1},
+        {"where": ""},
+        {"where": ["a.jsonl", ""]},
         {"field_filter": "no value ="},
+        {"field_filter": "a!=3"},
+        {"field_filter": "a>=3"},
+        {"field_filter": "x = 1 and y = 2"},
+        {"field_filter": 'a = "open'},
+        {"field_filter": "a = 'single'"},
+        {"field_filter": {"a": []}},
         {"format": "xlsx"},
         {"max_record_bytes": 0},
     ],
@@ -256,3 +271,33 @@ def test_long_runs_keep_their_order() -> None:
     assert documents["origin"].struct.field("row").to_list() == list(range(60))
     assert documents["text"].str.split(" ").list.first().cast(pl.Int64).to_list() == list(range(60))
     assert documents.n_chunks() == 1
+
+
+def nested(levels: int) -> bytes:
+    return b'{"text":"x","a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+
+@pytest.mark.parametrize("tail", [b"", b"}", b"\xff"])
+def test_depth_is_bounded_by_a_number_and_not_by_the_stack(tail: bytes) -> None:
+    assert build(nested(200)).documents.height == 1
+    for levels in (201, 900, 100_000):
+        assert only_error(nested(levels) + tail) == "JSON is nested more than 200 levels deep"
+
+
+def test_brackets_in_strings_and_side_by_side_are_not_depth() -> None:
+    text = '[{"' * 300 + "\\"
+    record = {"text": text, "flat": [[]] * 300}
+
+    assert build(json.dumps(record).encode()).documents["text"].item() == text
+
+
+@pytest.mark.parametrize("digits", ["1e400", "-1.5E+999", "1" * 30, "-" + "9" * 5000])
+def test_number_of_any_size_is_kept_as_spelled(digits: str) -> None:
+    line = f'{{"text":"é","n":[{digits},1e400],"i":7}}'.encode()
+
+    assert build(line).documents["meta"].item() == f'{{"n":[{digits},1e400],"i":7}}'
+
+
+@pytest.mark.parametrize("value", ["NaN", "01", '"\\ud800"', "1e400x"])
+def test_big_number_excuses_no_other_fault(value: str) -> None:
+    assert only_error(f'{{"n":1e400,"text":"a","x":{value}}}'.encode())
