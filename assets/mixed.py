@@ -19,7 +19,7 @@ from pipeline_defs.partitions import PHASES
 from resources.corpus import Corpus, Plan, Task, required_file
 from resources.records import FileRecord, Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import StoreError
+from resources.store import Store, StoreError
 
 MIXED = Stage("mixed", code_version="1")
 ORDER_COLUMNS = {
@@ -76,7 +76,6 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
             "config": config,
             "manifests": manifests,
             "planned": plan_tokens(config, available),
-            "folder": corpus.store.root,
         },
     )
     return Plan([task], dump, manifests[0].about if manifests else {})
@@ -126,15 +125,13 @@ def mix_phase(task: Task) -> list[PartRecord]:
 
 def draw_source(task: Task, manifest: Manifest) -> pl.DataFrame:
     """The samples that a phase takes of one source, as shard and row."""
+    store = Store(task.root)
     lengths = [
-        pl.read_parquet(
-            task.spec["folder"] / "sharded" / manifest.partition / shard_file(manifest, part).path,
-            columns=["num_tokens"],
-        )["num_tokens"]
+        pl.read_parquet(store.path_of(manifest, shard_file(manifest, part)), columns=["num_tokens"])
         for part in manifest.parts
     ]
     first_rows = np.cumsum([0, *(len(length) for length in lengths)])
-    num_tokens = pl.concat(lengths).to_numpy()
+    num_tokens = pl.concat(lengths)["num_tokens"].to_numpy()
     planned = task.spec["planned"][manifest.partition]
     config: PhaseConfig = task.spec["config"]
     drawn = draw_samples(num_tokens, planned, config.seed, "mix", config.name, manifest.partition)

@@ -31,7 +31,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     files = find_inputs(source, corpus.config.parent, corpus.downloads)
     tasks = [
-        raw_task(corpus, source, file, piece)
+        raw_task(corpus, config, file, piece, source)
         for file in files
         for piece in plan_slices(file, corpus.settings.part_bytes)
     ]
@@ -41,10 +41,11 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     return Plan(tasks, config, about)
 
 
-def raw_task(corpus: Corpus, source: Source, file: InputFile, piece: Slice) -> Task:
+def raw_task(
+    corpus: Corpus, config: dict[str, Any], file: InputFile, piece: Slice, source: Source
+) -> Task:
     """The task that reads one slice; its fingerprint starts from the file's bytes."""
     part_bytes = corpus.settings.part_bytes
-    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     identity = (file.name, file.digest, piece.kind, piece.start, piece.stop, part_bytes)
     return Task(
         root=corpus.store.root,

@@ -17,7 +17,7 @@ from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_task
 from resources.inputs import InputError
 from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
-from resources.store import StoreError, xxh3_of
+from resources.store import StoreError, has_size, xxh3_of
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -95,9 +95,10 @@ def run_stage(
             done = outcomes.get(partition, [])
             manifest = folders[partition].commit(manifest_of(stage, partition, each, done))
             manifests[partition] = manifest
-            report(context, corpus, manifest, report_of(done))
+            ran = report_of(done)
+            report(context, corpus, manifest, ran)
             damaged += damaged_files(corpus, manifest, done)
-            log.append(log_line(manifest, report_of(done)))
+            log.append(log_line(manifest, ran))
         if faults:
             raise StoreError("\n".join(faults))
     context.log.info("\n".join(log))  # one event: each is a write to Dagster's records
@@ -226,7 +227,7 @@ def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -
     for part in manifest.parts:
         for file in part.files:
             path = corpus.store.path_of(manifest, file)
-            is_there = path.is_file() and path.stat().st_size == file.bytes
+            is_there = has_size(path, file.bytes)
             if not is_there or (part.name in written and xxh3_of(path) != file.xxh3):
                 damaged.append(str(path))
     return damaged

@@ -267,11 +267,8 @@ def hash_file(path: Path) -> tuple[str, str]:
 
 def xxh3_of(path: Path) -> str:
     """xxh3_128 in hex, at the speed of memory."""
-    xxh3 = xxhash.xxh3_128()
     with open(path, "rb") as file:
-        while block := file.read(HASH_BLOCK_BYTES):
-            xxh3.update(block)
-    return xxh3.hexdigest()
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def has_size(path: Path, num_bytes: int) -> bool:

@@ -1,7 +1,6 @@
 """Stage `deduped`: the documents without the copies that the stage `duplicates` found.
 
-Purpose: one join per part. Trade-off: each part reads the list of all removed documents, about 40
-bytes for each; the text of a removed document is never read again. Price: 50 ms per 100,000
+Purpose: one join per part, with the removed documents of that part alone. Price: 50 ms per 100,000
 documents.
 """
 
