@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -53,3 +54,12 @@ def open_corpus(config: Path, store: Path | None = None) -> Any:
     from resources.store import Store
 
     return Corpus(load_settings(config), config, Store(store or config.parent / "store"))
+
+
+def hashes(store: Path) -> dict[str, str]:
+    """sha256 of every file of a store."""
+    files = (path for path in sorted(store.rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }

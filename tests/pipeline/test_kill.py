@@ -1,6 +1,5 @@
 """kill -9 of a whole run at random moments, then run again: same bytes, nothing done twice."""
 
-import hashlib
 import os
 import random
 import signal
@@ -10,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from builders import write_corpus
+from builders import hashes, write_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = Path(__file__).with_name("run_both_jobs.py")
@@ -37,15 +36,6 @@ def start(config: Path, store: Path) -> subprocess.Popen[str]:
 def published(store: Path) -> dict[Path, int]:
     """When each published part was published."""
     return {path: path.stat().st_mtime_ns for path in store.glob("*/*/_parts/[!.]*.json")}
-
-
-def hashes(store: Path) -> dict[str, str]:
-    """sha256 of every file of a store."""
-    files = (path for path in sorted(store.rglob("*")) if path.is_file())
-    return {
-        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-    }
 
 
 @pytest.mark.parametrize(

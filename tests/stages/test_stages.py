@@ -1,7 +1,6 @@
 """All stages through Dagster, on a small corpus: what each run computes, keeps and reports."""
 
 import gzip
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
+from builders import SHARED_TEXT, Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from resources.reports import read_report
 
@@ -45,14 +44,6 @@ def computed(corpus: Any) -> dict[str, int]:
             read_report(corpus.store.root, stage, name).parts_computed for name in partitions
         )
         for stage, partitions in STAGES.items()
-    }
-
-
-def hashes(root: Path) -> dict[str, str]:
-    """sha256 of every file below a folder."""
-    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
     }
 
 
