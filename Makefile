@@ -29,7 +29,7 @@ check: lint test
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy assets pipeline_defs resources
+	$(BIN)/mypy assets corpus_loader pipeline_defs resources
 
 # Locks with hashes; no registry is named in them.
 lock:
@@ -45,7 +45,7 @@ lock:
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m compileall -q assets pipeline_defs resources
+	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
 	@touch $@
 
 .venv/installed-dev: .venv/installed requirements-dev.lock

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from assets.transforms.components import batch_of
 from assets.transforms.dedup_config import DedupConfig
 from assets.transforms.ledger import LedgerEntry
-from assets.transforms.permutation import mix64
 from assets.transforms.refs import rows_of, slice_of_part
+from corpus_loader.permutation import mix64
 from resources.components import Components
 
 BLOCK_ROWS = 1 << 20

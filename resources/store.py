@@ -3,6 +3,7 @@
     <store>/filtered/web/_manifests/00000003.json      the newest one is the truth
     <store>/filtered/web/_parts/9f...-0000-<fp>.json   a part is published when this file exists
     <store>/filtered/web/9f...-0000-<fp>.documents.parquet
+    <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that want a folder of their own
 
 A file is written under a temporary name in the same folder, flushed to disk and renamed; then the
 part's record is written in the same way; a manifest comes last, by link(2), which fails if the name
@@ -136,7 +137,9 @@ class Partition:
         target = self.manifest_path(number)
         make_folder(self.manifests)
         make_folder(self.records)
-        for folder in (self.folder.parent.parent, self.folder.parent, self.folder, self.records):
+        inside = {(self.folder / f.path).parent for part in manifest.parts for f in part.files}
+        above = (self.folder.parent.parent, self.folder.parent, self.folder, self.records)
+        for folder in sorted(inside.union(above)):
             sync_folder(folder)
         temporary = write_temporary(self.manifests, target.name, content)
         try:
@@ -163,11 +166,14 @@ class Partition:
             for part in manifest.parts
         }
         old = [self.manifest_path(number) for number in numbers[:-keep_manifests]]
-        files = [*self.folder.glob("*"), *self.records.glob("*")]
+        files = [path for path in self.folder.rglob("*") if path.parent != self.manifests]
         unnamed = [path for path in files if path.is_file() and path not in named]
         removed = old + [path for path in unnamed if path.name != ".lock"]
         for path in removed:
             path.unlink()
+        for folder in {path.parent for path in removed} - {self.folder, self.records}:
+            if folder != self.manifests and not any(folder.iterdir()):
+                folder.rmdir()
         return removed
 
     @contextmanager
@@ -206,6 +212,16 @@ class PartWriter:
         """A temporary path to write to, and the name that the file will have."""
         final = f"{part_stem(self.name, self.fingerprint)}.{kind}.{suffix}"
         return self.partition.folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{final}", final
+
+    def new_file_in(self, folder: str, name: str) -> tuple[Path, str]:
+        """A temporary path, and the name `folder/name`, for readers that want names of their own.
+
+        `folder` carries a fingerprint: it is what tells one state of the partition from the next.
+        """
+        make_folder(self.partition.folder / folder)
+        return self.partition.folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}", (
+            f"{folder}/{name}"
+        )
 
     def add_file(self, kind: str, temporary: Path, final: str, rows: int) -> None:
         """Flush and hash a file that was written to a path of `new_file`."""

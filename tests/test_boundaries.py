@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = {"assets", "pipeline_defs", "resources"}
+PACKAGES = {"assets", "corpus_loader", "pipeline_defs", "resources"}
 FORBIDDEN = {
     "assets/transforms": {"dagster", "resources", "pipeline_defs"},
     "resources": {"pipeline_defs"},
@@ -44,6 +44,16 @@ def test_assets_use_only_the_partitions_of_pipeline_defs() -> None:
     for path in sorted((ROOT / "assets").glob("*.py")):
         used = {m for m in imported_modules(path) if m.split(".")[0] == "pipeline_defs"}
         assert used <= {"pipeline_defs.partitions"}, path
+
+
+def test_the_loader_needs_numpy_only() -> None:
+    optional = {"obstore", "torch"}
+    for path in sorted((ROOT / "corpus_loader").glob("*.py")):
+        roots = {module.split(".")[0] for module in imported_modules(path)}
+        foreign = roots - set(sys.stdlib_module_names) - {"numpy", "corpus_loader"}
+        assert foreign <= optional, path
+
+    assert not modules_after("import corpus_loader") & (optional | {"assets", "polars"})
 
 
 def modules_after(statement: str) -> set[str]:

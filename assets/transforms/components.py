@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.transforms.permutation import mix64
 from assets.transforms.refs import Refs, parts_of, refs_of, rows_of
+from corpus_loader.permutation import mix64
 
 Integers = NDArray[np.int64]
 

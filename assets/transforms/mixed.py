@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from assets.transforms.permutation import derive_key, permute
+from corpus_loader.permutation import derive_key, permute
 
 MANY_EPOCHS = 4.0  # repeating beyond it loses value (Muennighoff et al. 2023, arXiv 2305.16264)
 MAX_EPOCHS = 1000

@@ -15,10 +15,10 @@ import polars as pl
 
 from assets.transforms.filter_config import FilterData
 from assets.transforms.lines import LinesConfig, edit_lines
-from assets.transforms.permutation import derive_key, mix64
 from assets.transforms.pii import PiiConfig, find_pii
 from assets.transforms.rules import Rule
 from assets.transforms.word_lists import WordLists, count_listed
+from corpus_loader.permutation import derive_key, mix64
 
 Span = tuple[int, int]
 Finder = Callable[[str, Rule], Iterable[Span]]

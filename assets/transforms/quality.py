@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from assets.transforms.minhash import blocks, code_point_entries, text_buffers
-from assets.transforms.permutation import derive_key, mix64
+from corpus_loader.permutation import derive_key, mix64
 
 Booleans = NDArray[np.bool_]
 LABELS = {"good": True, "bad": False, 1: True, 0: False}  # 1 == True and 0 == False in a dict

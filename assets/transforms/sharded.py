@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from assets.transforms.permutation import derive_key, permute
+from corpus_loader.permutation import derive_key, permute
 
 
 class ShardConfig(BaseModel):

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from assets.transforms.permutation import derive_key, mix64
+from corpus_loader.permutation import derive_key, mix64
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from assets.transforms.mixed import PhaseConfig, draw_samples, interleave, plan_tokens
-from assets.transforms.permutation import derive_key, permute
 from assets.transforms.sharded import ShardConfig, plan_shards, scatter
 from assets.transforms.tokenized import (
     TokenizerConfig,
@@ -24,6 +23,7 @@ from assets.transforms.tokenized import (
     tokenizer_fingerprint,
     train_bpe,
 )
+from corpus_loader.permutation import derive_key, permute
 
 TEXTS = [
     "The mill turns, and the miller's wheel turns.",

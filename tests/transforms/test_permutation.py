@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.transforms.permutation import derive_key, mix64, permute
+from corpus_loader.permutation import derive_key, mix64, permute
 
 LARGE = [4095, 4096, 4097, 5000, 65_536, 100_003]
 
