@@ -15,7 +15,8 @@ from assets.repeated import repeated
 from assets.sharded import sharded
 from assets.signatures import signatures
 from assets.substrings import substrings
-from assets.tokenized import tokenized, tokenizer
+from assets.tokenized import tokenized
+from assets.tokenizer import tokenizer
 from pipeline_defs.jobs import EXECUTORS, build_corpus, mix_after_build, mix_corpus, nightly
 from pipeline_defs.partitions import CORPUS
 from resources.corpus import Corpus

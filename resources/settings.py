@@ -25,7 +25,7 @@ from assets.transforms.presets import DOMAINS, expand_presets, lay_over
 from assets.transforms.quality import QualityConfig
 from assets.transforms.raw import SourceConfig
 from assets.transforms.sharded import ShardConfig
-from assets.transforms.tokenized import TokenizerConfig
+from assets.transforms.tokenizer import TokenizerConfig
 from resources.engine import EngineConfig
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")

@@ -17,8 +17,10 @@ import polars as pl
 from assets.transforms.mixed import PhaseConfig, draw_samples, interleave, plan_tokens
 from assets.transforms.sharded import ShardConfig, plan_shards, scatter
 from assets.transforms.tokenized import (
-    TokenizerConfig,
     encode_documents,
+)
+from assets.transforms.tokenizer import (
+    TokenizerConfig,
     is_sampled,
     tokenizer_fingerprint,
     train_bpe,

@@ -14,19 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.transforms.tokenized import (
-    END_OF_DOCUMENT,
+from assets.transforms.encoders import (
     PROBE_TEXTS,
     Encoder,
     FastEncoder,
     ReferenceEncoder,
+    fast_if_equal,
+    load_encoder,
+)
+from assets.transforms.tokenized import (
+    encode_documents,
+)
+from assets.transforms.tokenizer import (
+    END_OF_DOCUMENT,
     TokenizerConfig,
     TokenizerError,
     canonical_json,
-    encode_documents,
-    fast_if_equal,
     is_sampled,
-    load_encoder,
     read_tokenizer,
     token_dtype,
     tokenizer_fingerprint,
