@@ -23,7 +23,8 @@ ui: .venv/installed
 test: .venv/installed-dev
 	$(BIN)/pytest
 
-check: lint test
+check: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
+check: .venv/installed-peers lint test
 	$(BIN)/dagster definitions validate -w workspace.yaml
 
 lint: .venv/installed-dev
@@ -39,6 +40,11 @@ lock:
 		--extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--index-strategy unsafe-best-match --no-emit-package torchvision --constraint requirements-torch.in \
+		--extra dev --extra remote --extra torch --extra peers pyproject.toml requirements-build.in -o requirements-peers.lock
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--index-strategy unsafe-best-match requirements-loaders.in -o requirements-loaders.lock
 
 .venv/installed: requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies into .venv ..."
@@ -51,6 +57,12 @@ lock:
 .venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing the locked test dependencies into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# PyTorch (its CPU build) and the formats' own readers: the tests that need them run once they are there.
+.venv/installed-peers: .venv/installed-dev requirements-peers.lock
+	@echo "Installing PyTorch and the readers of other projects into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-peers.lock
 	@touch $@
 
 clean:

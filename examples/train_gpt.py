@@ -1,0 +1,191 @@
+"""A very small GPT that trains on a corpus through the loader, with document masks.
+
+    python examples/train_gpt.py corpus_store --phase general --steps 200
+
+Each sequence may hold several documents (`bucketed` packs them). A token attends to the tokens of
+its own document alone, positions begin anew with each, and no token is asked to predict the first
+token of the next: what the model sees of a document is the same as if it stood alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from corpus_loader import Batch, CorpusLoader
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the model; a context of `length` tokens."""
+
+    vocabulary: int
+    length: int
+    width: int = 64
+    heads: int = 4
+    layers: int = 2
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward layer, each normalised before and added to its input."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.before_attention = nn.LayerNorm(shape.width)
+        self.to_heads = nn.Linear(shape.width, 3 * shape.width)
+        self.from_heads = nn.Linear(shape.width, shape.width)
+        self.feed_forward = nn.Sequential(
+            nn.LayerNorm(shape.width),
+            nn.Linear(shape.width, 4 * shape.width),
+            nn.GELU(),
+            nn.Linear(4 * shape.width, shape.width),
+        )
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Hidden [batch, length, width], mask bool [batch, 1, length, length]."""
+        batch, length, width = hidden.shape
+        split = self.to_heads(self.before_attention(hidden)).view(batch, length, 3, self.heads, -1)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        hidden = hidden + self.from_heads(attended.transpose(1, 2).reshape(batch, length, width))
+        return hidden + self.feed_forward(hidden)
+
+
+class SmallGPT(nn.Module):
+    """Token and position embeddings, blocks, and the token embeddings again as the output."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(shape.vocabulary, shape.width)
+        self.positions = nn.Embedding(shape.length, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.last_norm = nn.LayerNorm(shape.width)
+        nn.init.normal_(self.tokens.weight, std=0.02)
+        nn.init.normal_(self.positions.weight, std=0.02)
+
+    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Logits [batch, length, vocabulary] of tokens and positions, int64 [batch, length]."""
+        mask = document_mask(positions)
+        hidden = self.tokens(tokens) + self.positions(positions)
+        for block in self.blocks:
+            hidden = block(hidden, mask)
+        return self.last_norm(hidden) @ self.tokens.weight.T
+
+
+def document_of(positions: Tensor) -> Tensor:
+    """Number of each token's document in its sequence: positions are 0 where one begins."""
+    return (positions == 0).cumsum(1)
+
+
+def document_mask(positions: Tensor) -> Tensor:
+    """Who sees whom, bool [batch, 1, length, length]: earlier tokens of the same document."""
+    document = document_of(positions)
+    is_same = document[:, :, None] == document[:, None, :]
+    return torch.tril(is_same)[:, None]
+
+
+def tensors(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """(tokens, positions, labels) of a batch, int64; a label of -100 is not learned."""
+    tokens = torch.from_numpy(batch.tokens.astype("int64"))
+    positions = torch.from_numpy(batch.position_ids.astype("int64"))
+    document = document_of(positions)
+    labels = torch.full_like(tokens, -100)
+    is_inside = document[:, 1:] == document[:, :-1]
+    labels[:, :-1] = torch.where(is_inside, tokens[:, 1:], -100)
+    is_padding = torch.arange(tokens.shape[1]) >= torch.from_numpy(batch.num_tokens)[:, None] - 1
+    return tokens, positions, labels.masked_fill(is_padding, -100)
+
+
+@dataclass
+class Training:
+    """A run that can be saved after any step and continued: model, optimiser, place in the data."""
+
+    loader: CorpusLoader
+    model: SmallGPT
+    optimizer: torch.optim.Optimizer
+
+    def run(self, steps: int) -> list[float]:
+        """Train for so many steps; the loss of each, in nats a token."""
+        losses: list[float] = []
+        while len(losses) < steps:
+            for batch in self.loader:
+                losses.append(self.step(batch))
+                if len(losses) == steps:
+                    break
+        return losses
+
+    def step(self, batch: Batch) -> float:
+        """One step of the optimiser."""
+        tokens, positions, labels = tensors(batch)
+        logits = self.model(tokens, positions)
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint: the loader's part of it is a line of JSON."""
+        weights = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save(weights, folder / "weights.pt")
+        (folder / "loader.json").write_text(json.dumps(self.loader.state_dict()))
+
+    def load(self, folder: Path) -> None:
+        """Continue from a checkpoint."""
+        weights = torch.load(folder / "weights.pt", weights_only=True)
+        self.model.load_state_dict(weights["model"])
+        self.optimizer.load_state_dict(weights["optimizer"])
+        self.loader.load_state_dict(json.loads((folder / "loader.json").read_text()))
+
+
+def start(loader: CorpusLoader, dtype: torch.dtype = torch.float32, **sizes: int) -> Training:
+    """A new training: the same weights every time."""
+    torch.manual_seed(0)
+    mixture = loader.mixture
+    if mixture.sequence_length is None:
+        raise ValueError("the example wants sequences of one length: `buckets: {mode: pack}`")
+    shape = Shape(mixture.vocab_size, mixture.sequence_length, **sizes)
+    model = SmallGPT(shape).to(dtype)
+    return Training(loader, model, torch.optim.AdamW(model.parameters(), lr=3e-3))
+
+
+def unigram_entropy(loader: CorpusLoader, batches: int) -> float:
+    """Entropy of the token frequencies in the first batches, in nats: no context beats nothing."""
+    counts: Counter[int] = Counter()
+    for _, batch in zip(range(batches), loader, strict=False):
+        _, _, labels = tensors(batch)
+        counts.update(labels[labels >= 0].tolist())
+    total = counts.total()
+    return -sum(count / total * math.log(count / total) for count in counts.values())
+
+
+def main() -> None:
+    """Train and say how the loss fell."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("store", help="folder of the corpus")
+    parser.add_argument("--phase", default="general")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=8)
+    options = parser.parse_args()
+    arguments: dict[str, Any] = {"phase": options.phase, "batch_size": options.batch_size}
+    entropy = unigram_entropy(CorpusLoader(options.store, **arguments), batches=20)
+    training = start(CorpusLoader(options.store, with_documents=True, **arguments))
+    for first in range(0, options.steps, 20):
+        losses = training.run(min(20, options.steps - first))
+        mean = sum(losses) / len(losses)
+        sys.stdout.write(f"step {first + len(losses)}: loss {mean:.3f} (unigrams {entropy:.3f})\n")
+
+
+if __name__ == "__main__":
+    main()
