@@ -44,7 +44,7 @@ lock:
 		--index-strategy unsafe-best-match --no-emit-package torchvision --constraint requirements-torch.in \
 		--extra dev --extra remote --extra torch --extra peers pyproject.toml requirements-build.in -o requirements-peers.lock
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-		--index-strategy unsafe-best-match requirements-loaders.in -o requirements-loaders.lock
+		--index-strategy unsafe-best-match --no-emit-package torchvision requirements-loaders.in -o requirements-loaders.lock
 
 .venv/installed: requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies into .venv ..."

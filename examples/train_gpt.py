@@ -16,13 +16,12 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from corpus_loader import Batch, CorpusLoader
+from corpus_loader import Batch, CorpusLoader, LoaderOptions
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,13 @@ def document_mask(positions: Tensor) -> Tensor:
 
 def tensors(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """(tokens, positions, labels) of a batch, int64; a label of -100 is not learned."""
+    assert batch.documents is not None
     tokens = torch.from_numpy(batch.tokens.astype("int64"))
-    positions = torch.from_numpy(batch.position_ids.astype("int64"))
-    document = document_of(positions)
+    positions = torch.from_numpy(batch.documents.position_ids.astype("int64"))
+    is_learned = torch.from_numpy(batch.documents.loss_mask)
     labels = torch.full_like(tokens, -100)
-    is_inside = document[:, 1:] == document[:, :-1]
-    labels[:, :-1] = torch.where(is_inside, tokens[:, 1:], -100)
-    is_padding = torch.arange(tokens.shape[1]) >= torch.from_numpy(batch.num_tokens)[:, None] - 1
-    return tokens, positions, labels.masked_fill(is_padding, -100)
+    labels[:, :-1] = torch.where(is_learned[:, 1:], tokens[:, 1:], -100)
+    return tokens, positions, labels
 
 
 @dataclass
@@ -170,6 +168,13 @@ def unigram_entropy(loader: CorpusLoader, batches: int) -> float:
     return -sum(count / total * math.log(count / total) for count in counts.values())
 
 
+def open_loader(options: argparse.Namespace) -> CorpusLoader:
+    """The loader that the command line asks for."""
+    with_documents = LoaderOptions(with_documents=True)
+    size = options.batch_size
+    return CorpusLoader(options.store, options.phase, batch_size=size, options=with_documents)
+
+
 def main() -> None:
     """Train and say how the loss fell."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
@@ -178,9 +183,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=8)
     options = parser.parse_args()
-    arguments: dict[str, Any] = {"phase": options.phase, "batch_size": options.batch_size}
-    entropy = unigram_entropy(CorpusLoader(options.store, **arguments), batches=20)
-    training = start(CorpusLoader(options.store, with_documents=True, **arguments))
+    entropy = unigram_entropy(open_loader(options), batches=20)
+    training = start(open_loader(options))
     for first in range(0, options.steps, 20):
         losses = training.run(min(20, options.steps - first))
         mean = sum(losses) / len(losses)

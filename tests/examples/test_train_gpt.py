@@ -6,14 +6,13 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from builders import Build, open_corpus, write_corpus
 
 torch = pytest.importorskip("torch")
 
-from corpus_loader import CorpusLoader  # noqa: E402
+from corpus_loader import CorpusLoader, LoaderOptions  # noqa: E402
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/train_gpt.py"
 
@@ -39,8 +38,10 @@ def store(tmp_path: Path, build: Build) -> Path:
     return root
 
 
-def loader(store: Path, **options: Any) -> CorpusLoader:
-    return CorpusLoader(store, phase="main", batch_size=4, with_documents=True, **options)
+def loader(store: Path) -> CorpusLoader:
+    return CorpusLoader(
+        store, phase="main", batch_size=4, options=LoaderOptions(with_documents=True)
+    )
 
 
 def test_the_loss_falls_well_under_the_unigram_entropy(example: ModuleType, store: Path) -> None:

@@ -1,0 +1,108 @@
+"""What the loader yields: rows of tokens, and, on request, where documents lie in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus_loader.flat import DOC_ID_BYTES, Spans
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a batch of [rows, length] tokens, row after row.
+
+    A segment is a piece of a document, or the padding at the end of a row, which is one of its own:
+    its doc_id is zero. All arrays are made for the batch laid flat, tokens.reshape(-1), which is
+    what attention over segments of varying length (flash-attention's varlen functions) takes.
+
+    cu_seqlens int32 [segments + 1]: where segments start, from 0 to rows x length;
+    max_seqlen: the longest segment;
+    starts uint32 [segments]: the first token of the piece, counted in its document;
+    doc_ids uint8 [segments, 16];
+    position_ids int32 [rows, length]: from 0 in each segment;
+    loss_mask bool [rows, length]: True for a token that can be learned from the one before: not for
+    padding, nor for the first of a segment;
+    num_tokens int32 [rows]: tokens without padding.
+    """
+
+    cu_seqlens: npt.NDArray[np.int32]
+    max_seqlen: int
+    starts: npt.NDArray[np.uint32]
+    doc_ids: npt.NDArray[np.uint8]
+    position_ids: npt.NDArray[np.int32]
+    loss_mask: npt.NDArray[np.bool_]
+    num_tokens: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some samples of a phase; the arrays are the receiver's own.
+
+    tokens [rows, length]: where rows differ in length, filled up with the end-of-document id;
+    lengths int64 [rows]: tokens of the row as stored;
+    positions int64 [rows]: of the sample in the phase, as `corpus trace --sample` takes it;
+    sources uint16 [rows]: index into the loader's `sources`;
+    cursor: samples of all ranks that are used once this batch is (for `state_at`).
+    """
+
+    tokens: npt.NDArray[np.generic]
+    lengths: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    sources: npt.NDArray[np.uint16]
+    cursor: int
+    documents: Documents | None = None
+
+    def rows(self, first: int, stop: int, cursor: int) -> Batch:
+        """Some of the rows of a batch without documents, or all rows of one with them."""
+        piece = slice(first, stop)
+        return Batch(
+            self.tokens[piece],
+            self.lengths[piece],
+            self.positions[piece],
+            self.sources[piece],
+            cursor,
+            self.documents,
+        )
+
+
+def find_documents(rows: Sequence[Spans], length: int) -> Documents:
+    """The documents of a batch of rows of `length` tokens, of what lies in each row."""
+    pieces = join([row.lengths for row in rows]).astype(np.int64)
+    counts = np.array([row.lengths.size for row in rows], np.int64)
+    upto = np.concatenate([[0], np.cumsum(counts)])
+    num_tokens = np.diff(np.concatenate([[0], np.cumsum(pieces)])[upto])
+
+    # A segment of padding after the pieces of each row; most are empty, and not there.
+    is_piece = np.ones(pieces.size + counts.size, np.bool_)
+    is_piece[upto[1:] + np.arange(counts.size)] = False
+    lengths = np.empty(is_piece.size, np.int64)
+    lengths[is_piece], lengths[~is_piece] = pieces, length - num_tokens
+    starts = np.zeros(is_piece.size, np.uint32)
+    starts[is_piece] = join([row.starts for row in rows])
+    doc_ids = np.zeros((is_piece.size, DOC_ID_BYTES), np.uint8)
+    doc_ids[is_piece] = join([row.doc_ids for row in rows]).reshape(-1, DOC_ID_BYTES)
+    is_there = lengths > 0
+    lengths = lengths[is_there]
+
+    cu_seqlens = np.concatenate([[0], np.cumsum(lengths)], dtype=np.int32, casting="same_kind")
+    position_ids = np.arange(cu_seqlens[-1], dtype=np.int32) - np.repeat(cu_seqlens[:-1], lengths)
+    loss_mask = (position_ids > 0) & np.repeat(is_piece[is_there], lengths)
+    return Documents(
+        cu_seqlens=cu_seqlens,
+        max_seqlen=int(lengths.max(initial=0)),
+        starts=starts[is_there],
+        doc_ids=doc_ids[is_there],
+        position_ids=position_ids.reshape(len(rows), length),
+        loss_mask=loss_mask.reshape(len(rows), length),
+        num_tokens=num_tokens.astype(np.int32),
+    )
+
+
+def join(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays one after another; of none, nothing."""
+    return np.concatenate(parts) if parts else np.empty(0, np.uint32)

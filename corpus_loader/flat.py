@@ -1,0 +1,127 @@
+"""Reading the flat files of a shard: tokens (.bin), where rows lie (.idx), documents (.spans).
+
+They are mapped: 0.8 us for a row of 4 KB that is in memory, 1.4 us with preadv. Looking at what is
+no longer there, of a file that was cut while in use, would kill the process (SIGBUS), so the size
+is looked at before every batch. Maps are read at random, and say so (MADV_RANDOM): a row that is
+on disk then costs the bytes of that row, and 17 times as many without.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus_loader.files import CorpusError
+
+INDEX_MAGIC = b"MMIDIDX\0\0"
+INDEX_HEADER_BYTES = 34  # magic, u64 version, u8 dtype, u64 sequences, u64 documents + 1
+INDEX_DTYPE_CODES = {"uint16": 8, "uint32": 4}  # Megatron has no uint32: int32, the same bytes
+SPANS_MAGIC = b"TMSPANS1"
+SPANS_HEADER_BYTES = 24  # magic, u64 rows, u64 spans
+DOC_ID_BYTES = 16
+
+
+class MappedFile:
+    """A file in memory, of `num_bytes` bytes; it is closed when nothing looks at it any more."""
+
+    def __init__(self, path: Path, num_bytes: int) -> None:
+        self.path = path
+        self.num_bytes = num_bytes
+        with open(path, "rb") as file:
+            self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.check()
+        self.map.madvise(mmap.MADV_RANDOM)
+
+    def check(self) -> None:
+        """CorpusError if the file was cut since it was opened."""
+        if self.map.size() != self.num_bytes:
+            raise CorpusError(
+                f"{self.path} has {self.map.size():,} bytes instead of {self.num_bytes:,}: it "
+                "changed while in use. `corpus verify --repair` writes it again; then go on from "
+                "the last state."
+            )
+
+    def array(self, offset: int, dtype: str, count: int) -> npt.NDArray[Any]:
+        """`count` values at an offset in bytes, not read yet."""
+        return np.frombuffer(self.map, dtype, count, offset)
+
+
+@dataclass(frozen=True)
+class Index:
+    """An .idx file, for rows that differ in length.
+
+    lengths int32 [rows] in tokens, pointers int64 [rows] in bytes.
+    """
+
+    file: MappedFile
+    lengths: npt.NDArray[np.int32]
+    pointers: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Pieces of documents, in the order in which they lie in their rows.
+
+    starts uint32 [n]: first token of the piece in its document; lengths uint32 [n]: its tokens;
+    doc_ids uint8 [n, 16].
+    """
+
+    starts: npt.NDArray[np.uint32]
+    lengths: npt.NDArray[np.uint32]
+    doc_ids: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class SpansIndex:
+    """A .spans file: those of row r are first[r] up to first[r + 1] (uint64 [rows + 1])."""
+
+    file: MappedFile
+    first: npt.NDArray[np.uint64]
+    spans: Spans
+
+    def row(self, row: int) -> Spans:
+        """The documents of a row."""
+        piece = slice(*self.first[row : row + 2].tolist())
+        spans = self.spans
+        return Spans(spans.starts[piece], spans.lengths[piece], spans.doc_ids[piece])
+
+
+def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:
+    """An .idx file; CorpusError if it is not that of so many rows of that dtype."""
+    code = INDEX_DTYPE_CODES[token_dtype]
+    expected = INDEX_MAGIC + (1).to_bytes(8, "little") + bytes([code]) + rows.to_bytes(8, "little")
+    check_header(file, expected, f"the index of {rows:,} rows of {token_dtype}")
+    return Index(
+        file,
+        lengths=file.array(INDEX_HEADER_BYTES, "<i4", rows),
+        pointers=file.array(INDEX_HEADER_BYTES + 4 * rows, "<i8", rows),
+    )
+
+
+def read_spans(file: MappedFile, rows: int) -> SpansIndex:
+    """A .spans file; CorpusError if it is not that of so many rows."""
+    check_header(file, SPANS_MAGIC + rows.to_bytes(8, "little"), f"the documents of {rows:,} rows")
+    count = int(file.array(16, "<u8", 1)[0])
+    starts = SPANS_HEADER_BYTES + 8 * (rows + 1)
+    lengths = starts + 4 * count
+    doc_ids = lengths + 4 * count
+    spans = Spans(
+        starts=file.array(starts, "<u4", count),
+        lengths=file.array(lengths, "<u4", count),
+        doc_ids=file.array(doc_ids, "u1", DOC_ID_BYTES * count).reshape(count, DOC_ID_BYTES),
+    )
+    return SpansIndex(file, file.array(SPANS_HEADER_BYTES, "<u8", rows + 1), spans)
+
+
+def check_header(file: MappedFile, expected: bytes, what: str) -> None:
+    """CorpusError if a file does not begin as the mixture says."""
+    if file.map[: len(expected)] != expected:
+        raise CorpusError(
+            f"{file.path} is not {what}, as the mixture says. `corpus verify --repair` writes it "
+            "again."
+        )

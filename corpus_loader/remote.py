@@ -1,0 +1,123 @@
+"""A corpus that lies elsewhere: small files are read over the network, shards through a cache.
+
+http, https    by the standard library; the newest manifest by the server's page of the folder,
+               or by asking for one number after the other
+s3, gs, az     by obstore (the extra `remote`); keys and regions come from the environment
+file           read in place: a cache never holds the only copy of anything
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import compress
+from pathlib import Path, PurePosixPath
+
+from corpus_loader.cache import Cache
+from corpus_loader.files import CorpusError, LocalFiles, repair
+from corpus_loader.transports import is_there, open_transport, read_blocks
+
+DEFAULT_BYTES = 64 << 30
+MANIFEST = re.compile(r"([0-9]{8})\.json")
+ASKED_AT_ONCE = 16
+MOST_MISSES = 1024  # numbers in a row without a manifest: old ones are removed, new ones follow
+SMALL_BYTES = 1 << 28
+
+
+class RemoteStore:
+    """A store behind a URL; what is asked for is named relative to it."""
+
+    def __init__(
+        self, url: str, cache_dir: str | Path | None = None, max_bytes: int | None = None
+    ) -> None:
+        self.url = url
+        self.in_place: LocalFiles | None = None
+        if url.startswith("file:"):
+            path = urllib.parse.urlsplit(url).path
+            self.in_place = LocalFiles(urllib.request.url2pathname(path))
+            return
+        self.transport = open_transport(url)
+        folder = default_folder() if cache_dir is None else Path(cache_dir)
+        self.cache = Cache(folder, DEFAULT_BYTES if max_bytes is None else max_bytes)
+
+    def read(self, relative: str) -> bytes:
+        """The content of a small file; FileNotFoundError if there is none."""
+        name = checked(relative)
+        if self.in_place is not None:
+            return self.in_place.read(name)
+        content = bytearray()
+        for block in read_blocks(self.transport, name):
+            content += block
+            if len(content) > SMALL_BYTES:
+                raise CorpusError(f"{name} has over {SMALL_BYTES:,} bytes: it is no manifest")
+        return bytes(content)
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none where the server does not say."""
+        if self.in_place is not None:
+            return self.in_place.names(checked(folder))
+        return self.transport.names(checked(folder)) or []
+
+    def newest(self, folder: str) -> str | None:
+        """The newest manifest in a folder `_manifests`, None if there is none."""
+        folder = checked(folder)
+        if self.in_place is not None:
+            return self.in_place.newest(folder)
+        names = self.transport.names(folder)
+        if names is None:
+            number = self.last_number(folder)
+        else:
+            found = [int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))]
+            number = max(found, default=0)
+        return f"{folder}/{number:08d}.json" if number else None
+
+    def last_number(self, folder: str) -> int:
+        """The last of the manifests' numbers, which have no gap above the oldest; 0: none."""
+        last, number = 0, 0
+        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+            while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
+                numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
+                names = [f"{folder}/{each:08d}.json" for each in numbers]
+                there = pool.map(partial(is_there, self.transport), names)
+                last = max([last, *compress(numbers, there)])
+                number += ASKED_AT_ONCE
+        return last
+
+    @contextmanager
+    def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
+        """A path of this machine that stays while this is open; its bytes have that sha256."""
+        name = checked(relative)
+        if self.in_place is not None:
+            with self.in_place.local_path(name, num_bytes, sha256) as path:
+                yield path
+            return
+        blocks = partial(read_blocks, self.transport, name)
+        with ExitStack() as stack:
+            try:
+                path = stack.enter_context(self.cache.file(sha256, num_bytes, blocks))
+            except FileNotFoundError as error:
+                raise CorpusError(
+                    f"{self.url}: {name} is missing ({error}). {repair(name)}"
+                ) from None
+            yield path
+
+
+def checked(relative: str) -> str:
+    """A name that stays inside the store; CorpusError otherwise (a mixture is not trusted)."""
+    path = PurePosixPath(relative)
+    if path.is_absolute() or ".." in path.parts or "\\" in relative or not path.parts:
+        raise CorpusError(f"{relative!r} is no name inside a corpus: the mixture is damaged")
+    return str(path)
+
+
+def default_folder() -> Path:
+    """Where shards are kept by default: TOKENMILL_CACHE, or the user's cache folder."""
+    if folder := os.environ.get("TOKENMILL_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokenmill"

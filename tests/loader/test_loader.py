@@ -1,0 +1,307 @@
+"""The loader: one order for any split, exact resume, what it gives."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loader_corpus import END, doc_id, numbered_rows, publish, two_sources, write_phase
+
+from corpus_loader import Batch, CorpusLoader, LoaderOptions
+from corpus_loader.batch import find_documents
+from corpus_loader.flat import Spans
+from corpus_loader.split import Split
+
+ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
+WITH_DOCUMENTS = LoaderOptions(with_documents=True)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """37 rows, each of whose tokens is the row's number."""
+    return two_sources(tmp_path_factory.mktemp("corpus"))
+
+
+def numbers(batches: Iterable[Batch]) -> list[int]:
+    """The rows that were seen."""
+    return [int(row[0]) for batch in batches for row in batch.tokens]
+
+
+def global_order(loaders: list[CorpusLoader]) -> list[int]:
+    """The rows of all ranks, step by step."""
+    steps = zip(*loaders, strict=True)
+    return [number for step in steps for number in numbers(step)]
+
+
+def test_an_epoch_has_every_row_of_the_phase_once_in_the_golden_order(store: Path) -> None:
+    found = numbers(CorpusLoader(store))
+
+    assert sorted(found) == [*range(1, 24), *range(101, 115)]
+    assert found[: len(ORDER)] == ORDER
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 5])
+@pytest.mark.parametrize("world_size", [1, 2, 8])
+def test_ranks_see_what_one_rank_sees(store: Path, world_size: int, batch_size: int) -> None:
+    ranks = [CorpusLoader(store, "general", r, world_size, batch_size) for r in range(world_size)]
+
+    assert global_order(ranks) == numbers(CorpusLoader(store))
+    assert {len(rank) for rank in ranks} == {-(-37 // (world_size * batch_size))}
+
+
+def test_the_last_step_is_split_evenly_or_dropped(store: Path) -> None:
+    ranks = [CorpusLoader(store, rank=rank, world_size=8, batch_size=4) for rank in range(8)]
+    dropping = CorpusLoader(store, batch_size=8, options=LoaderOptions(drop_last=True))
+
+    assert [[len(batch.tokens) for batch in rank] for rank in ranks] == [
+        *[[4, 0], [4, 1], [4, 0], [4, 1], [4, 1], [4, 0], [4, 1], [4, 1]]
+    ]
+    assert [len(batch.tokens) for batch in dropping] == [8, 8, 8, 8]
+    assert len(dropping) == 4
+    assert dropping.cursor == 37  # nothing of this epoch is left
+
+
+def test_a_rank_without_a_sample_in_the_last_step_gets_a_batch_of_no_rows(store: Path) -> None:
+    rank = CorpusLoader(store, rank=0, world_size=8, batch_size=4, options=WITH_DOCUMENTS)
+
+    last = list(rank)[-1]
+
+    assert last.tokens.shape == (0, 8)
+    assert last.documents is not None
+    assert last.documents.cu_seqlens.tolist() == [0]
+    assert last.documents.position_ids.shape == (0, 8)
+
+
+@given(
+    before=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    after=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    steps=st.integers(0, 60),
+)
+def test_a_run_goes_on_at_the_exact_sample_with_any_split(
+    before: tuple[int, int], after: tuple[int, int], steps: int
+) -> None:
+    first = [Split(37, rank, before[0], before[1], False) for rank in range(before[0])]
+    cursor, seen = 0, []
+    for _ in range(steps):
+        taken = [next(split.steps(cursor)) for split in first]
+        seen += [p for step in taken for p in range(step.first, step.stop)]
+        cursor = taken[0].cursor
+    last = [Split(37, rank, after[0], after[1], False).steps(cursor) for rank in range(after[0])]
+    seen += [p for taken in zip(*last, strict=True) for s in taken for p in range(s.first, s.stop)]
+
+    assert seen == list(range((cursor // 37 + 1) * 37))
+
+
+def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store: Path) -> None:
+    whole = numbers(CorpusLoader(store))
+    first = CorpusLoader(store, rank=1, world_size=2, batch_size=3)
+    batches = iter(first)
+    next(batches), next(batches)
+    state = json.dumps(first.state_dict())
+
+    ranks = [CorpusLoader(store, rank=rank, world_size=5, batch_size=1) for rank in range(5)]
+    for rank in ranks:
+        rank.load_state_dict(json.loads(state))
+
+    assert len(state) < 1024
+    assert global_order(ranks) == whole[12:]
+
+
+def test_the_next_iteration_is_the_next_epoch_in_another_order(store: Path) -> None:
+    loader = CorpusLoader(store)
+    first, second = numbers(loader), numbers(loader)
+
+    assert first != second
+    assert sorted(first) == sorted(second)
+    assert (loader.epoch, loader.cursor) == (2, 74)
+
+
+def test_set_epoch_goes_to_a_start_but_keeps_the_place_inside_that_epoch(store: Path) -> None:
+    loader = CorpusLoader(store)
+    first, second = numbers(loader), numbers(loader)
+    loader.set_epoch(1)
+    assert numbers(loader) == second
+
+    loader.set_epoch(0)
+    next(iter(loader))
+    loader.set_epoch(0)
+    assert numbers(loader) == first[8:]
+
+
+def test_a_seed_of_ones_own_gives_another_order(store: Path) -> None:
+    assert numbers(CorpusLoader(store, seed=1)) != numbers(CorpusLoader(store))
+    assert numbers(CorpusLoader(store, seed=0)) == numbers(CorpusLoader(store))
+
+
+def test_a_source_of_which_nothing_is_drawn_needs_no_shards(tmp_path: Path) -> None:
+    write_phase(tmp_path, {"web": [numbered_rows(1, 3)]})
+    path = tmp_path / "mixed/general/mixture-1.json"
+    mixture = json.loads(path.read_text())
+    unused = {"name": "empty", "samples": 0, "shards": []}
+    publish(tmp_path, mixture | {"sources": [unused, *mixture["sources"]]}, 2)
+
+    loader = CorpusLoader(tmp_path)
+
+    assert loader.sources == ["web"]
+    assert sorted(numbers(loader)) == [1, 2, 3]
+
+
+def test_samples_are_found_at_any_position(store: Path) -> None:
+    loader = CorpusLoader(store)
+
+    batch = loader.samples([18, 0, 1])
+
+    assert numbers([batch]) == [ORDER[18], ORDER[0], ORDER[1]]
+    assert batch.positions.tolist() == [18, 0, 1]
+    assert [loader.sources[source] for source in batch.sources] == ["books", "web", "books"]
+
+
+def test_small_batches_read_together_are_what_they_are_one_by_one(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=2)
+
+    assert loader.steps_at_once() > 1
+    for batch in loader.batches():
+        alone = loader.samples(batch.positions)
+        np.testing.assert_array_equal(batch.tokens, alone.tokens)
+        np.testing.assert_array_equal(batch.sources, alone.sources)
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("stored", "uint16"), ("int64", "int64")])
+def test_tokens_come_as_stored_or_as_asked(store: Path, dtype: str, expected: str) -> None:
+    options = LoaderOptions(dtype=dtype)  # type: ignore[arg-type]
+
+    batch = next(iter(CorpusLoader(store, options=options)))
+
+    assert (batch.tokens.dtype, batch.tokens.shape) == (expected, (8, 8))
+    assert numbers([batch]) == ORDER[:8]
+
+
+def test_large_ids_are_read(tmp_path: Path) -> None:
+    write_phase(tmp_path, {"web": [[[[70_000] * 8]]]}, token_dtype="uint32")
+
+    assert next(iter(CorpusLoader(tmp_path))).tokens.tolist() == [[70_000] * 8]
+
+
+def test_documents_of_packed_rows(tmp_path: Path) -> None:
+    write_phase(tmp_path, {"web": [[[[5, 6, 7], [8, 9]], [[1] * 8]]]})
+
+    loader = CorpusLoader(tmp_path, options=WITH_DOCUMENTS)
+    batch = loader.samples(np.argsort([p[0] == 1 for p in loader.samples([0, 1]).tokens]))
+    documents = batch.documents
+
+    path = "sharded/web/megatron-0123abcd/shard-00000"
+    assert documents is not None
+    assert batch.tokens.tolist() == [[5, 6, 7, 8, 9, END, END, END], [1] * 8]
+    assert documents.cu_seqlens.tolist() == [0, 3, 5, 8, 16]
+    assert documents.cu_seqlens.dtype == np.int32
+    assert documents.max_seqlen == 8
+    assert documents.starts.tolist() == [0, 10, 0, 1]
+    assert [bytes(row) for row in documents.doc_ids] == [
+        *[doc_id(path, 0, 0), doc_id(path, 0, 1), bytes(16), doc_id(path, 1, 0)]
+    ]
+    assert documents.position_ids.tolist() == [[0, 1, 2, 0, 1, 0, 1, 2], [*range(8)]]
+    assert documents.loss_mask.tolist() == [
+        [False, True, True, False, True, False, False, False],
+        [False] + [True] * 7,
+    ]
+    assert documents.num_tokens.tolist() == [5, 8]
+
+
+def test_rows_that_differ_in_length_are_filled_up_to_the_longest_of_the_batch(
+    tmp_path: Path,
+) -> None:
+    rows = [[[length] * length] for length in range(1, 12)]
+    write_phase(tmp_path, {"web": [rows[:4], rows[4:]]}, sequence_length=None)
+
+    batches = list(CorpusLoader(tmp_path, batch_size=3, options=WITH_DOCUMENTS))
+
+    assert sorted(n for batch in batches for n in batch.lengths.tolist()) == list(range(1, 12))
+    for batch in batches:
+        assert batch.tokens.shape[1] == batch.lengths.max()
+        for row, length in zip(batch.tokens.tolist(), batch.lengths.tolist(), strict=True):
+            assert row == [length] * length + [END] * (len(row) - length)
+        assert batch.documents is not None
+        assert batch.documents.num_tokens.tolist() == batch.lengths.tolist()
+        assert batch.documents.loss_mask.sum() == (batch.lengths - 1).sum()
+
+
+def test_rows_are_found_where_more_shards_are_needed_than_may_be_open(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=7)
+    loader.reader.shards.max_open = 2
+
+    assert numbers(loader) == numbers(CorpusLoader(store))
+    assert len(loader.reader.shards.opened) <= 2
+
+
+def test_a_copy_in_another_process_opens_its_own_files(store: Path) -> None:
+    loader = CorpusLoader(store)
+    next(iter(loader))
+
+    sent = pickle.loads(pickle.dumps(loader))
+
+    assert not sent.reader.shards.opened
+    assert numbers(sent) == ORDER[8:] + numbers(CorpusLoader(store))[len(ORDER) :]
+
+
+def test_resuming_among_a_billion_samples_takes_no_time(tmp_path: Path) -> None:
+    files = {suffix: {"bytes": 1, "sha256": ""} for suffix in ("bin", "idx", "spans")}
+    shard = {"path": "nowhere", "rows": 10**9, "files": files}
+    names = ["web", "books"]
+    sources = [{"name": name, "samples": 10**9, "shards": [shard]} for name in names]
+    write_phase(tmp_path, {}, sources=sources, batch_samples=512)
+    loader = CorpusLoader(tmp_path, rank=3, world_size=8, batch_size=64)
+
+    start = time.process_time()
+    loader.load_state_dict(loader.state_at(1_234_567_890))
+    step = next(loader.split.steps(loader.cursor))
+    found = loader.reader.look_up(step.positions())
+    seconds = time.process_time() - start
+
+    assert step.cursor == 1_234_567_890 + 512
+    assert len(set(found.rows)) == 64
+    assert seconds < 0.01
+
+
+def test_where_no_whole_step_is_left_the_next_epoch_begins(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=8, options=LoaderOptions(drop_last=True))
+    loader.load_state_dict(loader.state_at(33))
+
+    assert list(loader) == []
+    assert loader.epoch == 1
+    assert len(list(loader)) == 4
+
+
+@given(
+    lengths=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), max_size=4),
+    room=st.integers(0, 3),
+)
+def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]], room: int) -> None:
+    length = max(map(sum, lengths), default=0) + room
+    rows = [
+        Spans(
+            np.array([7] * len(row), np.uint32),
+            np.array(row, np.uint32),
+            np.full((len(row), 16), 9, np.uint8),
+        )
+        for row in lengths
+    ]
+
+    found = find_documents(rows, length)
+
+    segments = [[*row, length - sum(row)] if sum(row) < length else row for row in lengths]
+    assert np.diff(found.cu_seqlens).tolist() == [each for row in segments for each in row]
+    assert found.position_ids.tolist() == [[p for n in row for p in range(n)] for row in segments]
+    assert found.num_tokens.tolist() == [sum(row) for row in lengths]
+    assert found.loss_mask.tolist() == [
+        [p > 0 for n in row for p in range(n)] + [False] * (length - sum(row)) for row in lengths
+    ]
+    is_document = found.starts == 7
+    assert (found.doc_ids.any(axis=1) == is_document).all()
+    assert is_document.sum() == sum(map(len, lengths))

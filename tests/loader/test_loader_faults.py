@@ -1,0 +1,215 @@
+"""What the loader says of a corpus, a split or a state that is not right."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_corpus import numbered_rows, publish, two_sources, write_phase
+
+from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+
+SHARD = "sharded/web/megatron-0123abcd/shard-00001"
+WITH_DOCUMENTS = LoaderOptions(with_documents=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A corpus to break."""
+    return two_sources(tmp_path)
+
+
+def read_all(store: Path, options: LoaderOptions | None = None) -> None:
+    """Read an epoch."""
+    for _ in CorpusLoader(store, options=options or LoaderOptions()):
+        pass
+
+
+def flip_bit(path: Path, position: int = 20) -> None:
+    """Damage a file."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def change_mixture(store: Path, **changes: Any) -> None:
+    """Publish a mixture with something else in it."""
+    path = store / "mixed/general/mixture-1.json"
+    publish(store, json.loads(path.read_text()) | changes, 2)
+
+
+def test_a_deleted_shard_is_named(store: Path) -> None:
+    (store / f"{SHARD}.bin").unlink()
+
+    with pytest.raises(CorpusError, match=rf"{SHARD}\.bin is missing.*corpus verify --repair"):
+        read_all(store)
+
+
+def test_a_shard_of_another_size_is_named_with_both_sizes(store: Path) -> None:
+    os.truncate(store / f"{SHARD}.bin", 79)
+
+    with pytest.raises(CorpusError, match=rf"{SHARD}\.bin has 79 bytes, the mixture says 80"):
+        read_all(store, LoaderOptions(verify=False))
+
+
+@pytest.mark.parametrize("suffix", ["bin", "spans"])
+def test_a_flipped_bit_is_found_on_first_use(store: Path, suffix: str) -> None:
+    flip_bit(store / f"{SHARD}.{suffix}")
+
+    with pytest.raises(CorpusError, match=rf"{SHARD}\.{suffix} changed.*sha256 is"):
+        read_all(store, WITH_DOCUMENTS)
+
+
+def test_verification_can_be_turned_off(store: Path) -> None:
+    flip_bit(store / f"{SHARD}.bin")
+
+    read_all(store, LoaderOptions(verify=False))
+
+
+def test_a_file_that_nobody_needs_is_not_looked_at(store: Path) -> None:
+    flip_bit(store / f"{SHARD}.spans")
+    (store / f"{SHARD}.idx").unlink()
+
+    read_all(store)
+
+
+def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=37)
+    list(loader)
+    os.truncate(store / f"{SHARD}.bin", 0)
+
+    with pytest.raises(CorpusError, match=rf"{SHARD}\.bin has 0 bytes.*changed while in use"):
+        list(loader)
+
+
+def test_a_shard_that_is_deleted_while_open_is_still_read(store: Path) -> None:
+    loader = CorpusLoader(store)
+    list(loader)
+    (store / f"{SHARD}.bin").unlink()
+
+    assert sum(len(batch.tokens) for batch in loader) == 37
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [("idx", "is not the index of 2 rows of uint16"), ("spans", "is not the documents of 2 rows")],
+)
+def test_a_file_of_other_rows_is_refused(tmp_path: Path, suffix: str, message: str) -> None:
+    write_phase(tmp_path, {"web": [numbered_rows(1, 2)]}, sequence_length=None)
+    flip_bit(tmp_path / f"sharded/web/megatron-0123abcd/shard-00000.{suffix}", 3)
+
+    with pytest.raises(CorpusError, match=message):
+        read_all(tmp_path, LoaderOptions(with_documents=True, verify=False))
+
+
+def test_an_unknown_phase_names_those_that_there_are(store: Path) -> None:
+    with pytest.raises(CorpusError, match=r"no phase 'final' here; there are: general"):
+        CorpusLoader(store, "final")
+
+
+def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"mixed\[general\] is not materialized.*mix_corpus"):
+        CorpusLoader(tmp_path)
+    with pytest.raises(CorpusError, match=r"no folder '.*nowhere'"):
+        CorpusLoader(tmp_path / "nowhere")
+
+
+def test_a_mixture_of_a_newer_version_is_refused(store: Path) -> None:
+    change_mixture(store, version=2)
+
+    with pytest.raises(CorpusError, match="has version 2, this corpus_loader reads up to 1"):
+        CorpusLoader(store)
+
+
+def test_a_damaged_mixture_is_named(store: Path) -> None:
+    change_mixture(store)
+    path = store / "mixed/general/mixture-2.json"
+    path.write_text(path.read_text()[:-20])
+
+    with pytest.raises(CorpusError, match=r"mixed/general/mixture-2\.json is not a mixture"):
+        CorpusLoader(store)
+
+
+def test_a_manifest_of_an_older_tokenmill_is_refused(store: Path) -> None:
+    (store / "mixed/general/_manifests/00000002.json").write_text('{"parts": []}')
+
+    with pytest.raises(CorpusError, match=r"names no mixture.*mix_corpus"):
+        CorpusLoader(store)
+
+
+def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
+    with pytest.raises(CorpusError, match="dtype is 'int8'; it must be one of"):
+        LoaderOptions(dtype="int8")  # type: ignore[arg-type]
+
+
+def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
+    shard = {"path": SHARD, "rows": 3, "files": {}}
+    change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])
+
+    with pytest.raises(CorpusError, match=r"Add megatron to `shards\.formats`"):
+        CorpusLoader(store)
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"world_size": 0}, "world_size 0"),
+        ({"rank": 2, "world_size": 2}, "rank is 2 of world_size 2; it must be 0 to 1"),
+        ({"rank": -1}, "rank is -1"),
+        ({"world_size": 38}, "the phase has 37 samples; 38 ranks need 38"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(
+    store: Path, split: dict[str, int], message: str
+) -> None:
+    with pytest.raises(CorpusError, match=message):
+        CorpusLoader(store, **split)  # type: ignore[arg-type]
+
+
+def test_drop_last_needs_a_whole_step(store: Path) -> None:
+    with pytest.raises(CorpusError, match="1 ranks with batches of 38 and drop_last need 38"):
+        CorpusLoader(store, batch_size=38, options=LoaderOptions(drop_last=True))
+
+
+def test_the_state_of_another_corpus_is_refused_with_both_fingerprints(store: Path) -> None:
+    state = CorpusLoader(store).state_dict()
+    change_mixture(store, fingerprint="f" * 32)
+
+    with pytest.raises(CorpusError, match=rf"{state['data']}, this one has {'f' * 32}"):
+        CorpusLoader(store).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 3}, "the state is of seed 3, the loader has seed 0"),
+        ({"version": 9}, "not a state of this loader"),
+        ({"cursor": -1}, "cursor is -1"),
+        ({"extra": 1}, "not a state of this loader"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(
+    store: Path, change: dict[str, Any], message: str
+) -> None:
+    loader = CorpusLoader(store)
+
+    with pytest.raises(CorpusError, match=message):
+        loader.load_state_dict(loader.state_dict() | change)
+
+
+def test_the_newest_mixture_is_read(store: Path) -> None:
+    change_mixture(store, seed=5)
+
+    assert CorpusLoader(store).seed == 5
+
+
+def test_reading_leaves_nothing_behind(store: Path) -> None:
+    before = sorted(path for path in store.rglob("*"))
+
+    read_all(store, WITH_DOCUMENTS)
+
+    assert sorted(path for path in store.rglob("*")) == before
