@@ -1,0 +1,81 @@
+"""`corpus path`: where the newest folder of a format lies, so that a training config can be fed.
+
+corpus path --source web --format mds         the folder of one format, and nothing else
+corpus path --phase general --format megatron     of a phase that is written as shards of its own
+corpus path --source web                      every format there is, and its folder
+
+A folder's name changes with its rows, so that a job never reads a mixture of two states: ask again
+after a build, not before every step. docs/formats.md shows what reads each format.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from assets.transforms.replay import UsageError, unknown_name
+from assets.transforms.shard_formats import FORMAT_NAMES
+from resources.corpus import Corpus, load_corpus
+from resources.records import Manifest
+from resources.store import StoreError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of the command."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--source", metavar="S", help="the shards of a source")
+    which.add_argument("--phase", metavar="P", help="the mixed shards of a phase")
+    parser.add_argument("--format", metavar="F", help=f"one of {', '.join(FORMAT_NAMES)}")
+
+
+def run(options: Namespace) -> int:
+    """Print one folder, or a line for each."""
+    corpus = load_corpus()
+    if options.format is not None and options.format not in FORMAT_NAMES:
+        raise UsageError(unknown_name("format", options.format, FORMAT_NAMES))
+    manifest = newest(corpus, options.source, options.phase)
+    folders = format_folders(corpus, manifest)
+    if options.format in folders:
+        sys.stdout.write(f"{folders[options.format]}\n")
+    elif options.format is None and folders:
+        sys.stdout.writelines(f"{name}\t{folder}\n" for name, folder in folders.items())
+    else:
+        raise StoreError(missing(manifest, options.format, folders))
+    return 0
+
+
+def newest(corpus: Corpus, source: str | None, phase: str | None) -> Manifest:
+    """The manifest of the source's or of the phase's shards."""
+    settings = corpus.settings
+    what, name, known = (
+        ("source", source, settings.source_names())
+        if source is not None
+        else ("phase", phase or "", settings.phase_names())
+    )
+    if name not in known:
+        raise UsageError(unknown_name(what, name, known))
+    return corpus.store.newest("sharded" if what == "source" else "mixed", name)
+
+
+def format_folders(corpus: Corpus, manifest: Manifest) -> dict[str, Path]:
+    """The folder of each format that a manifest names."""
+    files = [file for part in manifest.parts for file in part.files if "/" in file.path]
+    folders = {file.kind.partition(".")[0]: corpus.store.path_of(manifest, file) for file in files}
+    return {name: path.parent.resolve() for name, path in sorted(folders.items())}
+
+
+def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path]) -> str:
+    """What there is instead, and how to get the format."""
+    where = f"{manifest.stage}[{manifest.partition}]"
+    there_is = ", ".join(folders) or "none"
+    key = "shards.formats"
+    other = ""
+    if manifest.stage == "mixed":
+        key = "the phase's formats"
+        other = " CorpusLoader reads the phase without: give it the store's folder."
+    return (
+        f"{where} has no files of {wanted or 'any format'}; formats there: {there_is}. "
+        f"Add {wanted or 'one'} to {key} in pipeline.yaml and materialize `{manifest.stage}` "
+        f"for {manifest.partition!r}.{other}"
+    )
