@@ -1,291 +1,251 @@
-"""Token ids are those of `tokenizers`, whoever computes them; no text can spell the end."""
+"""Documents become ids between their marks; nothing is lost, and every document can be found."""
 
-import hashlib
 import json
-import warnings
-from functools import cache
-from pathlib import Path
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_entries, with_token
 
-from assets.transforms.encoders import (
-    PROBE_TEXTS,
-    Encoder,
-    FastEncoder,
-    ReferenceEncoder,
-    fast_if_equal,
-    load_encoder,
-)
+from assets.transforms import tokenized
+from assets.transforms.encoders import Encoders, Ids, Offsets, load_encoders
+from assets.transforms.token_offsets import byte_starts, token_sizes
 from assets.transforms.tokenized import (
+    TokenFormat,
+    count_ids,
+    doc_index,
     encode_documents,
+    insert_around,
+    round_trip,
+    sample_of,
 )
-from assets.transforms.tokenizer import (
-    END_OF_DOCUMENT,
-    TokenizerConfig,
-    TokenizerError,
-    canonical_json,
-    is_sampled,
-    read_tokenizer,
-    token_dtype,
-    tokenizer_fingerprint,
-    train_bpe,
-    vocabulary_size,
-)
+from assets.transforms.tokenizer import END_OF_DOCUMENT
 
-MULTILINGUAL = Path(__file__).parents[2] / "sample_data/multilingual/part-1.parquet"
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
-SPELLINGS = ["<|endoftext|>", "a<|endoftext|>b", "<|endoftext|>" * 3, " <|endoftext|>\n"]
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+PLAIN = TokenFormat(VOCAB_SIZE, end_id=0)
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 
 
-@cache
-def sample_texts() -> list[str]:
-    return pl.read_parquet(MULTILINGUAL)["text"].to_list()
+def documents(*texts: str) -> pl.DataFrame:
+    ids = [f"{row * 0x9E3779B97F4A7C15 % 2**64:016x}{row:016x}" for row in range(len(texts))]
+    return pl.DataFrame({"doc_id": ids, "text": texts}, schema={"doc_id": str, "text": str})
 
 
-@cache
-def trained() -> str:
-    return train_bpe([sample_texts()[:60]], TokenizerConfig(vocab_size=1000))
+def encode(*texts: str, form: TokenFormat = PLAIN, tokenizer_json: str = "") -> list[list[int]]:
+    encoders = load_encoders(tokenizer_json or trained())
+    return encode_documents(documents(*texts), encoders, form)["tokens"].to_list()
 
 
-def changed(**parts: Any) -> str:
-    """The trained tokenizer.json with other parts."""
-    return json.dumps(json.loads(trained()) | parts)
+def slow_ids(text: str, tokenizer_json: str = "") -> list[int]:
+    reference = load_encoders(tokenizer_json or trained()).reference
+    return reference.encode([text])[0].tolist()
 
 
-def with_token(content: str, *, special: bool) -> str:
-    """The trained tokenizer.json with one more added token."""
-    tokenizer = json.loads(trained())
-    end = tokenizer["added_tokens"][0]
-    token_id = len(tokenizer["model"]["vocab"])
-    added = {"content": content, "id": token_id, "special": special}
-    return json.dumps(tokenizer | {"added_tokens": [end, end | added]})
+def test_every_document_is_the_references_ids_and_the_end_id() -> None:
+    texts = sample_texts()[:200]
+    assert encode(*texts) == [[*slow_ids(text), 0] for text in texts]
 
 
-def with_entries(entries: dict[str, int]) -> str:
-    """The trained tokenizer.json with more vocabulary entries."""
-    model = json.loads(trained())["model"]
-    return changed(model=model | {"vocab": model["vocab"] | entries})
+def test_the_begin_id_comes_first() -> None:
+    form = TokenFormat(VOCAB_SIZE, end_id=0, begin_id=7)
+    assert encode("the mill", "x", form=form) == [[7, *slow_ids("the mill"), 0], [7, 88, 0]]
 
 
-def reference(tokenizer_json: str) -> ReferenceEncoder:
-    return ReferenceEncoder(read_tokenizer(tokenizer_json, END_OF_DOCUMENT)[0])
+@settings(deadline=None, max_examples=40)
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 60), st.sampled_from([None, 999]))
+def test_slices_do_not_show(texts: list[str], slice_bytes: int, begin_id: int | None) -> None:
+    first = [] if begin_id is None else [begin_id]
+    form = TokenFormat(VOCAB_SIZE, 0, begin_id)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenized, "SLICE_BYTES", slice_bytes)
+        found = encode(*texts, form=form)
+    assert found == [[*first, *slow_ids(text), 0] for text in texts if text]
 
 
-@cache
-def encoders() -> list[Encoder]:
-    return [FastEncoder(trained()), reference(trained())]
+class Shouting:
+    """An encoder that reads every text in capitals."""
+
+    name = "shouting"
+
+    def encode(self, texts: list[str]) -> tuple[Ids, Offsets]:
+        return load_encoders(trained()).best.encode([text.upper() for text in texts])
 
 
-def split(encoder: Encoder, texts: list[str]) -> list[list[int]]:
-    ids, offsets = encoder.encode(texts)
-    return [part.tolist() for part in np.split(ids, offsets[1:-1])]
+def test_where_an_encoder_differs_on_a_document_the_reference_encodes() -> None:
+    encoders = Encoders(Shouting(), load_encoders(trained()).reference)
+    with pytest.warns(UserWarning, match="shouting differs from tokenizers on documents of this"):
+        encoded = encode_documents(documents("A", "b"), encoders, PLAIN)
+    assert encoded["tokens"].to_list() == [[33, 0], [66, 0]]
 
 
-def encode(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
-    documents = pl.DataFrame({"doc_id": [str(row) for row in range(len(texts))], "text": texts})
-    encoded = encode_documents(documents, tokenizer_json or trained(), END_OF_DOCUMENT)
-    assert encoded["doc_id"].to_list() == documents["doc_id"].to_list()
-    return encoded["tokens"].to_list()
-
-
-def test_training_does_not_depend_on_batches_or_their_order() -> None:
-    texts = sample_texts()[:60]
-    batches = [[text] for text in reversed(texts)]
-    assert train_bpe(batches, TokenizerConfig(vocab_size=1000)) == trained()
-
-
-def test_trained_tokenizer_has_the_wanted_size_and_its_special_tokens_first() -> None:
-    config = TokenizerConfig(vocab_size=300, special_tokens=("<pad>", END_OF_DOCUMENT))
-    tokenizer, end_id = read_tokenizer(train_bpe([sample_texts()[:20]], config), END_OF_DOCUMENT)
-    assert vocabulary_size(tokenizer) == 300
-    assert (tokenizer.token_to_id("<pad>"), end_id) == (0, 1)
-
-
-def test_training_without_text_gives_the_bytes() -> None:
-    tokenizer, end_id = read_tokenizer(train_bpe([], TokenizerConfig()), END_OF_DOCUMENT)
-    assert (vocabulary_size(tokenizer), end_id) == (257, 0)
-
-
-@pytest.mark.parametrize(
-    ("settings", "fault"),
-    [
-        ({"special_tokens": ["<pad>"]}, "is not among special_tokens"),
-        ({"special_tokens": ["<|endoftext|>", ""]}, "must differ and not be empty"),
-        ({"special_tokens": ["<|endoftext|>"] * 2}, "must differ and not be empty"),
-        ({"vocab_size": 260, "special_tokens": ["<|endoftext|>", *"abcde"]}, "has no room for 256"),
-    ],
-)
-def test_settings_that_cannot_be_trained_are_refused(settings: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValidationError, match=fault):
-        TokenizerConfig.model_validate(settings)
-
-
-@pytest.mark.parametrize("config", [{"vocab_size": 259}, {"min_frequency": 0}, {"sed": 1}])
-def test_bad_config_is_refused(config: dict[str, int]) -> None:
-    with pytest.raises(ValidationError):
-        TokenizerConfig.model_validate(config)
-
-
-def test_fast_encoder_is_taken_and_gives_the_reference_ids_in_many_languages() -> None:
-    encoder, _, _ = load_encoder(trained(), END_OF_DOCUMENT)
-    texts = sample_texts()
-    assert encoder.name == "fastokens"
-    assert split(encoder, texts) == split(reference(trained()), texts)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(TEXTS | st.sampled_from([*PROBE_TEXTS, *SPELLINGS]), max_size=5))
-def test_fast_and_reference_ids_are_equal(texts: list[str]) -> None:
-    fast, slow = encoders()
-    assert split(fast, texts) == split(slow, texts)
-
-
-@settings(deadline=None, max_examples=50)
-@given(TEXTS | st.sampled_from(PROBE_TEXTS))
-def test_ids_decode_to_the_text(text: str) -> None:
-    tokenizer, end_id = read_tokenizer(trained(), END_OF_DOCUMENT)
-    *ids, last = encode(text)[0]
-    assert tokenizer.decode(ids, skip_special_tokens=False) == text
-    assert last == end_id
-
-
-@pytest.mark.parametrize("encoder", encoders(), ids=["fast", "reference"])
-def test_no_text_spells_the_end_token(encoder: Encoder) -> None:
-    _, end_id = read_tokenizer(trained(), END_OF_DOCUMENT)
-    ids, _ = encoder.encode([*SPELLINGS, *PROBE_TEXTS])
-    assert ids.size > 100
-    assert end_id not in ids
-
-
-def test_end_id_is_last_in_every_document_and_alone_in_an_empty_one() -> None:
-    empty, spelled, long, none = encode("", END_OF_DOCUMENT, "word " * 200_000, "")
-    assert empty == none == [0]
-    assert spelled[-1] == long[-1] == 0
+def test_no_text_spells_the_end_and_a_long_one_is_not_cut() -> None:
+    spelled, long = encode(END_OF_DOCUMENT, "word " * 600_000)
+    assert (spelled[-1], long[-1]) == (0, 0)
     assert 0 not in spelled[:-1] + long[:-1]
+    assert len(long) > 1_200_000
 
 
-def test_no_documents_give_an_empty_frame() -> None:
-    documents = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
-    encoded = encode_documents(documents, trained(), END_OF_DOCUMENT)
-    assert encoded.schema == {"doc_id": pl.String, "tokens": pl.List(pl.UInt16)}
+def test_documents_without_tokens_are_left_out() -> None:
+    given = documents("", "a", "", "b", "")
+    encoded = encode_documents(given, load_encoders(trained()), PLAIN)
+    assert encoded["doc_id"].to_list() == [given["doc_id"][1], given["doc_id"][3]]
+    assert encoded["tokens"].list.len().to_list() == [2, 2]
+
+
+@pytest.mark.parametrize("texts", [(), ("",)], ids=["no documents", "no tokens"])
+@pytest.mark.parametrize("offsets", [False, True])
+def test_nothing_gives_an_empty_table(texts: tuple[str, ...], offsets: bool) -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 1, offsets)
+    encoded = encode_documents(documents(*texts), load_encoders(trained()), form)
+    more = {"offsets": pl.List(pl.UInt32)} if offsets else {}
+    assert encoded.schema == {"doc_id": pl.String, "tokens": pl.List(pl.UInt16), **more}
     assert encoded.height == 0
-
-
-@pytest.mark.parametrize(
-    ("size", "dtype"), [(1, pl.UInt16), (65_536, pl.UInt16), (65_537, pl.UInt32)]
-)
-def test_ids_take_two_bytes_while_they_fit(size: int, dtype: type[pl.DataType]) -> None:
-    assert token_dtype(size) == dtype
 
 
 def test_ids_beyond_16_bits_survive() -> None:
     tokenizer = json.loads(with_entries({f"<{row}>": row for row in range(1000, 70_000)}))
     end = tokenizer["added_tokens"][0] | {"id": 70_000, "content": "</s>"}
-    documents = pl.DataFrame({"doc_id": ["d0"], "text": ["the mill"]})
-    encoded = encode_documents(documents, json.dumps(tokenizer | {"added_tokens": [end]}), "</s>")
+    tokenizer_json = json.dumps(tokenizer | {"added_tokens": [end]})
+    form = TokenFormat(70_001, end_id=70_000)
+    encoded = encode_documents(documents("the mill"), load_encoders(tokenizer_json), form)
     assert encoded.schema["tokens"] == pl.List(pl.UInt32)
-    assert encoded["tokens"].to_list() == [[*encode("the mill")[0][:-1], 70_000]]
+    assert encoded["tokens"].to_list() == [[*slow_ids("the mill"), 70_000]]
 
 
-def test_ids_survive_where_the_vocabulary_has_gaps() -> None:
-    tokenizer_json = with_entries({"a": 70_000})
-    with pytest.warns(UserWarning, match="fastokens cannot encode"):
-        assert encode("a", "", tokenizer_json=tokenizer_json) == [[70_000, 0], [0]]
-    assert vocabulary_size(read_tokenizer(tokenizer_json, END_OF_DOCUMENT)[0]) == 70_001
+def test_marks_go_around_every_list_that_is_not_empty() -> None:
+    values, offsets = np.array([5, 6, 7], np.uint16), np.array([0, 2, 2, 3])
+    assert insert_around(values, offsets, None, 0).tolist() == [5, 6, 0, 7, 0]
+    assert insert_around(values, offsets, 1, np.array([9, 8, 4])).tolist() == [1, 5, 6, 9, 1, 7, 4]
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", '{"model": 1}'])
-def test_broken_file_says_what_to_check(broken: str) -> None:
-    with pytest.raises(TokenizerError, match=r"not a tokenizer.json.*Check tokenizer.path"):
-        read_tokenizer(canonical_json(broken), END_OF_DOCUMENT)
+def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
+    form = TokenFormat(VOCAB_SIZE, 0, None, offsets=True)
+    encoders = load_encoders(tokenizer_json or trained())
+    return encode_documents(documents(*texts), encoders, form)["offsets"].to_list()
 
 
-@pytest.mark.parametrize("end", ["</s>", "a", "<plain>"])
-def test_end_token_must_be_a_special_token(end: str) -> None:
-    with pytest.raises(TokenizerError, match=rf"no special token '{end}'.*\['<\|endoftext\|>'\]"):
-        read_tokenizer(with_token("<plain>", special=False), end)
+@settings(deadline=None, max_examples=60)
+@given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4))
+def test_the_bytes_from_offset_to_offset_are_the_tokens(texts: list[str]) -> None:
+    tokenizer = load_encoders(trained()).reference.tokenizer
+    for text, starts in zip(texts, with_offsets(*texts), strict=True):
+        pieces = [text.encode()[start:stop] for start, stop in pairwise(starts)]
+        alphabet = [tokenizer.id_to_token(token_id) for token_id in slow_ids(text)]
+        assert b"".join(pieces) == text.encode()
+        assert [len(piece) for piece in pieces] == [len(token) for token in alphabet]
+
+
+def test_the_begin_id_has_offset_zero() -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 7, offsets=True)
+    encoded = encode_documents(documents("xé", "", "y"), load_encoders(trained()), form)
+    assert [starts[:2] for starts in encoded["offsets"].to_list()] == [[0, 0], [0, 0]]
+    assert [starts[-1] for starts in encoded["offsets"].to_list()] == [3, 1]
+
+
+def test_an_added_token_is_as_long_as_it_is_spelled() -> None:
+    tokenizer_json = with_token("<ü>", special=False)
+    assert with_offsets("<ü>x", tokenizer_json=tokenizer_json) == [[0, 4, 5]]
+    sizes = token_sizes(load_encoders(tokenizer_json).reference)
+    assert sizes[[0, 88, 1000]].tolist() == [13, 1, 4]
+
+
+@pytest.mark.filterwarnings("ignore:fastokens")
+@pytest.mark.parametrize("parts", [{"normalizer": {"type": "NFC"}}, {"decoder": METASPACE}])
+def test_lengths_of_tokens_say_nothing_where_they_are_not_bytes(parts: dict[str, object]) -> None:
+    assert not token_sizes(load_encoders(changed(**parts)).reference).any()
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        {"pre_tokenizer": {"type": "WhitespaceSplit"}},
-        {"pre_tokenizer": {"type": "BertPreTokenizer"}},
-        {"normalizer": {"type": "NFKC"}},
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}},
+        {"normalizer": {"type": "NFD"}},
     ],
-    ids=["WhitespaceSplit", "BertPreTokenizer", "NFKC"],
+    ids=["blank in front", "normalizer"],
 )
-def test_tokenizer_that_fastokens_refuses_is_read_by_the_reference(parts: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="fastokens cannot encode with this tokenizer: .*type"):
-        encoder = fast_if_equal(changed(**parts), reference(changed(**parts)))
-    assert encoder.name == "tokenizers"
+@pytest.mark.filterwarnings("ignore:fastokens")
+def test_offsets_that_do_not_add_up_come_from_the_reference(parts: dict[str, object]) -> None:
+    pre = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": False}
+    tokenizer_json = changed(**{"pre_tokenizer": pre} | {k: pre | v for k, v in parts.items()})
+    encoders = load_encoders(tokenizer_json)
+    text = "é1 über 1é"
+    encoding = encoders.reference.tokenizer.encode(text, add_special_tokens=False)
+    expected = [len(text[:start].encode()) for start, _ in encoding.offsets]
+    ids, offsets = encoders.best.encode(["", text])
+    found = byte_starts(pl.Series(["", text]), ids, offsets, encoders.reference)
+    assert found.tolist() == expected
+    assert expected[0] == 0 and expected == sorted(expected)
 
 
-def test_tokenizer_that_fastokens_reads_differently_is_read_by_the_reference() -> None:
-    """An added token that spells an entry gets its id; fastokens takes the one in the file."""
-    tokenizer_json = with_token("e", special=False)
-    with pytest.warns(UserWarning, match="fastokens differs from tokenizers"):
-        encoder = fast_if_equal(tokenizer_json, reference(tokenizer_json))
-    assert encoder.name == "tokenizers"
+def test_ids_are_counted() -> None:
+    counts = count_ids(pl.Series([[3, 0], [3, 3, 0]], dtype=pl.List(pl.UInt16)), 5)
+    assert (counts.dtype, counts.tolist()) == (np.uint64, [2, 0, 0, 3, 0])
+    assert count_ids(pl.Series([], dtype=pl.List(pl.UInt32)), 2).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("special", [True, False])
-def test_added_tokens_are_matched_as_the_reference_does(special: bool) -> None:
-    tokenizer_json = with_token("<tool_call>", special=special)
-    encoder = fast_if_equal(tokenizer_json, reference(tokenizer_json))
-    texts = ["a<tool_call>b", " <tool_call> <tool_call>"]
-    assert encoder.name == "fastokens"
-    assert split(encoder, texts) == split(reference(tokenizer_json), texts)
-    assert (1000 in encoder.encode(texts)[0]) is not special
+def test_ids_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenized, "SLICE_BYTES", 2)
+    assert count_ids(pl.Series([[1, 1, 2, 1, 0]], dtype=pl.List(pl.UInt16)), 3).tolist() == [
+        1,
+        3,
+        1,
+    ]
 
 
-def test_truncation_and_padding_of_a_loaded_tokenizer_are_off() -> None:
-    tokenizer, _ = read_tokenizer(trained(), END_OF_DOCUMENT)
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=20)
-    short_or_long = ["a", "many words " * 30]
-    assert encode(*short_or_long, tokenizer_json=tokenizer.to_str()) == encode(*short_or_long)
+def test_a_document_is_found_by_the_head_of_its_id() -> None:
+    doc_ids = pl.Series(["b" * 32, "0" * 32, "ffffffffffffffff0000000000000000", "0" * 31 + "1"])
+    heads, rows = doc_index(doc_ids)
+    assert (heads.dtype, rows.dtype) == (np.uint64, np.uint32)
+    assert heads.tolist() == [0, 0, 0xBBBBBBBBBBBBBBBB, 0xFFFFFFFFFFFFFFFF]
+    assert rows.tolist() == [1, 3, 0, 2]
 
 
-def test_fingerprint_ignores_layout_and_sees_content() -> None:
-    pretty = json.dumps(dict(reversed(json.loads(trained()).items())), indent=2)
-    assert tokenizer_fingerprint(pretty) == tokenizer_fingerprint(trained())
-    assert tokenizer_fingerprint(with_entries({"zz": 5000})) != tokenizer_fingerprint(trained())
-    assert canonical_json(canonical_json(pretty)) == trained()
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2**128 - 1), unique=True, max_size=40))
+def test_the_index_finds_every_document(numbers: list[int]) -> None:
+    doc_ids = pl.Series([f"{number:032x}" for number in numbers], dtype=pl.String)
+    heads, rows = doc_index(doc_ids)
+    for row, number in enumerate(numbers):
+        start = np.searchsorted(heads, np.uint64(number >> 64), "left")
+        stop = np.searchsorted(heads, np.uint64(number >> 64), "right")
+        assert row in rows[start:stop]
 
 
-def doc_ids(count: int) -> pl.Series:
-    ids = [hashlib.sha256(str(row).encode()).hexdigest()[:32] for row in range(count)]
-    return pl.Series("doc_id", ids, dtype=pl.String)
+def test_the_sample_does_not_depend_on_the_order_and_is_bounded() -> None:
+    given = documents(*(f"{row}" * 10_000 for row in range(200)))
+    sample = sample_of(given)
+    assert sample.equals(sample_of(given.reverse()))
+    assert 500_000 < sample["text"].str.len_bytes().sum() <= 1 << 19
+    assert sample_of(documents("x" * 600_000)).height == 1
+    assert sample_of(documents(*"abc" * 50)).height == 64
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
-def test_sample_is_near_the_wanted_share(share: float) -> None:
-    assert is_sampled(doc_ids(20_000), share, seed=0).mean() == pytest.approx(share, abs=0.01)
+def test_the_ids_decode_to_the_text() -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 7)
+    given = documents("", *sample_texts()[:20])
+    encoders = load_encoders(trained())
+    decodes = round_trip(given, encode_documents(given, encoders, form), encoders, form)
+    assert len(decodes) == 20
+    assert all(decodes.values())
 
 
-def test_sample_depends_on_the_document_and_the_seed_alone() -> None:
-    ids = doc_ids(1000)
-    taken = is_sampled(ids, 0.3, seed=1)
-    assert is_sampled(ids.reverse(), 0.3, seed=1).reverse().equals(taken)
-    assert is_sampled(ids[500:], 0.3, seed=1).equals(taken[500:])
-    assert not is_sampled(ids, 0.3, seed=2).equals(taken)
+@pytest.mark.filterwarnings("ignore:fastokens")
+def test_a_tokenizer_that_changes_the_text_is_found_out() -> None:
+    encoders = load_encoders(changed(normalizer={"type": "NFKC"}))
+    given = documents("plain", "ﬁne")
+    decodes = round_trip(given, encode_documents(given, encoders, PLAIN), encoders, PLAIN)
+    assert decodes == dict(zip(given["doc_id"], [True, False], strict=True))
 
 
-def test_a_larger_sample_holds_the_smaller_and_the_extreme_ids() -> None:
-    ids = pl.Series([*doc_ids(500), "f" * 32, "0" * 32])
-    small, large = (is_sampled(ids, share, seed=0) for share in (0.2, 0.6))
-    assert not (small & ~large).any()
-    assert is_sampled(ids, 1.0, seed=0).all()
-
-
-def test_no_warning_where_the_fast_encoder_is_exact() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert fast_if_equal(trained(), reference(trained())).name == "fastokens"
+def test_of_a_long_document_the_beginning_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenized, "DECODED_TOKENS", 5)
+    encoders, given = load_encoders(trained()), documents("風車が回る", "ab", "x" * 9)
+    encoded = encode_documents(given, encoders, PLAIN)
+    wrong = given.with_columns(text=pl.Series(["風車が", "abc", "xxxxy"]))
+    assert list(round_trip(given, encoded, encoders, PLAIN).values()) == [True] * 3
+    assert round_trip(wrong, encoded, encoders, PLAIN) == dict(
+        zip(given["doc_id"], [True, False, False], strict=True)
+    )

@@ -1,0 +1,47 @@
+"""A byte-level BPE of 1,000 entries, trained on the sample corpus, and variants of its file."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assets.transforms.tokenizer import TokenizerConfig, train_bpe
+
+MULTILINGUAL = Path(__file__).parents[1] / "sample_data/multilingual/part-1.parquet"
+VOCAB_SIZE = 1000
+
+
+@cache
+def sample_texts() -> list[str]:
+    """Texts in many languages."""
+    return pl.read_parquet(MULTILINGUAL)["text"].to_list()
+
+
+@cache
+def trained() -> str:
+    """The tokenizer.json; `<|endoftext|>` is id 0."""
+    return train_bpe([sample_texts()[:60]], TokenizerConfig(vocab_size=VOCAB_SIZE))
+
+
+def changed(**parts: Any) -> str:
+    """The trained tokenizer.json with other parts."""
+    return json.dumps(json.loads(trained()) | parts)
+
+
+def with_token(content: str, *, special: bool) -> str:
+    """The trained tokenizer.json with one more added token."""
+    tokenizer = json.loads(trained())
+    end = tokenizer["added_tokens"][0]
+    token_id = len(tokenizer["model"]["vocab"])
+    added = {"content": content, "id": token_id, "special": special}
+    return json.dumps(tokenizer | {"added_tokens": [end, end | added]})
+
+
+def with_entries(entries: dict[str, int]) -> str:
+    """The trained tokenizer.json with more vocabulary entries."""
+    model = json.loads(trained())["model"]
+    return changed(model=model | {"vocab": model["vocab"] | entries})
