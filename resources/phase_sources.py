@@ -1,0 +1,148 @@
+"""What a phase sees of its sources: their shards, rows and tokens, and how long each row is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.transforms.mixed import MixError
+from resources.flat_files import map_spans, row_tokens
+from resources.records import FileRecord, Manifest, PartRecord
+from resources.store import StoreError
+
+FLAT = "megatron"  # the format that corpus_loader reads
+
+
+@dataclass(frozen=True)
+class PhaseShard:
+    """One shard; `path` is relative to the store, without suffix; `files` by suffix."""
+
+    path: str
+    rows: int
+    tokens: int  # without padding
+    bucket: str
+    files: dict[str, dict[str, Any]]
+    lengths_file: str | None  # relative to the store: .spans or .parquet
+
+    def entry(self) -> dict[str, Any]:
+        """What the mixture says of it."""
+        return {key: getattr(self, key) for key in ("path", "rows", "tokens", "bucket", "files")}
+
+
+@dataclass(frozen=True)
+class PhaseSource:
+    """A source with the shards that a phase draws from."""
+
+    name: str
+    shards: tuple[PhaseShard, ...]
+
+    @property
+    def rows(self) -> int:
+        """Samples that there are."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that there are, without padding."""
+        return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def sequence_length(self) -> int | None:
+        """Stored tokens of every row, None if rows differ."""
+        return same_or_none(bucket_length(shard.bucket) for shard in self.shards)
+
+    @property
+    def stored_tokens(self) -> int:
+        """Tokens that there are, with padding."""
+        return sum(
+            shard.rows * (bucket_length(shard.bucket) or 0) or shard.tokens for shard in self.shards
+        )
+
+
+def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
+    """A source's shards of the wanted buckets (None: of all), in order."""
+    wanted = None if buckets is None else set(buckets)
+    shards = (
+        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.extra
+    )
+    return PhaseSource(
+        manifest.partition,
+        tuple(shard for shard in shards if wanted is None or shard.bucket in wanted),
+    )
+
+
+def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
+    """One part of `sharded`, as the mixture names it."""
+    flat = {file.kind.split(".", 1)[1]: file for file in of_format(part, FLAT)}
+    lengths = flat.get("spans") or next(iter(of_format(part, "parquet")), None)
+    folder = f"{manifest.stage}/{manifest.partition}"
+    first = next(iter(flat.values()), None) or part.files[0]
+    return PhaseShard(
+        path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
+        rows=part.stats.rows_kept,
+        tokens=part.stats.tokens,
+        bucket=next(iter(part.stats.extra["shards"])),
+        files={key: {"bytes": f.bytes, "sha256": f.sha256} for key, f in sorted(flat.items())},
+        lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
+    )
+
+
+def of_format(part: PartRecord, name: str) -> list[FileRecord]:
+    """The part's files of one format."""
+    return [file for file in part.files if file.kind.startswith(f"{name}.")]
+
+
+def bucket_length(bucket: str) -> int | None:
+    """Stored length of the rows of a bucket: its name, but for ranges ("129-256")."""
+    return int(bucket) if bucket.isdigit() else None
+
+
+def same_or_none(values: Iterable[int | None]) -> int | None:
+    """The one value that all have, None if they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
+    """Tokens (without padding) of every row of a source, shard after shard."""
+    return np.concatenate([shard_lengths(root, shard) for shard in source.shards])
+
+
+def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
+    """Tokens of every row of a shard; MixError if its files do not say."""
+    if shard.lengths_file is None:
+        raise MixError(
+            f"{shard.path}: how long its rows are is not written in any of its formats. Add "
+            f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
+        )
+    path = root / shard.lengths_file
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
+    return row_tokens(map_spans(path, shard.rows))
+
+
+def check_flat(phase: str, sources: list[PhaseSource]) -> None:
+    """MixError if a source has not the files that samples can be looked up in one by one."""
+    missing = [source.name for source in sources if not all(s.files for s in source.shards)]
+    if missing:
+        raise MixError(
+            f"phase {phase!r} is to be written as shards, for which {missing} lack flat files. Add "
+            f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
+        )
+
+
+def one_tokenizer(phase: str, manifests: list[Manifest]) -> dict[str, Any]:
+    """What the manifests of a phase say of their tokenizer; StoreError if they differ."""
+    found = {m.partition: m.about["tokenizer_fingerprint"] for m in manifests}
+    if len(set(found.values())) > 1:
+        raise StoreError(
+            f"phase {phase!r} would mix shards of different tokenizers: {found}. "
+            "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
+        )
+    return manifests[0].about if manifests else {}

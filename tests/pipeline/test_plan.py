@@ -1,0 +1,142 @@
+"""`corpus plan`: what can be had is known before anything of `mixed` runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from builders import open_corpus, write_corpus
+
+from pipeline_defs.cli import main
+from pipeline_defs.plan import plan_corpus
+from resources.records import Manifest, PartRecord, Stats
+
+EDGES = {"mode": "buckets", "edges": [16]}
+
+
+def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
+    """A stage of a source that left these counts."""
+    part = PartRecord("part", "f" * 32, (), stats)
+    manifest = Manifest(stage, source, "f" * 32, "1", {}, (part,), stats)
+    corpus.store.partition(stage, source).commit(manifest)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """prose is bucketed, notes deduped; two phases draw from both."""
+    phases = [
+        {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "tokens": 8000},
+        {"name": "late", "budgets": {"prose": 3000}, "buckets": ["0-16"]},
+    ]
+    config = write_corpus(tmp_path, phases=phases, buckets=EDGES)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    made = open_corpus(config)
+    tokens, sequences = {"0-16": 1000, "17-up": 2000}, {"0-16": 100, "17-up": 50}
+    extra = {"bucket_tokens": tokens, "bucket_sequences": sequences}
+    commit(made, "bucketed", "prose", Stats(150, 150, tokens=3000, extra=extra))
+    commit(made, "deduped", "notes", Stats(70, 70, bytes=4000))
+    return made
+
+
+def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any) -> None:
+    found = plan_corpus(corpus, ["main", "late"])
+
+    main_phase, late = found["phases"]["main"], found["phases"]["late"]
+    assert main_phase["sources"] == {
+        "prose": source(0.75, 3000, 6000, "bucketed") | {"epochs": 2.0, "samples": 300},
+        "notes": source(0.25, 1000, 2000, "deduped") | {"epochs": 2.0, "samples": 140},
+    }
+    assert main_phase["notes"] == ["notes is not tokenized: estimated at 4.00 bytes a token"]
+    assert (main_phase["verdict"], main_phase["tokens"]) == ("ok", 8000)
+    assert late["sources"]["prose"]["available_tokens"] == 1000
+    assert found["sources"]["prose"] == {
+        "available_tokens": 3000,
+        "counted_in": "bucketed",
+        "planned_tokens": 9000,
+        "epochs": 3.0,
+    }
+    assert found["warnings"] == []
+
+
+def test_epochs_over_all_phases_are_warned_of(corpus: Any) -> None:
+    late = {"name": "late", "budgets": {"prose": 10000}}
+    phases = [{"name": "main", "budgets": {"prose": 5000}}, late]
+    corpus = open_corpus(write_corpus(corpus.config.parent, phases=phases, buckets=EDGES))
+
+    found = plan_corpus(corpus, ["main", "late"])
+
+    assert {phase["verdict"] for phase in found["phases"].values()} == {"ok"}
+    assert found["warnings"] == ["'prose' is gone through 5.0 times over all phases"]
+
+
+def source(weight: float, available: int, planned: int, stage: str) -> dict[str, Any]:
+    tokens = {"available_tokens": available, "planned_tokens": planned}
+    return {"weight": weight, "counted_in": stage, "cap": 16.0} | tokens
+
+
+def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
+    commit(corpus, "tokenized", "prose", Stats(9, 9, tokens=100, text_bytes=500))
+
+    [note] = plan_corpus(corpus, ["main"])["phases"]["main"]["notes"]
+
+    assert note == "notes is not tokenized: estimated at 5.00 bytes a token"
+
+
+def test_what_is_tokenized_is_counted_whole(corpus: Any) -> None:
+    commit(corpus, "tokenized", "notes", Stats(9, 9, tokens=777, text_bytes=500))
+
+    numbers = plan_corpus(corpus, ["main"])["phases"]["main"]["sources"]["notes"]
+
+    assert (numbers["available_tokens"], numbers["counted_in"]) == (777, "tokenized")
+
+
+def test_the_plan_is_a_table_and_a_picture(
+    corpus: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["plan", "--plot", str(tmp_path / "plan.svg")])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "6,000" in shown and "all phases" in shown and "late: ok" in shown
+    picture = ElementTree.fromstring((tmp_path / "plan.svg").read_text())
+    assert len([child for child in picture if child.tag.endswith("svg")]) == 5
+
+
+def test_json_is_the_plan(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--phase", "late", "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found == plan_corpus(corpus, ["late"])
+
+
+def test_a_refused_phase_gives_exit_code_1_and_the_numbers_that_would_do(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phases = [
+        {"name": "main", "weights": {"prose": 0.5, "notes": 0.5}, "tokens": 40000},
+        {"name": "late", "budgets": {"prose": 6000}},
+    ]
+    write_corpus(corpus.config.parent, phases=phases, buckets=EDGES)
+
+    assert main(["plan", "--json"]) == 1
+    refused = json.loads(capsys.readouterr().out)["phases"]["main"]
+    assert refused["feasible"] == {"tokens": 32000, "weights": {"notes": 0.4}}
+    assert main(["plan"]) == 1
+    assert "Set `tokens` to at most 32,000" in capsys.readouterr().out
+    assert main(["plan", "--phase", "late"]) == 0
+
+
+def test_a_source_that_is_not_built_is_said_to_count_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+
+    assert main(["plan"]) == 1
+
+    assert "prose is not built: it counts as empty" in capsys.readouterr().out
+
+
+def test_an_unknown_phase_is_named(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--phase", "mian"]) == 2
+    assert "did you mean main" in capsys.readouterr().err
