@@ -1,0 +1,108 @@
+"""From a document's id to where it came from, without reading texts.
+
+`tokenized` has of every part the sorted heads of its doc_ids (mapped: a bisection per part and
+document), and the row of each in the deduped part of the same name, whose other columns are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from resources.corpus import Corpus, required_file
+from resources.records import Manifest, PartRecord
+from resources.store import Partition, StoreError, map_array
+
+HEAD_HEX = 16  # digits of a doc_id that the sorted arrays hold, as an integer
+ORIGIN = ("source", "origin", "id", "url", "lang", "license")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a document may lie: a deduped part and a row of it (others may have its head)."""
+
+    doc_id: str
+    tokenized: Manifest
+    part: PartRecord
+    row: int
+
+
+def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> dict[str, Any]:
+    """What is known of where documents came from, by doc_id: ORIGIN; without those not found."""
+    found: dict[str, dict[str, Any]] = {}
+    missing = set(doc_ids)
+    for source in sources:
+        for manifest in newest_first(corpus.store.partition("tokenized", source)):
+            deduped = made_of(corpus, manifest, "deduped")
+            for part in manifest.parts if deduped else ():
+                if not missing:
+                    return found
+                places = find(corpus, manifest, part, missing)
+                if deduped and places:
+                    found |= read_origins(corpus, deduped, places)
+                    missing -= found.keys()
+    return found
+
+
+def newest_first(folder: Partition) -> Iterator[Manifest]:
+    """The manifests of a partition."""
+    for number in reversed(folder.manifest_numbers()):
+        yield folder.read_manifest(number)
+
+
+def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:
+    """The manifest of an earlier stage that this one was made of; None if it is gone."""
+    wanted = manifest.about.get(stage)
+    folder = corpus.store.partition(stage, manifest.partition)
+    return next((each for each in newest_first(folder) if each.fingerprint == wanted), None)
+
+
+def find(
+    corpus: Corpus, tokenized: Manifest, part: PartRecord, doc_ids: Iterable[str]
+) -> list[Place]:
+    """Where a part may have documents; StoreError if it was made before parts had an index."""
+    file = part.file("doc_index")
+    if file is None:
+        raise StoreError(
+            f"tokenized[{tokenized.partition}] has no index of its documents: it was written by an "
+            f"older Tokenmill. Materialize `tokenized` for {tokenized.partition!r} again."
+        )
+    path = corpus.store.path_of(tokenized, file)
+    heads = map_array(path, np.uint64, (file.rows,))
+    rows = map_array(path, np.uint32, (file.rows,), offset=8 * file.rows)
+    wanted = sorted(doc_ids)
+    keys = np.array([int(doc_id[:HEAD_HEX], 16) for doc_id in wanted], np.uint64)
+    first, last = np.searchsorted(heads, keys), np.searchsorted(heads, keys, side="right")
+    return [
+        Place(wanted[each], tokenized, part, int(rows[at]))
+        for each in np.flatnonzero(first < last).tolist()
+        for at in range(first[each], last[each])
+    ]
+
+
+def read_origins(
+    corpus: Corpus, deduped: Manifest, places: Sequence[Place]
+) -> dict[str, dict[str, Any]]:
+    """ORIGIN of the documents that do lie at places of one part."""
+    if not places:
+        return {}
+    path = documents_path(corpus, deduped, places[0].part.name)
+    rows = [place.row for place in places]
+    table = pl.read_parquet(path, columns=["doc_id", *ORIGIN])[rows]
+    found = table.iter_rows(named=True)
+    return {
+        row.pop("doc_id"): row
+        for row, place in zip(found, places, strict=True)
+        if row["doc_id"] == place.doc_id
+    }
+
+
+def documents_path(corpus: Corpus, manifest: Manifest, name: str) -> Path:
+    """Where the documents of a part lie."""
+    part = next(part for part in manifest.parts if part.name == name)
+    return corpus.store.path_of(manifest, required_file(manifest, part, "documents"))

@@ -1,0 +1,273 @@
+"""`corpus trace` names the documents of any token, and what became of any document."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
+
+from corpus_loader import CorpusLoader
+from corpus_loader.reader import LoaderOptions
+from pipeline_defs.cli import main
+from resources.store import read_arrow
+
+NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
+LINE = "this line is on the page of every one of them, and says nothing of the town"
+SEQUENCE = 128
+CONFIG: dict[str, Any] = {
+    "filters": {
+        "rules": {"length": {"min_chars": 20}},
+        "normalize": {"control_characters": False},
+        "language": {"backend": "none"},
+    },
+    "dedup": {"lines": {"min_count": 3, "min_chars": 20}},
+    "tokenizer": {"vocab_size": 300, "sample_bytes": 100_000, "offsets": True},
+    "buckets": {"mode": "pack", "sequence_length": SEQUENCE},
+    "shards": {"target_bytes": 4096, "formats": ["megatron"]},
+}
+
+
+@pytest.fixture
+def corpus(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, build: Build
+) -> Any:
+    """Built once: packed sequences; a copy, a short document, a nasty one, a repeated line."""
+    folder = tmp_path_factory.getbasetemp() / "traced"
+    if not (folder / "store/mixed/main").exists():
+        write_corpus(folder, **CONFIG)
+        nasty = {"text": NASTY + sentence(77), "url": "http://a/\x1b[2Jb", "license": "[red]CC0"}
+        pages = [{"text": f"{sentence(200 + n, 40)}\n{LINE}"} for n in range(4)]
+        write_jsonl(folder / "input/notes/nasty.jsonl", [nasty, {"text": "short"}, *pages])
+        built = open_corpus(folder / "pipeline.yaml")
+        build(built)
+        build(built, "mixed")
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(folder / "pipeline.yaml"))
+    return open_corpus(folder / "pipeline.yaml")
+
+
+def trace(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    code = main(["trace", *arguments, "--json"])
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    return json.loads(output.out)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["trace", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    assert main(["trace", *arguments]) == code
+    return capsys.readouterr().err
+
+
+def table(corpus: Any, stage: str, kind: str) -> pl.DataFrame:
+    """A stage's newest tables of all sources."""
+    frames = []
+    for source in ("prose", "notes"):
+        manifest = corpus.store.newest(stage, source)
+        for part in manifest.parts:
+            path = corpus.store.path_of(manifest, part.file(kind))
+            frames.append(read_arrow(path) if path.suffix == ".arrow" else pl.read_parquet(path))
+    return pl.concat(frames)
+
+
+def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loader = CorpusLoader(
+        corpus.store.root, "main", batch_size=1, options=LoaderOptions(with_documents=True)
+    )
+    batches = list(loader)
+    tokens = dict(table(corpus, "tokenized", "tokens").select("doc_id", "tokens").iter_rows())
+    documents = {row["doc_id"]: row for row in table(corpus, "deduped", "documents").to_dicts()}
+
+    for number in range(0, len(batches), 3):
+        batch, found = batches[number], trace(capsys, "--phase", "main", "--sample", str(number))
+        assert batch.documents is not None
+        ids = [bytes(each).hex() for each in batch.documents.doc_ids if each.any()]
+        assert [document["doc_id"] for document in found["documents"]] == ids
+        assert found["source"] == loader.sources[batch.sources[0]]
+        for piece in found["documents"]:
+            first, start, length = (piece[key] for key in ("position", "start", "tokens"))
+            row = batch.tokens[0, first : first + length].tolist()
+            assert row == tokens[piece["doc_id"]][start : start + length]
+            document = documents[piece["doc_id"]]
+            assert piece["origin"] == document["origin"] and piece["url"] == document["url"]
+            assert piece["text"][:20] in document["text"]
+            assert start or document["text"].startswith(piece["text"])
+    assert any(len(batch.documents.doc_ids) > 2 for batch in batches if batch.documents)
+
+
+def test_a_later_epoch_and_another_seed(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    loader = CorpusLoader(corpus.store.root, "main", batch_size=1, seed=5)
+    samples = len(loader)
+    found = trace(capsys, "--phase", "main", "--sample", str(samples + 1), "--seed", "5")
+    other = trace(capsys, "--phase", "main", "--sample", str(samples + 1))
+    assert found["epoch"] == other["epoch"] == 1 and found["seed"] == 5
+    loader.set_epoch(1)
+    batch = [*loader][1]
+    assert found["source"] == loader.sources[batch.sources[0]]
+    at = trace(capsys, "--shard", found["shard"], "--row", str(found["row"]))
+    assert at["documents"] == found["documents"]
+
+
+def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = dict(table(corpus, "deduped", "documents").select("doc_id", "text").iter_rows())
+    found = trace(capsys, "--phase", "main", "--sample", "0", "--token", "60")
+    token, piece = found["token"], found["documents"][found["token"]["document"]]
+    assert piece["position"] <= 60 < piece["position"] + piece["tokens"]
+    assert token["index"] == piece["start"] + 60 - piece["position"]
+    text = texts[piece["doc_id"]].encode()
+    assert 0 < token["byte"] <= len(text)
+    encoded = table(corpus, "tokenized", "tokens").filter(doc_id=piece["doc_id"])
+    assert encoded["offsets"].list.get(token["index"]).item() == token["byte"]
+
+    offset = found["row"] * SEQUENCE + 60
+    at = trace(capsys, "--shard", f"{found['shard']}.bin", "--offset", str(offset))
+    assert at == {key: found[key] for key in at}
+
+    text = shown(capsys, "--phase", "main", "--sample", "0", "--token", "60")
+    assert f"{piece['doc_id']} <- the token" in text and f"from byte {token['byte']}" in text
+
+
+def test_padding_is_no_document(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = corpus.store.newest("sharded", "notes")
+    last = len([part for part in manifest.parts if part.file("megatron.bin")]) - 1
+    rows = range(manifest.parts[last].stats.rows_kept)
+    found = [
+        trace(capsys, "--source", "notes", "--shard", str(last), "--row", str(r), "--token", "127")
+        for r in rows
+    ]
+    padded = [each for each in found if each["num_tokens"] < SEQUENCE]
+    assert padded and all(each["token"]["document"] is None for each in padded)
+    row = str(padded[0]["row"])
+    text = shown(capsys, "--source", "notes", "--shard", str(last), "--row", row, "--token", "127")
+    assert "): padding" in text
+
+
+def test_a_copied_folder_is_traced_where_it_is(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = trace(capsys, "--phase", "main", "--sample", "1")
+    copied = tmp_path / "trainer/data"
+    shutil.copytree(Path(found["shard"]).parent, copied)
+    path = copied / f"{Path(found['shard']).name}.idx"
+    at = trace(capsys, "--shard", str(path), "--row", str(found["row"]))
+    assert at["documents"] == found["documents"]
+
+
+def test_no_text_acts_on_the_terminal(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    documents = table(corpus, "deduped", "documents")
+    nasty = documents.filter(pl.col("text").str.contains("red")).row(0, named=True)
+    pieces = trace(capsys, nasty["doc_id"])["sharded"]
+    (place,) = [piece for piece in pieces if piece["start"] == 0]
+    arguments = ["--source", "notes", "--shard", str(place["shard"]), "--row", str(place["row"])]
+    for text in (shown(capsys, *arguments), shown(capsys, nasty["doc_id"])):
+        assert not any(sign in text for sign in "\x1b\x07\u202e")
+        assert "http://a/␛[2Jb" in text and "[red]CC0" in text
+    assert "[bold]of[/nothing]" in shown(capsys, *arguments)
+
+
+def test_a_document_is_followed_through_the_stages(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = table(corpus, "deduped", "documents")
+    tokens = dict(table(corpus, "tokenized", "tokens").select("doc_id", "tokens").iter_rows())
+    longest = max(tokens, key=lambda doc_id: len(tokens[doc_id]))
+
+    found = trace(capsys, longest[:12].upper())
+
+    origin = documents.filter(doc_id=longest)["origin"].item()
+    assert found["doc_id"] == longest and found["raw"]["origin"] == origin
+    assert found["filtered"] == {"kept": True, "reasons": []}
+    assert found["duplicates"] is None and found["deduped"] == {"kept": True, "changes": []}
+    assert found["tokenized"] == {"tokens": len(tokens[longest])}
+    pieces = sorted((piece["start"], piece["tokens"]) for piece in found["sharded"])
+    assert len(pieces) > 1
+    assert [start for start, _ in pieces] == [n * SEQUENCE for n in range(len(pieces))]
+    assert sum(length for _, length in pieces) == len(tokens[longest])
+    for piece in found["sharded"]:
+        row = trace(
+            capsys, "--source", found["source"], "--shard", str(piece["shard"]), "--row",
+            str(piece["row"]),
+        )  # fmt: skip
+        assert longest in [document["doc_id"] for document in row["documents"]]
+    assert "tokenized: " in shown(capsys, longest)
+
+
+def test_why_a_document_is_not_there(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = table(corpus, "raw", "documents")
+    short = raw.filter(text="short")["doc_id"].item()
+    found = trace(capsys, short)
+    assert found["filtered"] == {"kept": False, "reasons": ["length.too_short"]}
+    assert found["deduped"] == {"kept": False, "changes": []}
+    assert found["tokenized"] is None and found["sharded"] == []
+    assert "filtered: rejected: length.too_short" in shown(capsys, short)
+
+    page = raw.filter(pl.col("text").str.contains(LINE))["doc_id"].to_list()[-1]
+    (change,) = trace(capsys, page)["deduped"]["changes"]
+    assert (change["step"], change["cut_chars"]) == ("lines", len(LINE) + 1)
+    assert f"deduped: kept, lines cut {len(LINE) + 1} characters" in shown(capsys, page)
+
+    both = raw.filter(text=SHARED_TEXT)["doc_id"].to_list()
+    fates = {doc_id: trace(capsys, doc_id) for doc_id in both}
+    (copy,) = [doc_id for doc_id in both if not fates[doc_id]["deduped"]["kept"]]
+    (survivor,) = [doc_id for doc_id in both if doc_id != copy]
+    assert fates[copy]["duplicates"]["kept_doc_id"] == survivor and not fates[copy]["sharded"]
+    assert f"similarity 1.000) of {survivor}" in shown(capsys, copy)
+    assert "duplicates: stays for cluster" in shown(capsys, survivor)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "given: nothing"),
+        (["--phase", "main"], 2, "given: phase"),
+        (["--phase", "main", "--sample", "1", "--row", "1"], 2, "given: phase, row, sample"),
+        (["--phase", "mian", "--sample", "1"], 2, "did you mean main"),
+        (["--source", "porse", "--shard", "0", "--row", "1"], 2, "did you mean prose"),
+        (["--shard", "0", "--row", "1"], 2, "--shard 0 is a number: give its --source"),
+        (["--source", "prose", "--shard", "99", "--row", "1"], 1, "shards: no 99"),
+        (["--source", "prose", "--shard", "0", "--row", "9999"], 1, "there is no row 9,999"),
+        (["--phase", "main", "--sample", "0", "--token", "128"], 1, "128 tokens: no 128"),
+        (["--shard", "nowhere/shard-0.bin", "--row", "0"], 1, "nowhere/shard-0.idx: missing"),
+        (["abc"], 2, "'abc' is too short"),
+        (["ffff0000ffff"], 2, "there is no document 'ffff0000ffff'"),
+    ],
+)
+def test_what_is_not_there_is_said(
+    corpus: Any,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    assert message in refused(capsys, code, *arguments)
+
+
+def test_a_shard_that_is_none_is_refused(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.idx").write_bytes(b"MMIDIDX")
+    assert "is no index of a flat token file" in refused(
+        capsys, 1, "--shard", str(tmp_path / "x.idx"), "--row", "0"
+    )
+    offset = refused(
+        capsys, 1, "--shard", trace(capsys, "--phase", "late", "--sample", "0")["shard"],
+        "--offset", "99999999",
+    )  # fmt: skip
+    assert "there is no 99,999,999" in offset
+
+
+def test_a_phase_that_is_not_mixed_yet_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    message = refused(capsys, 1, "--phase", "main", "--sample", "0")
+    assert "mixed[main] is not materialized" in message
+    assert "there is no document" in refused(capsys, 2, "abcdef")
