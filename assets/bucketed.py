@@ -1,54 +1,84 @@
-"""bucketed: documents become training sequences in length buckets."""
+"""bucketed: documents become training sequences, window by window."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
+import polars as pl
 
 from assets.tokenized import token_bytes, tokenized
-from assets.transforms.bucketed import assign_buckets, bucket_report
+from assets.transforms.bucket_report import report_markdown, shares
+from assets.transforms.bucketed import BucketConfig, group_windows, make_sequences
+from assets.transforms.tokenized import NO_TOKENS
 from pipeline_defs.partitions import SOURCES
-from resources.corpus import Corpus, MadeBy, Plan, Task, part_task
-from resources.records import PartRecord, Stats
+from resources.corpus import Corpus, Plan, Task, required_file
+from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import read_arrow
 
-BUCKETED = Stage("bucketed", code_version="1")
+BUCKETED = Stage("bucketed", code_version="2")
 
 
-@stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"polars", "arrow"})
+@stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"numba", "arrow"})
 def bucketed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Sequences by length bucket, each with the spans of the documents in it."""
-    return run_stage(context, BUCKETED, plan_bucketed, bucket_part)
+    """Training sequences by bucket, each with the spans of the documents in it."""
+    return run_stage(context, BUCKETED, plan_bucketed, bucket_window, describe=describe_bucketed)
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
-    """One task per tokenized part."""
+    """One task per window of consecutive tokenized parts, named after the first of them."""
     manifest = corpus.store.newest("tokenized", source)
     config = corpus.settings.buckets
     dump = config.model_dump(mode="json")
-    made_by = MadeBy(BUCKETED.name, BUCKETED.code_version, dump, spec={"config": config})
-    tasks = [part_task(corpus, manifest, part, "tokens", made_by) for part in manifest.parts]
+    windows = group_windows([part.stats.tokens for part in manifest.parts], config.window_tokens)
+    tasks = []
+    for window in windows:
+        parts = manifest.parts[window]
+        files = [required_file(manifest, part, "tokens") for part in parts]
+        made_of = [part.fingerprint for part in parts]
+        tasks.append(
+            Task(
+                root=corpus.store.root,
+                stage=BUCKETED.name,
+                partition=source,
+                name=parts[0].name,
+                fingerprint=fingerprint_of(BUCKETED.name, BUCKETED.code_version, dump, made_of),
+                work_bytes=sum(file.bytes for file in files),
+                spec={
+                    "paths": [corpus.store.path_of(manifest, file) for file in files],
+                    "config": config,
+                    "padding": manifest.about["end_of_document_id"],
+                    "text_bytes": sum(part.stats.text_bytes for part in parts),
+                },
+            )
+        )
     return Plan(tasks, dump, manifest.about | {"tokenized": manifest.fingerprint})
 
 
-def bucket_part(task: Task) -> list[PartRecord]:
-    """Bucket one part; the report counts sequences, tokens and padding per bucket."""
-    documents = read_arrow(task.spec["path"])
-    sequences = assign_buckets(documents, task.spec["config"])
-    report = bucket_report(sequences, task.spec["config"])
+def bucket_window(task: Task) -> list[PartRecord]:
+    """Make the sequences of one window, whose documents are mapped, not read into memory."""
+    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in task.spec["paths"]]
+    sequences, counts = make_sequences(tables, task.spec["config"], task.spec["padding"])
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
-    num_tokens = sum(bucket["tokens"] for bucket in report.values())
+    documents = sum(table.height for table in tables)
+    without = counts.pop("documents_without_tokens")
+    num_tokens = sum(counts["bucket_tokens"].values())
     stats = Stats(
-        rows_in=documents.height,
-        rows_kept=sequences.height,
+        rows_in=documents,
+        rows_kept=documents - without,
+        rejected={NO_TOKENS: without} if without else {},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(sequences.schema["tokens"]),
         text_bytes=task.spec["text_bytes"],
-        extra={
-            "padding_tokens": sum(bucket["padding"] for bucket in report.values()),
-            **{
-                f"bucket_{measure}": {name: bucket[measure] for name, bucket in report.items()}
-                for measure in ("sequences", "tokens", "padding")
-            },
-        },
+        extra=counts,
     )
     return [writer.publish(stats)]
+
+
+def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
+    """Padding, documents cut, sequences by bucket and histograms."""
+    if not manifest.parts:
+        return {}
+    config = BucketConfig.model_validate(manifest.config)
+    extra = manifest.stats.extra
+    return {**report_markdown(extra, config), **shares(extra, manifest.stats.rows_in)}

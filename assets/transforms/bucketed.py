@@ -1,89 +1,138 @@
-"""Documents to training sequences in length buckets.
+"""Documents to training sequences: one each, packed, concatenated, or decomposed.
 
-A sequence is one document here; `spans` says which documents it holds and which tokens of each, so
-that modes which pack several documents into a sequence fill the same columns. A batch drawn from
-one bucket pads little: sequences of 0-128 tokens to 128, of 129-256 to 256, and so on.
+`spans` say which documents a sequence holds and which tokens of each, in order, so that
+cu_seqlens, position ids and document masks follow from them in every mode. No token is lost and
+none comes from nowhere: the spans of a document cover it once, but for what an overlap repeats and
+truncation drops, and both are counted.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from numpy.typing import NDArray
 
-SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
+from assets.transforms.bucket_config import (
+    BucketConfig,
+    bucket_names,
+    stored_length,
+    stored_lengths,
+)
+from assets.transforms.bucket_report import Made, count_window
+from assets.transforms.packing import (
+    count_sequences,
+    number_by_first_piece,
+    pack_and_extend,
+    pack_pieces,
+    sum_tokens,
+)
+from assets.transforms.pieces import (
+    Int64s,
+    Pieces,
+    cut_stream,
+    powers_of_two,
+    split,
+    truncate,
+    whole,
+)
+from assets.transforms.sequences import SPAN, count_tokens, gather_sequences
+
+__all__ = [
+    "SPAN",
+    "BucketConfig",
+    "bucket_names",
+    "group_windows",
+    "make_sequences",
+    "stored_length",
+]
+
+Arranged = tuple[Pieces, Int64s, NDArray[np.uint8]]
 
 
-class BucketConfig(BaseModel):
-    """Length buckets."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    edges: tuple[int, ...] = Field(
-        default=(128, 256, 512, 1024),
-        min_length=1,
-        max_length=255,  # a bucket's index is a UInt8
-        description="longest sequence, in tokens, of each bucket; one more takes what is longer",
-    )
-
-    @field_validator("edges")
-    @classmethod
-    def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
-        """Edges must be positive and ascending."""
-        if edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
-            raise ValueError(f"edges must be positive and ascending, got {list(edges)}")
-        return edges
+def group_windows(tokens: Sequence[int], window_tokens: int) -> list[slice]:
+    """Consecutive parts of together at most `window_tokens` tokens; a larger part is alone."""
+    windows: list[slice] = []
+    start, total = 0, 0
+    for index, count in enumerate(tokens):
+        if index > start and total + count > window_tokens:
+            windows.append(slice(start, index))
+            start, total = index, 0
+        total += count
+    return [*windows, slice(start, len(tokens))] if tokens else []
 
 
-def bucket_names(config: BucketConfig) -> list[str]:
-    """Names in bucket order: "0-128", "129-256", ..., "1025-up"."""
-    lows = [0, *(edge + 1 for edge in config.edges)]
-    return [f"{low}-{high}" for low, high in zip(lows, [*config.edges, "up"], strict=True)]
+def make_sequences(
+    tables: Sequence[pl.DataFrame], config: BucketConfig, padding: int
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """The sequences of a window of documents, sorted by bucket, and counts that add up.
 
-
-def assign_buckets(documents: pl.DataFrame, config: BucketConfig) -> pl.DataFrame:
-    """One sequence per document, sorted by bucket, input order kept inside a bucket.
-
-    In: doc_id String, tokens List. Out: bucket UInt8 (index into `bucket_names`), num_tokens
-    UInt32, tokens as they were, spans List(Struct{doc_id, start, length}), start and length in
-    tokens of the document.
+    In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
+    into `bucket_names`), num_tokens UInt32 (without padding), tokens List (`stored_length` of
+    them, the token `padding` at the end), spans List(Struct{doc_id, start, length}), start and
+    length in tokens of the document; for the counts see `count_window`.
     """
-    num_tokens = pl.col("tokens").list.len().cast(pl.UInt32)
-    span = pl.struct("doc_id", start=pl.lit(0, pl.UInt32), length="num_tokens")
-    return (
-        documents.with_columns(num_tokens=num_tokens)
-        .with_columns(bucket=bucket_of(pl.col("num_tokens"), config), spans=pl.concat_list(span))
-        .select("bucket", "num_tokens", "tokens", "spans")
-        .sort("bucket", maintain_order=True)
-    )
+    num_tokens = count_tokens(tables)
+    pieces, arranged, buckets = arrange(num_tokens, config)
+    sequence, buckets = number_by_first_piece(arranged, buckets)
+    used = sum_tokens(sequence, pieces.lengths)
+    stored = stored_tokens(used, buckets, config)
+    made = gather_sequences(tables, pieces, sequence, stored, padding)
+    frame = made.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
+    return frame, count_window(Made(num_tokens, pieces, sequence, used, buckets), config)
 
 
-def bucket_of(num_tokens: pl.Expr, config: BucketConfig) -> pl.Expr:
-    """UInt8 index of the bucket for a length: how many edges are shorter."""
-    return pl.sum_horizontal((num_tokens > edge).cast(pl.UInt8) for edge in config.edges).cast(
-        pl.UInt8
-    )
+def arrange(num_tokens: Int64s, config: BucketConfig) -> Arranged:
+    """The pieces of documents of these lengths, the sequence of each, and each sequence's bucket.
 
-
-def bucket_report(sequences: pl.DataFrame, config: BucketConfig) -> dict[str, dict[str, int]]:
-    """Per bucket: sequences, tokens, and padding if each is padded to the bucket's edge.
-
-    The open bucket pads to its own longest sequence.
+    Sequences are numbered from 0 without gaps, in no order.
     """
-    edges = pl.Series([*config.edges, None], dtype=pl.Int64)
-    grouped = sequences.group_by("bucket").agg(
-        sequences=pl.len(),
-        tokens=pl.col("num_tokens").cast(pl.Int64).sum(),
-        longest=pl.col("num_tokens").max(),
+    if config.mode == "buckets":
+        pieces = whole(num_tokens)
+        longer = np.searchsorted(np.array(config.edges), pieces.lengths)
+        return pieces, np.arange(len(longer)), longer.astype(np.uint8)
+    if config.mode == "decompose":
+        return _decompose(num_tokens, config)
+    if config.mode == "concat":
+        pieces, sequence = cut_stream(num_tokens, config.sequence_length)
+    else:
+        pieces, sequence = _pack(num_tokens, config)
+    return pieces, sequence, np.zeros(count_sequences(sequence), np.uint8)
+
+
+def _pack(num_tokens: Int64s, config: BucketConfig) -> tuple[Pieces, Int64s]:
+    length = config.sequence_length
+    if config.long_documents == "truncate":
+        pieces = truncate(num_tokens, length)
+    else:
+        pieces = split(num_tokens, length, config.overlap)
+    most, seed = config.max_documents, config.seed
+    if config.extend_rests:
+        return pack_and_extend(pieces, length, max_pieces=most, seed=seed)
+    return pieces, pack_pieces(pieces.lengths, length, max_pieces=most, seed=seed)
+
+
+def _decompose(num_tokens: Int64s, config: BucketConfig) -> Arranged:
+    """Powers of two as sequences of their own; rests packed into sequences of the shortest."""
+    shortest = config.min_length
+    pieces = powers_of_two(num_tokens, config.sequence_length, shortest)
+    is_rest = pieces.lengths < shortest
+    packed = pack_pieces(
+        pieces.lengths[is_rest], shortest, max_pieces=config.max_documents, seed=config.seed
     )
-    padded = pl.coalesce(edges.gather(grouped["bucket"]), grouped["longest"])
-    report = grouped.with_columns(
-        padding=pl.col("sequences") * padded.cast(pl.Int64) - pl.col("tokens")
-    )
-    rows = {row["bucket"]: row for row in report.iter_rows(named=True)}
-    empty = {"sequences": 0, "tokens": 0, "padding": 0}
-    return {
-        name: {key: rows.get(index, empty)[key] for key in empty}
-        for index, name in enumerate(bucket_names(config))
-    }
+    num_packed = count_sequences(packed)
+    powers = pieces.lengths[~is_rest]
+    sequence = np.empty(len(is_rest), np.int64)
+    sequence[is_rest] = packed
+    sequence[~is_rest] = num_packed + np.arange(len(powers))
+    buckets = np.zeros(num_packed + len(powers), np.uint8)
+    buckets[num_packed:] = np.searchsorted(np.array(stored_lengths(config)), powers)
+    return pieces, sequence, buckets
+
+
+def stored_tokens(used: Int64s, buckets: NDArray[np.uint8], config: BucketConfig) -> Int64s:
+    """Tokens of each sequence with its padding, int64 [m]."""
+    lengths = np.array(stored_lengths(config), np.int64)
+    return lengths[buckets] if len(lengths) else used

@@ -1,0 +1,174 @@
+"""How documents become training sequences: one each, packed, concatenated, or decomposed.
+
+docs/packing.md has what each mode costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+Mode = Literal["pack", "buckets", "concat", "decompose"]
+MAX_SEQUENCE_LENGTH = 1 << 24
+PACKING_KEYS = ("sequence_length", "max_documents", "seed")
+KEYS_OF_MODE: dict[str, frozenset[str]] = {
+    "pack": frozenset({*PACKING_KEYS, "long_documents", "overlap", "extend_rests"}),
+    "buckets": frozenset({"edges"}),
+    "concat": frozenset({"sequence_length"}),
+    "decompose": frozenset({*PACKING_KEYS, "min_length"}),
+}
+KEYS_OF_ALL = frozenset({"mode", "window_tokens"})
+
+
+class BucketConfig(BaseModel):
+    """How documents become sequences."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode = Field(
+        default="pack",
+        description="pack: documents side by side in sequences of one length, cut only if they are "
+        "longer; buckets: a document a sequence, in length buckets; concat: documents end to end, "
+        "cut at every sequence_length; decompose: power-of-two pieces of one document each",
+    )
+    sequence_length: int = Field(
+        default=2048,
+        ge=2,
+        le=MAX_SEQUENCE_LENGTH,
+        description="tokens of a sequence (pack, concat); the longest piece (decompose: a power "
+        "of two)",
+    )
+    edges: tuple[int, ...] = Field(
+        default=(128, 256, 512, 1024),
+        min_length=1,
+        max_length=255,  # a bucket's index is a UInt8
+        description="buckets: longest sequence, in tokens, of each bucket; one more takes what is "
+        "longer",
+    )
+    min_length: int = Field(
+        default=64,
+        ge=1,
+        description="decompose: the shortest piece, a power of two; shorter rests are packed into "
+        "sequences of this length",
+    )
+    long_documents: Literal["split", "truncate"] = Field(
+        default="split",
+        description="pack: what is done with a document longer than a sequence: split into "
+        "sequences and a rest, or cut off (counted as tokens_truncated)",
+    )
+    overlap: int = Field(
+        default=0,
+        ge=0,
+        description="pack: tokens that each piece of a split document repeats of the one before",
+    )
+    extend_rests: bool = Field(
+        default=False,
+        description="pack: where a sequence would be padded, let a rest of a split document in it "
+        "begin earlier, with tokens repeated of the piece before (counted as tokens_overlapped)",
+    )
+    max_documents: int | None = Field(
+        default=None,
+        ge=1,
+        description="pack, decompose: most documents in a sequence (none: no limit); hundreds of "
+        "tiny documents in one slow attention with document masks",
+    )
+    window_tokens: int = Field(
+        default=33_554_432,
+        ge=1,
+        description="consecutive parts of together about so many tokens are packed at once: more "
+        "pads less and holds more memory (4 bytes a token)",
+    )
+    seed: int = Field(
+        default=0, ge=0, description="pack, decompose: which documents of equal length lie together"
+    )
+
+    @field_validator("edges")
+    @classmethod
+    def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
+        """Edges must be positive and ascending."""
+        if edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
+            raise ValueError(f"edges must be positive and ascending, got {list(edges)}")
+        return edges
+
+    @model_validator(mode="after")
+    def check_keys(self) -> Self:
+        """Refuse a key that the mode does not look at, and keys that contradict each other."""
+        for key in sorted(self.model_fields_set - KEYS_OF_MODE[self.mode] - KEYS_OF_ALL):
+            modes = " or ".join(mode for mode, keys in KEYS_OF_MODE.items() if key in keys)
+            raise ValueError(
+                f"{key} has no meaning in mode {self.mode}. Remove it, or write `mode: {modes}`"
+            )
+        if self.mode == "decompose":
+            self._check_powers()
+        if (self.overlap or self.extend_rests) and self.long_documents == "truncate":
+            key = "overlap" if self.overlap else "extend_rests"
+            raise ValueError(
+                f"{key} needs `long_documents: split`: a truncated document has one piece only"
+            )
+        if self.overlap >= self.sequence_length:
+            raise ValueError(
+                f"overlap {self.overlap} must be less than sequence_length "
+                f"{self.sequence_length}: pieces would not move on"
+            )
+        return self
+
+    def _check_powers(self) -> None:
+        for key in ("min_length", "sequence_length"):
+            value: int = getattr(self, key)
+            if value & (value - 1):
+                low = 1 << (value.bit_length() - 1)
+                raise ValueError(
+                    f"{key} must be a power of two in mode decompose, got {value}. "
+                    f"Take {low} or {2 * low}"
+                )
+        if self.min_length > self.sequence_length:
+            raise ValueError(
+                f"min_length {self.min_length} must not be above sequence_length "
+                f"{self.sequence_length}"
+            )
+
+    @model_serializer(mode="wrap")
+    def _dump_keys_of_mode(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Only what the mode looks at: another key's default cannot change a fingerprint."""
+        dump: Mapping[str, Any] = handler(self)
+        kept = KEYS_OF_MODE[self.mode] | KEYS_OF_ALL
+        return {key: value for key, value in dump.items() if key in kept}
+
+
+def bucket_names(config: BucketConfig) -> list[str]:
+    """Names in bucket order.
+
+    buckets: "0-128", "129-256", ..., "1025-up"; decompose: "64", "128", ..., "2048"; pack and
+    concat: one, "2048".
+    """
+    if config.mode == "buckets":
+        lows = [0, *(edge + 1 for edge in config.edges)]
+        return [f"{low}-{high}" for low, high in zip(lows, [*config.edges, "up"], strict=True)]
+    return [str(length) for length in stored_lengths(config)]
+
+
+def stored_lengths(config: BucketConfig) -> list[int]:
+    """Tokens of every sequence of each bucket, padding included; none in mode buckets."""
+    if config.mode == "buckets":
+        return []
+    if config.mode == "decompose":
+        num_buckets = (config.sequence_length // config.min_length).bit_length()
+        return [config.min_length << index for index in range(num_buckets)]
+    return [config.sequence_length]
+
+
+def stored_length(config: BucketConfig, bucket_index: int) -> int | None:
+    """Tokens of every sequence of a bucket, padding included; None: they differ (mode buckets)."""
+    lengths = stored_lengths(config)
+    return lengths[bucket_index] if lengths else None

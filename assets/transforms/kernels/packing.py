@@ -1,0 +1,166 @@
+"""Pieces of documents into sequences of one length: the plan, and who goes where.
+
+Purpose: sequences are planned on the histogram of lengths, so that a plan costs the same for a
+thousand documents and for a billion. Each begins with the longest piece left; what is added is the
+piece that fills it, else a pair that fills it (the most even one: short pieces are kept for later),
+else the longest that fits; and the whole composition is used as often as its lengths last. This is
+minimum bin slack (Gupta and Ho 1999) with a search of depth two. Where the limit of pieces is less
+than twice the mean, pieces of mean length come first: else the short ones are left over, too many
+for their sequences (8,192 tokens, at most 8 documents: 24 % padding, so 0.4 %).
+Trade-off: best-fit-decreasing on the same histogram takes as long and leaves more open: of 1e6 real
+documents at 2,048 tokens 95 sequences above the least possible number, here 6.
+Price: a plan takes 0.5 ms at 2,048 tokens, 7 ms at 32,768, 30 to 220 ms at 1,048,576; assignment
+5 ns a piece.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+LENGTH, FIRST, SEQUENCES, PIECES = 0, 1, 2, 3  # columns of a run
+_SEARCH = 256  # shorter pieces to try for a pair: more finds no better plan
+_FIRST_RUNS = 1024
+
+_options = {"cache": True, "nogil": True}
+_places = types.Array(types.uint32, 1, "C", readonly=True)
+_sizes = types.Array(types.int64, 1, "C", readonly=True)
+_table = types.Array(types.int64, 2, "C", readonly=True)
+_limits = types.UniTuple(types.int64, 3)
+
+
+@njit(types.int64(types.int64[::1], types.int64), **_options)
+def _longest(below: NDArray[np.int64], length: int) -> int:
+    """The longest length that is left, up to `length`; 0: none. Paths are shortened on the way."""
+    root = length
+    while below[root] != root:
+        root = below[root]
+    while below[length] != root:
+        below[length], length = root, below[length]
+    return root
+
+
+@njit(types.void(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
+def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, number: int) -> None:
+    counts[length] -= number
+    if counts[length] == 0:
+        below[length] = length - 1
+
+
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
+def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, pieces: int) -> int:
+    """The length to add where `space` tokens and so many `pieces` are free; 0: nothing fits."""
+    longest = _longest(below, space) if pieces > 0 else 0
+    if longest == space or 2 * longest < space or pieces < 2:
+        return longest
+    short = _longest(below, space // 2)
+    for _ in range(_SEARCH):
+        if short == 0:
+            break
+        other = space - short
+        if counts[other] > (1 if other == short else 0):
+            return other  # the next call finds that the other one of the pair fills the rest
+        short = _longest(below, short - 1)
+    return longest
+
+
+@njit(types.int64(types.int64[:, ::1], types.int64, types.int64), **_options)
+def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
+    """Place of the run of that length in runs[:end], `end` if there is none."""
+    for run in range(end):
+        if runs[run, LENGTH] == length:
+            return run
+    return end
+
+
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1]), **_options)
+def _repeat(counts: NDArray[np.int64], below: NDArray[np.int64], runs: NDArray[np.int64]) -> int:
+    """Use a composition as often as its lengths last; returns how often in all."""
+    more = counts[runs[0, LENGTH]] // runs[0, PIECES]
+    for run in range(1, len(runs)):
+        more = min(more, counts[runs[run, LENGTH]] // runs[run, PIECES])
+    for run in range(len(runs)):
+        runs[run, SEQUENCES] = more + 1
+        if more > 0:
+            _take(counts, below, runs[run, LENGTH], more * runs[run, PIECES])
+    return more + 1
+
+
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1], _limits), **_options)
+def _compose(
+    counts: NDArray[np.int64],
+    below: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    limits: tuple[int, int, int],
+) -> int:
+    """Take the pieces of one sequence; returns how many runs of `runs` they need.
+
+    `limits` are the tokens and the pieces that fit, and the pieces it should have: 0 for any.
+    """
+    space, pieces, wanted = limits
+    end, length = 0, _longest(below, space)
+    while length > 0:
+        run = _find_run(runs, end, length)
+        if run == end:
+            runs[run, LENGTH], runs[run, PIECES] = length, 0
+            end += 1
+        runs[run, PIECES] += 1
+        _take(counts, below, length, 1)
+        space, pieces, wanted = space - length, pieces - 1, wanted - 1
+        length = _longest(below, space // wanted) if wanted > 2 and pieces > 0 else 0
+        if length == 0:
+            length = _pick(counts, below, space, pieces)
+    return end
+
+
+@njit(types.int64[:, ::1](_sizes, types.int64), **_options)
+def plan_sequences(histogram: NDArray[np.int64], max_pieces: int) -> NDArray[np.int64]:
+    """Runs of equal sequences, int64 [m, 4]: (length, first sequence, sequences, pieces in each).
+
+    `histogram`, int64 [sequence length + 1], counts the pieces of each length. A sequence has at
+    most `max_pieces`. All pieces are placed: the runs of a length together hold its count.
+    """
+    capacity = len(histogram) - 1
+    counts, below = histogram.copy(), np.arange(len(histogram))
+    number, tokens = 0, 0
+    for length in range(1, len(counts)):
+        number, tokens = number + counts[length], tokens + length * counts[length]
+        if counts[length] == 0:
+            below[length] = length - 1
+    most_runs = 1  # of a sequence: different lengths 1, 2, 3, ...
+    while most_runs * (most_runs + 1) <= 2 * capacity:
+        most_runs += 1
+    runs = np.empty((_FIRST_RUNS + most_runs, 4), np.int64)
+    end, sequences = 0, 0
+    while number > 0:
+        if len(runs) - end < most_runs:
+            runs = np.concatenate((runs, np.empty_like(runs)))
+        mean = -(-number * capacity // tokens)  # pieces of a full sequence of what is left
+        wanted = min(mean, max_pieces) if 2 * mean > max_pieces else 0
+        made = runs[end : end + _compose(counts, below, runs[end:], (capacity, max_pieces, wanted))]
+        times = _repeat(counts, below, made)
+        for run in range(len(made)):
+            made[run, FIRST] = sequences
+            number -= times * made[run, PIECES]
+            tokens -= times * made[run, PIECES] * made[run, LENGTH]
+        end, sequences = end + len(made), sequences + times
+    return runs[:end].copy()
+
+
+@njit(types.uint32[::1](_table, _places, _sizes), **_options)
+def assign_sequences(
+    runs: NDArray[np.int64], order: NDArray[np.uint32], starts: NDArray[np.int64]
+) -> NDArray[np.uint32]:
+    """The sequence of each piece, uint32 [n].
+
+    `order`, uint32 [n], has the pieces by length, those of length k from `starts[k]` on: the runs
+    take them in this order.
+    """
+    sequence = np.empty(len(order), np.uint32)
+    at = starts.copy()
+    for run in runs:
+        for number in range(run[SEQUENCES]):
+            for _ in range(run[PIECES]):
+                sequence[order[at[run[LENGTH]]]] = run[FIRST] + number
+                at[run[LENGTH]] += 1
+    return sequence
