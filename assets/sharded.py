@@ -1,180 +1,181 @@
 """sharded: a seeded global shuffle of each source and bucket, in shards of a target size."""
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import dagster as dg
-import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
+import msgspec
 
 from assets.bucketed import bucketed
-from assets.tokenized import token_bytes
-from assets.transforms.bucketed import BucketConfig, bucket_names
-from assets.transforms.sharded import BucketShards, gather, plan_shards, scatter
+from assets.transforms.bucketed import BucketConfig
+from assets.transforms.sharded import (
+    BucketShards,
+    ShardConfig,
+    common_length,
+    count_shards,
+    gather,
+    plan_shards,
+    stored_buckets,
+)
 from pipeline_defs.partitions import SOURCES
-from resources.corpus import Corpus, Outcome, Plan, Task, Work, required_file, run_tasks
-from resources.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.corpus import Corpus, Outcome, Plan, Task, Work, run_tasks
+from resources.engine import map_parts
+from resources.records import Manifest, PartRecord, fingerprint_of
+from resources.scatter_files import (
+    plan_scatter,
+    read_pile,
+    scatter_fingerprint,
+    scatter_part,
+    scatter_path,
+)
+from resources.shard_files import (
+    ABOUT_TOKENS,
+    INDEX,
+    ShardSet,
+    about_shards,
+    add_shard,
+    publish_index,
+    shard_name,
+)
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import read_arrow
+from resources.store import StoreError
 
-SHARDED = Stage("sharded", code_version="1")
+SHARDED = Stage("sharded", code_version="2")
 TOKEN_BYTES = {"uint16": 2, "uint32": 4}
 
 
 @stage_asset(SHARDED, deps=[bucketed], partitions=SOURCES, kinds={"parquet"})
 def sharded(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Shuffled shards of sequences, each with its hash, rows, tokens and document spans."""
-    return run_stage(context, SHARDED, plan_sharded, gather_shard, run=scatter_then_gather)
-
-
-def scatter_then_gather(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the first pass for sources with a missing shard, then the second."""
-    missing = {task.partition: task for task in tasks if task.published() is None}
-    scatters = [scatter for task in missing.values() for scatter in task.spec["scatters"]]
-    seconds: dict[str, float] = {}
-    for scattered in run_tasks(corpus, scatters, scatter_part):
-        source = scattered.task.partition
-        seconds[source] = seconds.get(source, 0.0) + scattered.seconds
-    return [
-        replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
-        if not outcome.is_reused
-        else outcome
-        for outcome in run_tasks(corpus, tasks, work)
-    ]
+    """Shuffled shards of sequences in every chosen format, each file with its hash."""
+    return run_stage(context, SHARDED, plan_sharded, write_shard, run=run_passes)
 
 
 def plan_sharded(corpus: Corpus, source: str) -> Plan:
-    """One task per shard; each depends on every bucketed part of the source."""
+    """One task per shard, which depends on every bucketed part of the source; the index last."""
     manifest = corpus.store.newest("bucketed", source)
-    config = corpus.settings.shards.model_dump(mode="json")
-    everything = fingerprint_of(
-        SHARDED.name, SHARDED.code_version, config, [part.fingerprint for part in manifest.parts]
+    config = corpus.settings.shards
+    data = fingerprint_of(
+        SHARDED.name,
+        SHARDED.code_version,
+        config.data(),
+        [part.fingerprint for part in manifest.parts],
     )
-    plans = shards_of(corpus, manifest)
-    scatters = plan_scatter(corpus, manifest, plans, everything)
+    plans = plans_of(corpus, manifest)
+    length = common_length(plans, BucketConfig.model_validate(manifest.config))
+    common: dict[str, Any] = {
+        "shards": ShardSet(config.formats, data, about_shards(manifest.about, length)),
+        "bucketed": manifest.fingerprint,
+        "num_parts": len(manifest.parts),
+        "num_shards": count_shards(plans),
+    }
     text_bytes = manifest.stats.text_bytes / max(1, manifest.stats.tokens)
+    specs: dict[str, dict[str, Any]] = {
+        shard_name(plan.first_shard + number): {
+            "number": plan.first_shard + number,
+            "bucket": plan.name,
+            "text_bytes_per_token": text_bytes,
+        }
+        for plan in plans
+        for number in range(plan.num_shards)
+    }
+    specs[INDEX] = {"made_by": made_by(manifest, config, data)}
     tasks = [
         Task(
             root=corpus.store.root,
             stage=SHARDED.name,
             partition=source,
-            name=f"{plan.name}-{number:05d}",
-            fingerprint=fingerprint_of(everything, plan.name, number),
-            work_bytes=manifest.stats.bytes // max(1, sum(plan.num_shards for plan in plans)),
-            spec={
-                "scatters": scatters,
-                "shard": plan.first_shard + number,
-                "bucket": plan.name,
-                "text_bytes_per_token": text_bytes,
-            },
+            name=name,
+            fingerprint=part_fingerprint(common["shards"], name),
+            work_bytes=manifest.stats.bytes // len(specs),
+            spec=common | spec,
         )
-        for plan in plans
-        for number in range(plan.num_shards)
+        for name, spec in specs.items()
     ]
-    return Plan(tasks, config, manifest.about | {"bucketed": manifest.fingerprint})
+    return Plan(
+        tasks, config.model_dump(mode="json"), manifest.about | {"bucketed": manifest.fingerprint}
+    )
 
 
-def shards_of(corpus: Corpus, manifest: Manifest) -> list[BucketShards]:
-    """The shards of a source, from the counts of its bucketed parts."""
-    sequences = manifest.stats.extra.get("bucket_sequences", {})
-    tokens = manifest.stats.extra.get("bucket_tokens", {})
-    buckets = {
-        name: {"sequences": sequences.get(name, 0), "tokens": tokens.get(name, 0)}
-        for name in names_of(manifest)
+def part_fingerprint(shards: ShardSet, name: str) -> str:
+    """Fingerprint of a shard, or of the index."""
+    return fingerprint_of(shards.data, shards.formats, name)
+
+
+def made_by(manifest: Manifest, config: ShardConfig, data: str) -> dict[str, Any]:
+    """What the manifest.json of every format says besides its files."""
+    return {
+        "stage": SHARDED.name,
+        "partition": manifest.partition,
+        "fingerprint": data,
+        "code_version": SHARDED.code_version,
+        "config": config.data(),
+        **{key: manifest.about.get(key) for key in ABOUT_TOKENS},
     }
+
+
+def plans_of(corpus: Corpus, manifest: Manifest) -> list[BucketShards]:
+    """The shards of each bucket of a source, from the counts of its bucketed parts."""
+    extra, bucketing = manifest.stats.extra, BucketConfig.model_validate(manifest.config)
+    sequences, tokens = extra.get("bucket_sequences", {}), extra.get("bucket_tokens", {})
+    buckets = stored_buckets(sequences, tokens, bucketing)
     width = TOKEN_BYTES[manifest.about["token_dtype"]]
     return plan_shards(manifest.partition, buckets, width, corpus.settings.shards)
 
 
-def names_of(manifest: Manifest) -> list[str]:
-    """Names of the buckets that `bucketed` was made with, in order."""
-    return bucket_names(BucketConfig.model_validate(manifest.config))
+def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
+    """Scatter for sources with a missing shard, gather the shards, then write the indexes."""
+    shards = [task for task in tasks if task.name != INDEX]
+    missing: dict[str, list[Task]] = {}
+    for task in shards:
+        if task.published() is None:
+            missing.setdefault(task.partition, []).append(task)
+    scatters = [each for wanted in missing.values() for each in scatter_tasks(corpus, wanted)]
+    seconds = dict.fromkeys(missing, 0.0)
+    for index, _, spent in map_parts(scatter_part, scatters, corpus.settings.engine):
+        seconds[scatters[index].partition] += spent
+    gathers = [
+        replace(task, spec={**task.spec, "scattered": scatter_fingerprint(missing[task.partition])})
+        if task.partition in missing
+        else task
+        for task in shards
+    ]
+    indexes = [task for task in tasks if task.name == INDEX]
+    return [
+        outcome
+        if outcome.is_reused
+        else replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
+        for outcome in run_tasks(corpus, gathers, work) + run_tasks(corpus, indexes, write_index)
+    ]
 
 
-def plan_scatter(
-    corpus: Corpus, manifest: Manifest, plans: list[BucketShards], everything: str
-) -> list[Task]:
-    """The first pass: a task per bucketed part. No manifest names its files: they go at the end."""
-    names = names_of(manifest)
-    first_rows = dict.fromkeys(names, 0)
-    tasks = []
-    for part in manifest.parts:
-        file = required_file(manifest, part, "sequences")
-        tasks.append(
-            Task(
-                root=corpus.store.root,
-                stage=SHARDED.name,
-                partition=manifest.partition,
-                name=f"scatter-{part.name}",
-                fingerprint=fingerprint_of(everything, part.name),
-                work_bytes=file.bytes,
-                spec={
-                    "path": corpus.store.path_of(manifest, file),
-                    "plans": plans,
-                    "first_rows": [first_rows[name] for name in names],
-                },
-            )
+def scatter_tasks(corpus: Corpus, wanted: list[Task]) -> list[Task]:
+    """The first pass for the missing shards of a source."""
+    manifest = corpus.store.newest("bucketed", wanted[0].partition)
+    if manifest.fingerprint != wanted[0].spec["bucketed"]:
+        raise StoreError(
+            f"bucketed[{manifest.partition}] was committed anew since {wanted[0].title} was "
+            "planned. Run again."
         )
-        for name, count in part.stats.extra["bucket_sequences"].items():
-            first_rows[name] += count
-    return tasks
+    return plan_scatter(corpus, manifest, plans_of(corpus, manifest), wanted)
 
 
-def scatter_part(task: Task) -> list[PartRecord]:
-    """Sort one part into its shards' piles: one Arrow record batch per shard of the source."""
-    sequences = read_arrow(task.spec["path"])
-    plans: list[BucketShards] = task.spec["plans"]
-    placed = scatter(sequences, task.spec["first_rows"], plans)
-    num_shards = plans[-1].first_shard + plans[-1].num_shards if plans else 0
-    edges = np.searchsorted(placed["shard"].to_numpy(), np.arange(num_shards + 1))
-    table = placed.drop("bucket", "shard").to_arrow().combine_chunks()
+def write_shard(task: Task) -> list[PartRecord]:
+    """Read one shard's pile from every part, put it in order, write it in every format."""
+    folder, scattered = task.folder.folder, task.spec["scattered"]
+    paths = [scatter_path(folder, n, scattered) for n in range(task.spec["num_parts"])]
+    rows = gather([read_pile(path, task.spec["number"]) for path in paths])
     writer = task.writer()
-    temporary, final = writer.new_file("scatter", "arrow")
-    with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as batches:
-        for start, stop in pairwise(edges):
-            pile = table.slice(start, stop - start).combine_chunks().to_batches()
-            batches.write_batch(pile[0] if pile else empty_batch(table.schema))
-    writer.add_file("scatter", temporary, final, placed.height)
-    return [writer.publish(Stats(placed.height, placed.height))]
+    stats = add_shard(writer, task.spec["shards"], task.spec["number"], rows)
+    text_bytes = round(stats.tokens * task.spec["text_bytes_per_token"])
+    extra = stats.extra | {"shards": {task.spec["bucket"]: 1}}
+    return [writer.publish(msgspec.structs.replace(stats, text_bytes=text_bytes, extra=extra))]
 
 
-def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """A record batch without rows."""
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
-def gather_shard(task: Task) -> list[PartRecord]:
-    """Read one shard's pile from every part, put it in order, write the shard."""
-    piles = [read_pile(scatter, task.spec["shard"]) for scatter in task.spec["scatters"]]
-    shard = gather(piles)
-    writer = task.writer()
-    temporary, final = writer.new_file("shard", "parquet")
-    # Token ids do not repeat enough for a dictionary: with one, files are larger and slower.
-    pq.write_table(
-        shard.to_arrow(), temporary, use_dictionary=False, compression="zstd", compression_level=1
-    )
-    writer.add_file("shard", temporary, final, shard.height)
-    num_tokens = int(shard["num_tokens"].cast(pl.UInt64).sum())
-    stats = Stats(
-        rows_in=shard.height,
-        rows_kept=shard.height,
-        tokens=num_tokens,
-        bytes=num_tokens * token_bytes(shard.schema["tokens"]),
-        text_bytes=round(num_tokens * task.spec["text_bytes_per_token"]),
-        extra={
-            "shards": {task.spec["bucket"]: 1},
-            "document_spans": int(shard["spans"].list.len().sum()),
-        },
-    )
-    return [writer.publish(stats)]
-
-
-def read_pile(scatter: Task, shard: int) -> pl.DataFrame:
-    """One record batch of a scatter file, without reading the others."""
-    path, _ = scatter.published_file("scatter")
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
-        frame = pl.from_arrow(reader.get_batch(shard))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+def write_index(task: Task) -> list[PartRecord]:
+    """Write what lies beside the shards: readers' indexes, and a manifest.json per format."""
+    shards, records = task.spec["shards"], []
+    for name in map(shard_name, range(task.spec["num_shards"])):
+        record = task.folder.find_part(name, part_fingerprint(shards, name))
+        assert record is not None, f"{task.title}: {name} is not published"
+        records.append(record)
+    return [publish_index(task.writer(), shards, records, task.spec["made_by"])]

@@ -1,20 +1,21 @@
 """`corpus`: what was built, and whether it is still what was built.
 
 corpus summary [--json]     rows, reasons, tokens, shards per source and stage; the mix per phase
-corpus verify               compare every published file with its manifest; exit 1 if one differs
+corpus verify [--repair]    compare every published file with its manifest; exit 1 if one differs
 corpus config               every key of pipeline.yaml with its meaning and default
 corpus presets [NAME]                      the named lists of rules, or one of them as YAML
 corpus whatif --all --set KEY=VALUE        what other thresholds would keep, without a run
 corpus sample --source S --rule R          documents that a rule rejected, with the passages
 corpus duplicates show|list|ledger         clusters of duplicates, and how their texts differ
+corpus plan [--phase P] [--plot FILE]      what the phases ask for, and whether it is there
+corpus path --source S|--phase P --format F    the folder of a format, for a trainer's config
+corpus trace --phase P --sample N | DOC     where a sample's tokens come from; a document's fate
 """
 
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -26,12 +27,12 @@ from assets.transforms.filter_config import FilterConfig
 from assets.transforms.presets import PRESETS
 from assets.transforms.replay import UsageError, unknown_name
 from assets.transforms.rules import rules_for
-from pipeline_defs import duplicates, sample, whatif
+from pipeline_defs import duplicates, paths, plan, sample, trace, verify, whatif
 from pipeline_defs.summary import summarize
-from resources.corpus import Corpus, load_corpus
-from resources.records import FileRecord, to_json
+from resources.corpus import load_corpus
+from resources.records import to_json
 from resources.settings import Settings, SettingsError, inner_model
-from resources.store import Partition, StoreError, hash_file
+from resources.store import StoreError
 
 TOP_REASONS = 3
 PIPE_WIDTH = 180  # columns, where the output is no terminal
@@ -101,56 +102,6 @@ def run_presets(options: Namespace) -> int:
         raise UsageError(unknown_name("preset", options.name, PRESETS))
     sys.stdout.write(yaml.safe_dump(PRESETS[options.name], sort_keys=False))
     return 0
-
-
-def verify(corpus: Corpus) -> int:
-    """Check all files that a manifest names; list what differs."""
-    console = Console(soft_wrap=True)
-    faults: list[str] = []
-    files: dict[Path, FileRecord] = {}
-    partitions = list(corpus.store.partitions())
-    if not partitions:
-        console.print(
-            f"{corpus.store.root}: nothing is materialized here. Run `make corpus` first."
-        )
-        return 1
-    for partition in partitions:
-        for number in partition.manifest_numbers():
-            files |= named_files(partition, number, faults)
-    with ThreadPoolExecutor() as pool:
-        faults += [fault for fault in pool.map(file_fault, files, files.values()) if fault]
-    for fault in faults:
-        console.print(fault, markup=False, highlight=False)
-    num_bytes = sum(file.bytes for file in files.values())
-    verdict = f"{len(faults)} differ" if faults else "all as published"
-    console.print(f"{len(files)} files, {num_bytes / 1e6:,.1f} MB: {verdict}")
-    if faults:
-        console.print("Delete the files above and build again: exactly their parts are recomputed.")
-    return 1 if faults else 0
-
-
-def named_files(partition: Partition, number: int, faults: list[str]) -> dict[Path, FileRecord]:
-    """The files that one manifest names; a manifest that cannot be read is a fault."""
-    try:
-        manifest = partition.read_manifest(number)
-    except StoreError as error:
-        faults.append(str(error))
-        return {}
-    return {partition.folder / file.path: file for part in manifest.parts for file in part.files}
-
-
-def file_fault(path: Path, file: FileRecord) -> str | None:
-    """How a file differs from its record, None if it does not."""
-    if not path.is_file():
-        return f"{path}: missing"
-    if path.stat().st_size != file.bytes:
-        return f"{path}: {path.stat().st_size} bytes, the manifest says {file.bytes}"
-    sha256, _ = hash_file(path)
-    return (
-        None
-        if sha256 == file.sha256
-        else f"{path}: sha256 {sha256}, the manifest says {file.sha256}"
-    )
 
 
 def show(found: dict[str, Any]) -> None:
@@ -239,11 +190,18 @@ def mix_row(phase: str, source: str, numbers: dict[str, Any], total: int) -> lis
 
 
 COMMANDS = {
+    "trace": Command(
+        "from a training sample to its documents, and from a document to its fate",
+        trace.run,
+        trace.add_arguments,
+    ),
     "summary": Command(
         "rows, reasons, tokens and mixes of the corpus", run_summary, add_summary_arguments
     ),
     "verify": Command(
-        "compare every published file with its manifest", lambda _: verify(load_corpus())
+        "compare every published file with its manifest, and rebuild what differs",
+        verify.run,
+        verify.add_arguments,
     ),
     "config": Command("every key of pipeline.yaml with its meaning and default", run_config),
     "presets": Command("named lists of rules", run_presets, add_presets_arguments),
@@ -252,6 +210,10 @@ COMMANDS = {
     ),
     "sample": Command(
         "documents that a rule rejected or only just kept", sample.run, sample.add_arguments
+    ),
+    "path": Command("folders of a format, for a trainer's config", paths.run, paths.add_arguments),
+    "plan": Command(
+        "what the phases ask for, and whether it is there", plan.run, plan.add_arguments
     ),
     "duplicates": Command(
         "clusters of duplicates, and how their texts differ",

@@ -80,5 +80,5 @@ def mix_of(corpus: Corpus, phase: str) -> dict[str, Any]:
     manifest = corpus.store.partition("mixed", phase).newest_manifest()
     if manifest is None:
         return {}
-    mix = manifest.stats.extra["mix"]
+    mix = manifest.parts[0].stats.extra["mix"]
     return {source: {key: numbers[key] for key in MIX_KEYS} for source, numbers in mix.items()}

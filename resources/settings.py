@@ -17,7 +17,7 @@ from typing import Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from assets.transforms.bucketed import BucketConfig
+from assets.transforms.bucketed import BucketConfig, bucket_names
 from assets.transforms.dedup_config import DedupConfig
 from assets.transforms.filtered import FilterConfig
 from assets.transforms.mixed import PhaseConfig
@@ -125,13 +125,20 @@ class Settings(BaseModel):
         names = self.source_names()
         those = f"the sources are {', '.join(names)}"
         faults: list[tuple[KeyPath, str]] = [
+            (("phases", index, *keys), f"unknown source{nearest(source, names)}; {those}")
+            for index, phase in enumerate(self.phases)
+            for keys, source in phase.references()
+            if source not in names
+        ]
+        buckets = bucket_names(self.buckets)
+        faults += [
             (
-                ("phases", index, "budgets" if phase.weights is None else "weights", source),
-                f"unknown source{nearest(source, names)}; {those}",
+                ("phases", index, "buckets", place),
+                f"unknown bucket{nearest(bucket, buckets)}; the buckets are {', '.join(buckets)}",
             )
             for index, phase in enumerate(self.phases)
-            for source in phase.shares()
-            if source not in names
+            for place, bucket in enumerate(phase.buckets or ())
+            if bucket not in buckets
         ]
         faults += [
             (("quality", side, index), f"unknown source{nearest(name, names)}; {those}")
@@ -142,6 +149,11 @@ class Settings(BaseModel):
         faults += [
             (("dedup", "priority", index), f"unknown source{nearest(name, names)}; {those}")
             for index, name in enumerate(self.dedup.priority)
+            if name not in names
+        ]
+        faults += [
+            (("tokenizer", "weights", name), f"unknown source{nearest(name, names)}; {those}")
+            for name in self.tokenizer.weights or {}
             if name not in names
         ]
         for index, name in enumerate(names):

@@ -29,7 +29,7 @@ CHECKS = {
 RETRIES = dg.RetryPolicy(
     max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
 )
-MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "shard", "order")
+MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "parquet.parquet")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ If a test here fails, a new version gives other bytes for the same pipeline.yaml
 
 * permutation, keys: every shard reshuffles, every phase takes other samples in another order;
 * shard plan: sequences move to other shards;
-* mix order: a training run that resumes from a saved position repeats some samples, skips others;
+* mix: a phase has other budgets, draws other samples, and cannot be resumed from a saved position;
 * tokenizer: a corpus trained anew gets other token ids; models trained on the old ones cannot read
   it.
 
@@ -14,18 +14,21 @@ Change a value only on purpose, with the `code_version` of the stage, and say so
 import numpy as np
 import polars as pl
 
-from assets.transforms.mixed import PhaseConfig, draw_samples, interleave, plan_tokens
+from assets.transforms.encoders import load_encoders
+from assets.transforms.mix_plan import plan_phase
+from assets.transforms.mix_samples import nearest_samples
+from assets.transforms.mixed import PhaseConfig
 from assets.transforms.sharded import ShardConfig, plan_shards, scatter
-from assets.transforms.tokenized import (
-    encode_documents,
-)
+from assets.transforms.tokenized import TokenFormat, encode_documents
 from assets.transforms.tokenizer import (
     TokenizerConfig,
     is_sampled,
     tokenizer_fingerprint,
     train_bpe,
 )
+from corpus_loader.order import SourceOrder, SourceShape
 from corpus_loader.permutation import derive_key, permute
+from resources.phase_mixture import order_seed
 
 TEXTS = [
     "The mill turns, and the miller's wheel turns.",
@@ -69,23 +72,23 @@ def test_shard_plan() -> None:
     ]
 
 
-def test_mix_order() -> None:
-    config = PhaseConfig(name="general", weights={"web": 2, "books": 1}, tokens=90, seed=3)
-    lengths = {"web": np.array([10, 20, 30], np.uint32), "books": np.array([15, 5], np.uint32)}
-    planned = plan_tokens(config, {source: int(n.sum()) for source, n in lengths.items()})
-    samples = {
-        source: draw_samples(lengths[source], tokens, config.seed, "mix", config.name, source)
-        for source, tokens in planned.items()
+def test_mix_budgets_and_samples() -> None:
+    sizes = {"web": 1_000_003, "books": 70_001, "code": 20_011}
+    phases = {
+        "weights": PhaseConfig(name="a", weights={"web": 2, "books": 1, "code": 0.5}),
+        "temperature": PhaseConfig(name="b", weighting="temperature", tokens=500_000, max_epochs=9),
+        "unimax": PhaseConfig(name="c", weighting="unimax", tokens=500_000),
     }
-    assert planned == {"web": 60, "books": 30}
-    assert interleave(samples).rows() == [
-        (0, 0, 0, 10),
-        (1, 0, 0, 15),
-        (0, 2, 0, 30),
-        (1, 1, 0, 5),
-        (1, 0, 1, 15),
-        (0, 1, 0, 20),
-    ]
+    plans = {name: plan_phase(config, sizes).budgets for name, config in phases.items()}
+    assert {name: [b.planned for b in budgets] for name, budgets in plans.items()} == {
+        "weights": [80044, 40022, 20011],
+        "temperature": [284151, 127961, 87888],
+        "unimax": [209978, 209978, 80044],
+    }
+    order = SourceOrder(order_seed(phases["weights"]), None, SourceShape("web", 1, (2, 3)))
+    lengths = np.array([10, 20, 30, 40, 50], np.uint32)
+    assert order_seed(phases["weights"]) == 1131039782225359
+    assert nearest_samples(275, lengths, lambda draws: order.rows(draws)[0]) == (9, 250)
 
 
 def test_tokenizer_sample() -> None:
@@ -100,7 +103,8 @@ def test_tokenizer() -> None:
         tokenizer_fingerprint(tokenizer_json)
         == "850e262801d830933192ab7e6cc1483c59c15b3d0b5b12d0bc67f5b978d788d6"
     )
-    assert encode_documents(documents, tokenizer_json, "<|endoftext|>")["tokens"].to_list() == [
+    encoded = encode_documents(documents, load_encoders(tokenizer_json), TokenFormat(270, end_id=0))
+    assert encoded["tokens"].to_list() == [
         [84, 257, 264, 199, 0],
         [162, 250, 253, 160, 225, 234, 221, 17, 0],
     ]

@@ -90,7 +90,7 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         ),
         (
             "shards: {formats: [csv]}",
-            "10: shards.formats[0]: Input should be 'parquet' (got 'csv')",
+            "10: shards.formats[0]: Input should be 'parquet', 'megatron', ",
         ),
         (
             "filters: {rules: {lenght: {}}}",
@@ -160,7 +160,23 @@ def test_bad_source_is_named_with_its_place(tmp_path: Path, option: str, expecte
         ("weights: {web: -1}", "8: phases[0]: weight of 'web' is -1.0; it must be 0 or more"),
         ("weights: {web: .nan}", "8: phases[0]: weight of 'web' is nan; it must be 0 or more"),
         ("weights: {web: 0}", "8: phases[0]: the weights sum to 0; give at least one source a pos"),
-        ("seed: 1", "8: phases[0]: give either `weights` or `budgets`"),
+        ("seed: 1", "8: phases[0]: give either `weights`, `weighting` or `budgets`"),
+        (
+            "weighting: natural\n    sources: [web, bocks]",
+            "10: phases[0].sources[1]: unknown source (did you mean '",
+        ),
+        (
+            "weighting: natural\n    one_epoch_of: poems",
+            "10: phases[0].one_epoch_of: unknown source; the sources are web, books",
+        ),
+        (
+            "weights: {web: 1}\n    epochs: {bocks: 2}",
+            "10: phases[0].epochs.bocks: unknown source (did you mean 'books'?)",
+        ),
+        (
+            "weights: {web: 1}\n    buckets: ['2048', '2049']",
+            "10: phases[0].buckets[1]: unknown bucket (did you mean '2048'?); the buckets are 2048",
+        ),
         (
             "weights: {web: much}",
             "9: phases[0].weights.web: Input should be a valid number, unable",

@@ -1,12 +1,23 @@
 """Scatter and gather are one permutation of a source, however its rows were split into parts."""
 
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from assets.transforms.sharded import BucketShards, ShardConfig, gather, plan_shards, scatter
+from assets.transforms.bucketed import BucketConfig
+from assets.transforms.sharded import (
+    BucketShards,
+    ShardConfig,
+    common_length,
+    gather,
+    plan_shards,
+    scatter,
+    stored_buckets,
+)
 
 TOKEN_BYTES = 2
 LENGTHS = (100, 200)  # of a sequence of bucket 0 and of bucket 1
@@ -74,6 +85,52 @@ def test_shards_are_as_many_as_the_target_size_needs() -> None:
 def test_a_sequence_larger_than_a_shard_is_not_cut() -> None:
     plans = plan_shards("web", {"b": {"sequences": 1, "tokens": 10**6}}, 4, KIB)
     assert plans[0].num_shards == 1
+
+
+@pytest.mark.parametrize(
+    ("bucketing", "stored", "length"),
+    [
+        ({"mode": "pack", "sequence_length": 128}, {"128": 10 * 128}, 128),
+        ({"mode": "buckets", "edges": [64]}, {"0-64": 500, "65-up": 0}, None),
+        (
+            {"mode": "decompose", "sequence_length": 128, "min_length": 64},
+            {"64": 0, "128": 10 * 128},
+            128,
+        ),
+    ],
+    ids=["pack", "buckets", "decompose"],
+)
+def test_shards_are_planned_with_the_padding_that_they_store(
+    bucketing: dict[str, Any], stored: dict[str, int], length: int | None
+) -> None:
+    config = BucketConfig.model_validate(bucketing)
+    full = "0-64" if "0-64" in stored else "128"
+
+    buckets = stored_buckets({full: 10}, {full: 500}, config)
+
+    assert {name: counts["tokens"] for name, counts in buckets.items()} == stored
+    assert {name: n["sequences"] for name, n in buckets.items() if n["sequences"]} == {full: 10}
+    assert common_length(plan_shards("web", buckets, 2, KIB), config) == length
+
+
+def test_sequences_of_two_lengths_have_none_in_common() -> None:
+    config = BucketConfig(mode="decompose", sequence_length=128, min_length=64)
+    buckets = stored_buckets({"64": 1, "128": 1}, {"64": 64, "128": 128}, config)
+    assert common_length(plan_shards("web", buckets, 2, KIB), config) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"formats": ["mds", "mds"]}, "formats must differ"),
+        ({"formats": ["tfrecord"]}, "'parquet', 'megatron', 'mds'"),
+        ({"formats": []}, "at least 1 item"),
+        ({"target_bytes": 4 << 30}, "less than or equal to 2147483648"),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ShardConfig.model_validate(config)
 
 
 def test_keys_depend_on_seed_source_and_bucket() -> None:

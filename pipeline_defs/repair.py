@@ -1,0 +1,148 @@
+"""`corpus verify --repair`: rebuild exactly the parts that differ, through Dagster.
+
+Per stage and partition, in the order of the flow: damaged files are moved aside; the stage is
+planned, and only if the plan is what the newest manifest says (config, inputs, fingerprints of the
+parts), one Dagster run computes what is missing and commits the same manifest again. Otherwise the
+files are moved back, and the reason is named: under another config or of other inputs the stage
+would compute something else, and all that follows too. That is what a build is for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+import dagster as dg
+
+from pipeline_defs.definitions import STAGES
+from pipeline_defs.faults import Fault, file_fault, find_faults, record_path
+from pipeline_defs.stage_plans import ORDER, NotRebuilt, check_plan, check_published, planned
+from resources.corpus import GLOBAL, Corpus
+from resources.records import PartRecord
+from resources.reports import HOME_VARIABLE, read_report
+from resources.store import Partition
+
+MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be sure
+ASIDE = ".damaged"
+
+
+def records_of_runs() -> dg.DagsterInstance:
+    """Dagster's records at DAGSTER_HOME, where the UI shows the runs; without one, in memory."""
+    has_home = bool(os.environ.get(HOME_VARIABLE))
+    return dg.DagsterInstance.get() if has_home else dg.DagsterInstance.ephemeral()
+
+
+def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:
+    """Rebuild what differs; yields a line for each partition that was or could not be rebuilt."""
+    refused: set[Path] = set()
+    for _ in range(MAX_ROUNDS):
+        waiting = [fault for fault in faults if fault.path not in refused]
+        if not waiting:
+            return
+        waiting.sort(key=place_of)
+        for (number, name), group in groupby(waiting, place_of):
+            title, of_partition = f"{ORDER[number]}[{name}]", list(group)
+            try:
+                yield f"rebuilt {title}: {rebuild(corpus, of_partition, instance)}"
+            except NotRebuilt as error:
+                refused.update(fault.path for fault in of_partition)
+                yield f"not rebuilt {title}: {error}"
+        faults = find_faults(corpus.store).faults
+
+
+def place_of(fault: Fault) -> tuple[int, str]:
+    """Where in the flow a fault is: the stage's place, and the partition."""
+    return ORDER.index(fault.partition.stage), fault.partition.name
+
+
+def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> str:
+    """Rebuild what differs in one partition; says what was done, or raises NotRebuilt."""
+    partition = faults[0].partition
+    settings = corpus.settings
+    if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
+        raise NotRebuilt(f"pipeline.yaml has no {partition.name!r} any more")
+    newest = partition.manifest_numbers()[-1]
+    current = of_manifest(faults, newest)
+    parts = {fault.part.name: fault.part for fault in current if fault.part is not None}
+    if any(fault.part is None for fault in current) or any(
+        is_manifest_wrong(partition, part) for part in parts.values()
+    ):
+        with moved_aside([partition.manifest_path(newest)]):
+            check_published(planned(corpus, partition))
+            materialize(corpus, partition, instance)
+        return f"manifest {newest}, from the records of its parts"
+    records = [record_path(partition, part) for part in parts.values()]
+    with moved_aside([*(fault.path for fault in current), *records]):
+        check_plan(planned(corpus, partition), partition)
+        materialize(corpus, partition, instance)
+    done = read_report(corpus.store.root, partition.stage, partition.name)
+    names = ", ".join(sorted(parts))
+    return f"{names} ({done.parts_computed} computed, {done.parts_reused} as they were)"
+
+
+def of_manifest(faults: list[Fault], newest: int) -> list[Fault]:
+    """The faults of the newest manifest; NotRebuilt if there are none, or an older one is broken.
+
+    A run ends by reading all kept manifests, to remove what none of them names.
+    """
+    for fault in faults:
+        if fault.manifest != newest and fault.part is None:
+            raise NotRebuilt(
+                f"{fault.path} is older than the newest manifest and only kept for going back: "
+                "nothing makes it again. Remove it and repair again."
+            )
+    current = [fault for fault in faults if fault.manifest == newest]
+    if not current:
+        raise NotRebuilt(
+            f"only manifest {faults[0].manifest} names {faults[0].path.name}. It is kept for going "
+            "back, and nothing makes it again."
+        )
+    return current
+
+
+def is_manifest_wrong(partition: Partition, part: PartRecord) -> bool:
+    """True if the part's files are what its record says, and not what the manifest says."""
+    record = partition.find_part(part.name, part.fingerprint)
+    if record is None or record == part:
+        return False
+    return all(file_fault(partition.folder / file.path, file) is None for file in record.files)
+
+
+@contextmanager
+def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
+    """Take files out of the way; put them back if what was to make them anew fails."""
+    moved = [
+        (path, path.with_name(path.name + ASIDE)) for path in sorted(set(paths)) if path.is_file()
+    ]
+    for path, aside in moved:
+        path.rename(aside)
+    try:
+        yield
+    except BaseException:
+        for path, aside in moved:
+            if aside.exists() and not path.exists():
+                aside.rename(path)
+        raise
+    for _, aside in moved:
+        aside.unlink(missing_ok=True)
+
+
+def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
+    """One Dagster run of one stage for one partition."""
+    result = dg.materialize(
+        STAGES,
+        selection=[partition.stage],
+        partition_key=None if partition.name == GLOBAL else partition.name,
+        resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
+        instance=instance,
+        tags={"tokenmill/repair": "true"},
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        raise_on_error=False,
+    )
+    if not result.success:
+        failed = [e.step_failure_data for e in result.all_events if e.is_step_failure]
+        reason = failed[-1].error_display_string if failed else f"run {result.run_id} failed"
+        raise NotRebuilt(reason.strip())

@@ -1,0 +1,232 @@
+"""What differs is named; what can be made again as it was is, and nothing else is computed."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from builders import hashes, open_corpus, write_corpus
+
+from pipeline_defs.cli import main
+from pipeline_defs.definitions import STAGES, build_defs
+from pipeline_defs.faults import find_faults
+from pipeline_defs.repair import repair
+from pipeline_defs.stage_plans import ORDER
+
+LATE = {"name": "late", "budgets": {"prose": 500}}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The small corpus, built and mixed: tests take copies."""
+    folder = tmp_path_factory.mktemp("built")
+    corpus = open_corpus(write_corpus(folder))
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+        (folder / "home").mkdir()
+        patch.setenv("DAGSTER_HOME", str(folder / "home"))
+        for job in ("build_corpus", "mix_corpus"):
+            build_defs(corpus).resolve_job_def(job).execute_in_process(instance=instance)
+    yield folder
+
+
+@pytest.fixture
+def corpus(built: Path, tmp_path: Path) -> Any:
+    """A copy of the built corpus."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return open_corpus(tmp_path / "pipeline.yaml")
+
+
+def flip_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flip_sha256(path: Path) -> None:
+    """A manifest that is still JSON, and whose sums hold."""
+    content = json.loads(path.read_bytes())
+    sha256 = content["parts"][0]["files"][0]["sha256"]
+    path.write_bytes(path.read_bytes().replace(sha256.encode(), sha256[::-1].encode()))
+
+
+def one(corpus: Any, pattern: str) -> Path:
+    found: list[Path] = sorted(corpus.store.root.glob(pattern))
+    return found[0]
+
+
+def repaired(corpus: Any) -> list[str]:
+    """Repair what differs; a line per partition."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        return list(repair(corpus, find_faults(corpus.store).faults, instance))
+
+
+def computed(home: Path) -> dict[str, int]:
+    """Parts computed per stage and partition, by the runs since DAGSTER_HOME was made."""
+    return {
+        f"{report.parent.name}/{report.stem}": count
+        for report in sorted(home.glob("tokenmill_runs/*/*/*.json"))
+        if (count := json.loads(report.read_bytes())["parts_computed"])
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage", "parts"),
+    [
+        ("sharded/prose/megatron-*/shard-00001.bin", flip_bit, {"sharded/prose": 1}),
+        ("sharded/notes/megatron-*/manifest.json", flip_bit, {"sharded/notes": 1}),
+        ("tokenized/notes/*.tokens.arrow", Path.unlink, {"tokenized/notes": 1}),
+        ("filtered/prose/_parts/*.json", cut_end, {"filtered/prose": 1}),
+        ("duplicates/all/*.clusters.*", flip_bit, {"duplicates/all": 1}),
+        ("mixed/main/*.json", Path.unlink, {"mixed/main": 1}),
+        ("bucketed/prose/_manifests/*.json", cut_end, {}),
+        ("sharded/prose/_manifests/*.json", flip_sha256, {}),
+    ],
+)
+def test_what_differs_is_named_and_made_again(
+    corpus: Any, dagster_home: Path, pattern: str, damage: Any, parts: dict[str, int]
+) -> None:
+    before = hashes(corpus.store.root)
+    victim = one(corpus, pattern)
+    damage(victim)
+
+    faults = find_faults(corpus.store).faults
+    lines = repaired(corpus)
+
+    if damage is not flip_sha256:  # there the file is what the manifest accuses
+        assert victim in [fault.path for fault in faults]
+    assert [line.split()[0] for line in lines] == ["rebuilt"]
+    assert find_faults(corpus.store).faults == []
+    assert computed(dagster_home) == parts
+    assert hashes(corpus.store.root) == before
+
+
+def test_faults_say_how_a_file_differs(corpus: Any) -> None:
+    cut, flipped = (one(corpus, f"sharded/prose/megatron-*/shard-0000{n}.bin") for n in (0, 1))
+    size = cut.stat().st_size
+    cut_end(cut)
+    flip_bit(flipped)
+    gone = one(corpus, "tokenized/notes/*.tokens.arrow")
+    gone.unlink()
+
+    found = {fault.path: fault.what for fault in find_faults(corpus.store).faults}
+
+    assert found.keys() == {cut, flipped, gone}
+    assert found[gone] == "missing"
+    assert found[cut] == f"{size - 20} bytes, the manifest says {size}"
+    assert found[flipped].startswith("sha256 ")
+    assert len(find_faults(corpus.store, is_fast=True).faults) == 3
+
+
+def test_several_stages_are_made_again_in_their_order(corpus: Any, dagster_home: Path) -> None:
+    before = hashes(corpus.store.root)
+    for pattern in ("raw/prose/*.parquet", "deduped/prose/*.parquet", "sharded/prose/*/*.idx"):
+        one(corpus, pattern).unlink()
+    cut_end(one(corpus, "tokenized/prose/_manifests/*.json"))
+
+    lines = repaired(corpus)
+
+    stages = ["raw", "deduped", "tokenized", "sharded"]
+    assert [line.split()[1] for line in lines] == [f"{stage}[prose]:" for stage in stages]
+    assert hashes(corpus.store.root) == before
+    assert sum(computed(dagster_home).values()) == 3
+
+
+def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
+    corpus: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    flip_bit(victim := one(corpus, "sharded/prose/parquet-*/shard-00000.parquet"))
+
+    assert main(["verify"]) == 1
+    found = capsys.readouterr().out
+    assert f"{victim}: sha256 " in found and "1 differ" in found and "MB/s" in found
+    assert main(["verify", "--repair"]) == 0
+    said = capsys.readouterr().out
+    assert "rebuilt sharded[prose]: shard-00000 (1 computed, 4 as they were)" in said
+    assert said.endswith("all as published\n")
+    assert main(["verify", "--fast"]) == 0
+    with dg.DagsterInstance.get() as instance:
+        (run,) = instance.get_runs()
+    assert run.tags["dagster/partition"] == "prose" and run.tags["tokenmill/repair"] == "true"
+
+
+def test_a_copied_folder_is_compared_with_its_own_manifest(
+    corpus: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = tmp_path / "elsewhere"
+    shutil.copytree(one(corpus, "sharded/prose/megatron-*"), copied)
+    assert main(["verify", "--folder", str(copied)]) == 0
+    flip_bit(copied / "shard-00000.spans")
+    (copied / "shard-00001.bin").unlink()
+
+    assert main(["verify", "--folder", str(copied)]) == 1
+    said = capsys.readouterr().out
+    assert "shard-00000.spans: sha256 " in said and "shard-00001.bin: missing" in said
+    assert main(["verify", "--folder", str(tmp_path)]) == 2
+
+
+def refused(corpus: Any) -> str:
+    """Repair, which must fail and change nothing; returns the reason."""
+    before = hashes(corpus.store.root)
+    lines = repaired(corpus)
+    assert hashes(corpus.store.root) == before
+    assert len(lines) == 1 and lines[0].startswith("not rebuilt")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pattern", "reason"),
+    [
+        (
+            {"shards": {"seed": 9}},
+            "sharded/prose/*/*.bin",
+            "its config changed since (seed, target",
+        ),
+        ({"shards": {"seed": 9}}, "sharded/prose/_manifests/*", "would have to be computed"),
+        ({"part_bytes": 4096}, "raw/prose/*.parquet", "the inputs of raw[prose] part"),
+        ({}, "band_index/all/*.entries.bin", "what it is made of changed since (ledger, next_id"),
+        ({"phases": [LATE]}, "mixed/main/*.json", "pipeline.yaml has no 'main' any more"),
+    ],
+)
+def test_what_would_become_something_else_is_left(
+    corpus: Any, changes: dict[str, Any], pattern: str, reason: str
+) -> None:
+    (cut_end if "_manifests" in pattern else flip_bit)(one(corpus, pattern))
+    content = yaml.safe_load(corpus.config.read_text()) | changes
+    corpus.config.write_text(yaml.safe_dump(content))
+
+    assert reason in refused(open_corpus(corpus.config))
+
+
+def test_what_was_made_of_a_file_that_is_gone_is_left(corpus: Any) -> None:
+    one(corpus, "raw/notes/*.parquet").unlink()
+    (corpus.config.parent / "input/notes/n.jsonl").unlink()
+
+    assert "no input file matches 'input/notes/*'" in refused(corpus)
+
+
+def test_what_only_an_older_manifest_names_is_left(corpus: Any, build: Any) -> None:
+    content = yaml.safe_load(corpus.config.read_text()) | {"shards": {"seed": 9}}
+    corpus.config.write_text(yaml.safe_dump(content))
+    old = one(corpus, "sharded/prose/megatron-*/shard-00000.bin")
+    build(changed := open_corpus(corpus.config), "sharded")
+    assert find_faults(changed.store).faults == []
+    flip_bit(old)
+
+    assert "only manifest 1 names shard-00000.bin" in refused(changed)
+
+
+def test_every_stage_can_be_repaired_and_follows_what_it_is_made_of() -> None:
+    deps = {spec.key.path[-1]: spec.deps for asset in STAGES for spec in asset.specs}
+
+    assert deps.keys() == set(ORDER)
+    for stage, of in deps.items():
+        assert all(ORDER.index(dep.asset_key.path[-1]) < ORDER.index(stage) for dep in of)

@@ -1,0 +1,88 @@
+"""What the tests of mixing share: sources as `sharded` leaves them, and phases over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from builders import open_corpus, write_corpus
+
+from resources.records import Manifest, add_stats, fingerprint_of
+from resources.shard_files import (
+    INDEX,
+    ShardSet,
+    about_shards,
+    add_shard,
+    publish_index,
+    shard_name,
+)
+from resources.store import PartWriter, Store
+
+LENGTH = 8
+BUCKETS = {"mode": "pack", "sequence_length": LENGTH}
+WEIGHTED = {"weights": {"prose": 3, "notes": 1}, "tokens": 96, "batch_samples": 4}
+ABOUT = {
+    "token_dtype": "uint16",
+    "vocab_size": 1000,
+    "end_of_document": "<|endoftext|>",
+    "end_of_document_id": 0,
+    "begin_of_document_id": None,
+    "tokenizer_fingerprint": "f" * 32,
+}
+
+
+def shard(first: int, lengths: list[int], stored: int | None = LENGTH) -> pl.DataFrame:
+    """Rows whose tokens are all `first + row`; two documents in each but the shortest."""
+    rows = []
+    for row, length in enumerate(lengths):
+        tokens = [first + row] * length + [0] * ((stored or length) - length)
+        pieces = [(0, 1), (7, length - 1)] if length > 1 else [(0, length)]
+        spans = [
+            {"doc_id": f"{first + row:031x}{number}", "start": start, "length": size}
+            for number, (start, size) in enumerate(pieces)
+        ]
+        rows.append((length, tokens, spans))
+    span = pl.Struct({"doc_id": pl.String, "start": pl.UInt32, "length": pl.UInt32})
+    schema = {"num_tokens": pl.UInt32, "tokens": pl.List(pl.UInt16), "spans": pl.List(span)}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def write_sharded(
+    store: Store,
+    source: str,
+    shards: list[pl.DataFrame],
+    bucket: str = str(LENGTH),
+    formats: tuple[str, ...] = ("megatron",),
+    **about: Any,
+) -> None:
+    """A `sharded` partition as that stage leaves it."""
+    said = ABOUT | about
+    length = int(bucket) if bucket.isdigit() else None
+    data = fingerprint_of(source, said, [frame.to_dicts() for frame in shards])
+    together = ShardSet(formats, data, about_shards(said, length))  # type: ignore[arg-type]
+    folder = store.partition("sharded", source)
+    records = []
+    for number, frame in enumerate(shards):
+        writer = PartWriter(folder, shard_name(number), data)
+        stats = add_shard(writer, together, number, frame)
+        stats.extra["shards"] = {bucket: 1}
+        records.append(writer.publish(stats))
+    records.append(publish_index(PartWriter(folder, INDEX, data), together, records, {}))
+    stats = add_stats(record.stats for record in records)
+    folder.commit(Manifest("sharded", source, data, "2", {}, tuple(records), stats, said))
+
+
+def corpus_with(folder: Path, main: dict[str, Any], late: dict[str, Any] | None = None) -> Any:
+    """Sources prose (10 rows in 2 shards) and notes (4 rows, one of them short), two phases."""
+    phases = [{"name": "main"} | main, {"name": "late"} | (late or {"budgets": {"prose": 8}})]
+    corpus = open_corpus(write_corpus(folder, buckets=BUCKETS, phases=phases))
+    write_sharded(corpus.store, "prose", [shard(100, [8] * 6), shard(200, [8] * 4)])
+    write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])])
+    return corpus
+
+
+def change(corpus: Any, main: dict[str, Any]) -> Any:
+    """The same shards under another phase `main`."""
+    phases = [{"name": "main"} | main, {"name": "late", "budgets": {"prose": 8}}]
+    return open_corpus(write_corpus(corpus.config.parent, buckets=BUCKETS, phases=phases))

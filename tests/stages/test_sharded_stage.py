@@ -1,0 +1,264 @@
+"""Shards on disk: every format has the same rows in the same order, and says what is in it."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import hashes, open_corpus, write_corpus
+
+from assets.sharded import SHARDED, plan_sharded, run_passes, scatter_tasks, write_shard
+from assets.transforms.bucketed import SPAN
+from resources.corpus import Plan
+from resources.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
+from resources.scatter_files import read_pile, scatter_fingerprint, scatter_path
+from resources.stages import manifest_of
+from resources.store import StoreError
+
+LENGTH = 8
+WIDTHS = {"uint16": pl.UInt16, "uint32": pl.UInt32}
+PACKED = {"mode": "pack", "sequence_length": LENGTH}
+Shards = Callable[..., Manifest]
+
+
+def sequences(first: int, count: int, dtype: str = "uint16", length: int = LENGTH) -> pl.DataFrame:
+    """A bucketed part whose sequence i is i, i, ..., and one document that pads its last token."""
+    numbers = range(first, first + count)
+    return pl.DataFrame(
+        {
+            "bucket": [0] * count,
+            "num_tokens": [length - 1] * count,
+            "tokens": [[number % 60_000] * length for number in numbers],
+            "spans": [
+                [{"doc_id": f"{number:032x}", "start": 3, "length": length - 1}]
+                for number in numbers
+            ],
+        },
+        schema={
+            "bucket": pl.UInt8,
+            "num_tokens": pl.UInt32,
+            "tokens": pl.List(WIDTHS[dtype]),
+            "spans": pl.List(SPAN),
+        },
+    )
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Shards:
+    """Shards a source made of the given bucketed parts, in this process; returns its manifest."""
+
+    def run(parts: list[pl.DataFrame], **config: Any) -> Manifest:
+        corpus = open_corpus(
+            write_corpus(
+                tmp_path,
+                buckets=config.pop("buckets", PACKED),
+                shards={"target_bytes": 1024, **config},
+                engine={"kind": "in_process"},
+            )
+        )
+        publish_bucketed(corpus, parts)
+        return build(corpus, plan_sharded(corpus, "prose"))
+
+    return run
+
+
+def build(corpus: Any, plan: Plan) -> Manifest:
+    folder = corpus.store.partition("sharded", "prose")
+    with folder.writing(corpus.settings.keep_manifests):
+        outcomes = run_passes(corpus, plan.tasks, write_shard)
+        return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))
+
+
+def publish_bucketed(corpus: Any, parts: list[pl.DataFrame]) -> None:
+    """What `bucketed` would have published."""
+    folder = corpus.store.partition("bucketed", "prose")
+    dtype = "uint32" if parts and parts[0].schema["tokens"] == pl.List(pl.UInt32) else "uint16"
+    names = ["0-8", "9-up"] if corpus.settings.buckets.mode == "buckets" else [str(LENGTH)]
+    about = {
+        "tokenizer_fingerprint": "f" * 64,
+        "vocab_size": 60_000,
+        "end_of_document": "<end>",
+        "end_of_document_id": 0,
+        "begin_of_document_id": None,
+        "token_dtype": dtype,
+    }
+    records = [publish_part(folder, names, number, part) for number, part in enumerate(parts)]
+    config = corpus.settings.buckets.model_dump(mode="json")
+    made_of = fingerprint_of([record.fingerprint for record in records], config, about)
+    stats = add_stats(record.stats for record in records)
+    with folder.writing(3):
+        folder.commit(
+            Manifest("bucketed", "prose", made_of, "1", config, tuple(records), stats, about)
+        )
+
+
+def publish_part(folder: Any, names: list[str], number: int, part: pl.DataFrame) -> PartRecord:
+    from resources.store import PartWriter
+
+    content = part.write_ipc(None).getvalue()
+    writer = PartWriter(folder, f"{number:04d}", hashlib.sha256(content).hexdigest()[:32])
+    writer.write_arrow("sequences", part)
+    by_bucket = {index: part.filter(bucket=index) for index in range(len(names))}
+    counts = {names[index]: rows.height for index, rows in by_bucket.items()}
+    tokens = {names[index]: int(rows["num_tokens"].sum()) for index, rows in by_bucket.items()}
+    rows, num_tokens = part.height, sum(tokens.values())
+    extra = {"bucket_sequences": counts, "bucket_tokens": tokens}
+    return writer.publish(Stats(rows, rows, tokens=num_tokens, text_bytes=rows, extra=extra))
+
+
+def folder_of(tmp_path: Path, shard_format: str) -> Path:
+    (found,) = (tmp_path / "store/sharded/prose").glob(f"{shard_format}-*")
+    return found
+
+
+def rows_of(tmp_path: Path) -> list[pl.DataFrame]:
+    return [
+        pl.read_parquet(path) for path in sorted(folder_of(tmp_path, "parquet").glob("*.parquet"))
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_flat_files_and_parquet_hold_the_same_rows(
+    shard: Shards, tmp_path: Path, dtype: str
+) -> None:
+    parts = [sequences(0, 100, dtype), sequences(100, 1, dtype), sequences(101, 99, dtype)]
+    manifest = shard(parts)
+
+    width = {"uint16": 2, "uint32": 4}[dtype]
+    frames = rows_of(tmp_path)
+    assert len(frames) == -(-200 * LENGTH * width // 1024)
+    assert sorted(row[0] for frame in frames for row in frame["tokens"]) == [*range(200)]
+    for number, frame in enumerate(frames):
+        path = folder_of(tmp_path, "megatron") / f"shard-{number:05d}.bin"
+        flat = np.fromfile(path, dtype).reshape(-1, LENGTH)
+        assert flat.tolist() == frame["tokens"].to_list()
+        assert [f"{row[0]:032x}" for row in flat] == [
+            spans[0]["doc_id"] for spans in frame["spans"]
+        ]
+    assert [part.name for part in manifest.parts] == [
+        *(f"shard-{number:05d}" for number in range(len(frames))),
+        "index",
+    ]
+    assert manifest.stats.rows_in == manifest.stats.rows_kept == 200
+    assert manifest.stats.tokens == 200 * (LENGTH - 1)
+    assert manifest.stats.extra["stored_tokens"] == 200 * LENGTH
+    assert manifest.stats.extra["shards"] == {str(LENGTH): len(frames)}
+
+
+def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path) -> None:
+    formats = ["parquet", "megatron", "mds", "litdata", "datatrove", "arrow"]
+    shard([sequences(0, 150)], formats=formats)
+
+    for name in formats:
+        folder = folder_of(tmp_path, name)
+        content = json.loads((folder / "manifest.json").read_bytes())
+        files = {path.name for path in folder.iterdir()} - {"manifest.json"}
+        assert {file["name"] for file in content["files"]} == files
+        for file in content["files"]:
+            data = (folder / file["name"]).read_bytes()
+            assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        counted = {f["shard"]: (f["rows"], f["tokens"]) for f in content["files"] if "shard" in f}
+        assert (content["rows"], content["tokens"]) == (150, 150 * (LENGTH - 1))
+        assert tuple(map(sum, zip(*counted.values(), strict=True))) == (150, 150 * (LENGTH - 1))
+        assert content["stored_tokens"] == 150 * LENGTH
+        assert content["format"] == name and content["sequence_length"] == LENGTH
+        assert content["token_dtype"] == "uint16" and content["end_of_document_id"] == 0
+        assert content["tokenizer_fingerprint"] == "f" * 64
+        assert content["config"] == {"seed": 0, "target_bytes": 1024}
+
+
+def test_one_more_format_leaves_the_folders_of_the_others(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90)])
+    before = {name: hashes(folder_of(tmp_path, name)) for name in ("parquet", "megatron")}
+
+    shard([sequences(0, 90)], formats=["parquet", "megatron", "npy"])
+
+    assert {name: hashes(folder_of(tmp_path, name)) for name in before} == before
+    assert len(list(folder_of(tmp_path, "npy").iterdir())) > 1
+
+
+def test_another_seed_has_folders_of_its_own(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90)])
+    shard([sequences(0, 90)], seed=1)
+
+    assert len(list((tmp_path / "store/sharded/prose").glob("megatron-*"))) == 2
+
+
+def test_rows_of_different_lengths_have_no_common_one(shard: Shards, tmp_path: Path) -> None:
+    long = sequences(50, 50, length=12).with_columns(bucket=pl.lit(1, pl.UInt8))
+    shard([pl.concat([sequences(0, 50), long])], buckets={"mode": "buckets", "edges": [8]})
+
+    content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
+    assert content["sequence_length"] is None
+    assert [set(frame["tokens"].list.len()) for frame in rows_of(tmp_path)] == [{8}, {12}, {12}]
+
+
+@pytest.mark.parametrize("parts", [[], [sequences(0, 0)]])
+def test_an_empty_source_has_an_index_and_no_shards(
+    shard: Shards, tmp_path: Path, parts: list[pl.DataFrame]
+) -> None:
+    manifest = shard(parts)
+
+    assert [part.name for part in manifest.parts] == ["index"]
+    content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
+    assert content["files"] == [] and content["rows"] == 0
+
+
+def test_nothing_but_published_files_stays(shard: Shards, tmp_path: Path) -> None:
+    manifest = shard([sequences(0, 90)])
+
+    root = tmp_path / "store/sharded/prose"
+    named = {root / file.path for part in manifest.parts for file in part.files}
+    there = {path for path in root.rglob("*") if path.is_file() and path.parent.name[0] != "_"}
+    assert there - named == {root / ".lock"}
+
+
+def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90), sequences(90, 90)])
+    before = hashes(tmp_path / "store")
+    next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
+    corpus = open_corpus(tmp_path / "pipeline.yaml")
+    plan = plan_sharded(corpus, "prose")
+    wanted = [task for task in plan.tasks if task.published() is None]
+
+    tasks = scatter_tasks(corpus, wanted)
+    outcomes = run_passes(corpus, plan.tasks, write_shard)
+
+    assert [task.name for task in wanted] == ["shard-00001"]
+    assert [outcome.task.name for outcome in outcomes if not outcome.is_reused] == ["shard-00001"]
+    paths = [
+        scatter_path(task.folder.folder, number, scatter_fingerprint(wanted))
+        for number, task in enumerate(tasks)
+    ]
+    heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
+    assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
+    assert scatter_tasks(corpus, wanted) == []  # what is scattered is not scattered again
+    build(corpus, plan)
+    assert hashes(tmp_path / "store") == before
+
+
+def test_parts_committed_while_shards_were_planned_are_refused(
+    shard: Shards, tmp_path: Path
+) -> None:
+    shard([sequences(0, 90)])
+    corpus = open_corpus(write_corpus(tmp_path, buckets=PACKED, shards={"seed": 5}))
+    plan = plan_sharded(corpus, "prose")
+    publish_bucketed(corpus, [sequences(0, 91)])
+
+    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed anew .* Run again"):
+        run_passes(corpus, plan.tasks, write_shard)
+
+
+def test_tasks_stay_small_however_many_parts_there_are(shard: Shards, tmp_path: Path) -> None:
+    import pickle
+
+    shard([sequences(0, 30)])
+    corpus = open_corpus(tmp_path / "pipeline.yaml")
+    small = len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0]))
+    publish_bucketed(corpus, [sequences(first, 1) for first in range(30)])
+
+    assert abs(len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0])) - small) < 10
