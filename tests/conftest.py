@@ -29,7 +29,7 @@ def corpus(tmp_path: Path) -> Any:
     return open_corpus(write_corpus(tmp_path))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def build() -> Build:
     """Runs stages over a corpus in this process: all of build_corpus, or the assets named."""
 
