@@ -5,7 +5,7 @@ BIN := .venv/bin
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
-.PHONY: corpus summary ui test check lint lock clean
+.PHONY: corpus summary ui test check lint lock peers clean
 
 corpus: .venv/installed
 	@echo "Building the corpus of pipeline.yaml (what is published already is kept) ..."
@@ -64,6 +64,8 @@ lock:
 	@echo "Installing PyTorch and the readers of other projects into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-peers.lock
 	@touch $@
+
+peers: .venv/installed-peers
 
 clean:
 	rm -rf .venv corpus_store build *.egg-info

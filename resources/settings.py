@@ -94,7 +94,9 @@ class Settings(BaseModel):
     tokenizer: TokenizerConfig = Field(
         default=TokenizerConfig(), description="one tokenizer for the whole corpus"
     )
-    buckets: BucketConfig = Field(default=BucketConfig(), description="length buckets")
+    buckets: BucketConfig = Field(
+        default=BucketConfig(), description="how documents become sequences"
+    )
     shards: ShardConfig = Field(default=ShardConfig(), description="shuffled output files")
     phases: tuple[PhaseConfig, ...] = Field(min_length=1, description="mixes, in training order")
     schedule: ScheduleConfig = Field(
