@@ -21,7 +21,7 @@ ui: .venv/installed
 	$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p 3000
 
 test: .venv/installed-dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
 check: .venv/installed-peers lint test
