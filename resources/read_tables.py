@@ -207,7 +207,7 @@ def _read_row_group(
 
 def _batch_entries(batch: pa.RecordBatch, row: int) -> Iterator[Entry]:
     try:
-        rows = batch.to_pylist()
+        rows = batch.cast(pa.schema(map(_in_microseconds, batch.schema))).to_pylist()
     except UNREADABLE:
         for index in range(batch.num_rows):
             yield _row_entry(batch.slice(index, 1), row + index)
@@ -230,10 +230,30 @@ def _row_entry(batch: pa.RecordBatch, row: int) -> Entry:
     return Entry(row, None, as_json(cells), errors[0]) if errors else Entry(row, cells)
 
 
+def _in_microseconds(field: pa.Field) -> pa.Field:
+    """The field with times in microseconds: of nanoseconds Arrow makes pandas' objects, if it can.
+
+    What such a value reads like would depend on whether pandas is installed. Casting a value that
+    is between two microseconds raises ArrowInvalid.
+    """
+    kind = field.type
+    if kind == pa.time64("ns"):
+        kind = pa.time64("us")
+    elif kind == pa.duration("ns"):
+        kind = pa.duration("us")
+    elif pa.types.is_timestamp(kind) and kind.unit == "ns":
+        kind = pa.timestamp("us", kind.tz)
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_in_microseconds(child) for child in kind])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_in_microseconds(kind.value_field))
+    return field.with_type(kind)
+
+
 def _cell(column: pa.Array) -> object:
     """The value of a column of one row; a time that Python has no room for as Arrow's text."""
     try:
-        return column[0].as_py()
+        return column.cast(_in_microseconds(pa.field("", column.type)).type)[0].as_py()
     except UnicodeDecodeError:
         raise
     except UNREADABLE:

@@ -96,10 +96,10 @@ def test_a_document_in_a_packed_sequence_is_seen_as_if_it_stood_alone(
     example: ModuleType, store: Path, torch: Any
 ) -> None:
     training = example.start(loader(store), torch.float64)
-    tokens, positions, _ = example.tensors(next(iter(training.loader)))
+    batch = training.loader.samples(range(200))
+    tokens, positions, _ = example.tensors(batch)
     row = int((positions == 0).sum(1).argmax())  # the sequence of most documents
-    starts = (positions[row] == 0).nonzero().flatten().tolist()
-    start, stop = starts[1], [*starts, tokens.shape[1]][2]
+    start, stop, *_ = (positions[row] == 0).nonzero().flatten().tolist()[1:]
 
     with torch.no_grad():
         packed = training.model(tokens[[row]], positions[[row]])[0, start:stop]
