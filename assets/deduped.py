@@ -15,6 +15,7 @@ from assets.substrings import finding, substrings
 from assets.transforms.contamination_report import contamination_markdown
 from assets.transforms.deduped import Findings, dedupe
 from assets.transforms.duplicate_report import rate_jump
+from assets.transforms.rows import count_bytes
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
 from resources.history_check import HistoryCheck
@@ -173,8 +174,8 @@ def dedup_part(task: Task) -> list[PartRecord]:
         rows_kept=done.documents.height,
         rejected=done.rejected,
         duplicates=done.num_duplicates,
-        bytes=int(done.documents["text"].str.len_bytes().sum()),
-        text_bytes=int(documents["text"].str.len_bytes().sum()),
+        bytes=count_bytes(done.documents["text"]),
+        text_bytes=count_bytes(documents["text"]),
         extra=extra,
     )
     return [writer.publish(stats)]

@@ -23,6 +23,7 @@ from assets.transforms.filtered import (
     count_reasons,
     filter_documents,
 )
+from assets.transforms.rows import count_bytes
 from assets.transforms.rules import rules_for
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus, MadeBy, Plan, Task, part_task, required_file
@@ -73,8 +74,8 @@ def filter_part(task: Task) -> list[PartRecord]:
         rows_in=documents.height,
         rows_kept=kept.height,
         rejected=count_first_reasons(decisions),
-        bytes=int(kept["text"].str.len_bytes().sum()),
-        text_bytes=int(documents["text"].str.len_bytes().sum()),
+        bytes=count_bytes(kept["text"]),
+        text_bytes=count_bytes(documents["text"]),
         extra={"broken_rules": count_reasons(decisions)},
     )
     return [writer.publish(stats)]

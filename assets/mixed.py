@@ -10,19 +10,25 @@ import dagster as dg
 import numpy as np
 
 from assets.sharded import sharded
-from assets.transforms.mix_plan import plan_phase
 from assets.transforms.mix_report import phase_markdown
 from assets.transforms.mixed import PhaseConfig
 from pipeline_defs.partitions import PHASES
 from resources.corpus import Corpus, Outcome, Plan, Task, Work, run_tasks
 from resources.phase_mixture import mixture_of, read_mixture, realised
-from resources.phase_shards import index_task, shard_tasks, write_index, write_shard
-from resources.phase_sources import check_flat, one_tokenizer, phase_source
+from resources.phase_plan import plan_from_shards
+from resources.phase_shards import (
+    check_flat_files,
+    index_task,
+    shard_tasks,
+    write_index,
+    write_shard,
+)
+from resources.phase_sources import phase_source
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.shard_files import ABOUT_TOKENS
 from resources.stages import Stage, run_stage, stage_asset
 
-MIXED = Stage("mixed", code_version="2")
+MIXED = Stage("mixed", code_version="3")
 MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "available_tokens", "epochs", "samples")
 
 
@@ -49,11 +55,9 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     config = corpus.settings.phase(name)
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
     manifests = [corpus.store.newest("sharded", source) for source in wanted]
-    about = {key: one_tokenizer(name, manifests)[key] for key in ABOUT_TOKENS}
+    plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
+    about = {key: manifests[0].about[key] for key in ABOUT_TOKENS}
     found = [phase_source(manifest, config.buckets) for manifest in manifests]
-    plan = plan_phase(config, {source.name: source.tokens for source in found}).accepted()
-    if config.formats:
-        check_flat(name, found)
     drawn = {budget.source for budget in plan.budgets}
     dump = config.model_dump(mode="json")
     task = Task(
@@ -73,6 +77,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
             "plan": plan,
             "sources": [source for source in found if source.name in drawn],
             "about": about,
+            "code_version": MIXED.code_version,
         },
     )
     return Plan([task], dump, about)
@@ -83,7 +88,9 @@ def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcom
     outcomes = run_tasks(corpus, tasks, work)
     phases = [task for task in tasks if task.spec["config"].formats]
     shards = {phase.partition: shard_tasks(phase) for phase in phases}
-    outcomes += run_tasks(corpus, [task for each in shards.values() for task in each], write_shard)
+    writes = [task for each in shards.values() for task in each]
+    check_flat_files(corpus, writes)
+    outcomes += run_tasks(corpus, writes, write_shard)
     indexes = [index_task(phase, shards[phase.partition]) for phase in phases]
     return outcomes + run_tasks(corpus, indexes, write_index)
 
@@ -91,8 +98,8 @@ def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcom
 def mix_phase(task: Task) -> list[PartRecord]:
     """Count the samples of each source, and write the mixture."""
     config: PhaseConfig = task.spec["config"]
-    mixture = mixture_of(task.root, config, task.spec["plan"], task.spec["sources"])
-    mixture |= task.spec["about"]
+    spec = task.spec
+    mixture = mixture_of(task.root, config, spec["plan"], spec["sources"], spec["about"])
     writer = task.writer()
     writer.write_text("mixture", "json", to_json(mixture).decode())
     sources = mixture["sources"]
@@ -120,6 +127,6 @@ def mix_of(manifest: Manifest) -> dict[str, Any]:
 
 def describe_mix(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
     """The mix as a pie, and its share of each source over the phase."""
-    names, tokens, shares = realised(read_mixture(corpus.store, manifest))
-    pictures = phase_markdown(manifest.partition, dict(zip(names, tokens, strict=True)), shares)
+    drawn = realised(read_mixture(corpus.store, manifest))
+    pictures = phase_markdown(manifest.partition, drawn)
     return {"mix": mix_of(manifest)["mix"], **pictures}

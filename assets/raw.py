@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
+from assets.transforms.rows import count_bytes
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus, Outcome, Plan, Task, Work, run_tasks, stream_name
 from resources.inputs import InputFile, find_inputs
@@ -76,7 +77,7 @@ def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
     num_bytes = 0
     for chunk in chunks:
         yield chunk
-        num_bytes += int(chunk.documents["text"].str.len_bytes().sum())
+        num_bytes += count_bytes(chunk.documents["text"])
         if num_bytes >= max_bytes:
             return
 
@@ -98,7 +99,7 @@ def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRec
     writer.write_parquet("documents", chunk.documents)
     if chunk.quarantine.height:
         writer.write_parquet("quarantine", chunk.quarantine)
-    num_bytes = int(chunk.documents["text"].str.len_bytes().sum())
+    num_bytes = count_bytes(chunk.documents["text"])
     return writer.publish(
         Stats(
             rows_in=chunk.rows_in,
@@ -177,13 +178,15 @@ def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
     if (published := cut.published()) is not None:
         return published[0]
     tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
-    documents = tables["documents"].filter(pl.col("text").str.len_bytes().cum_sum() <= max_bytes)
+    documents = tables["documents"].filter(
+        pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
+    )
     stats: dict[str, Any] = {
         **{name: getattr(record.stats, name) for name in record.stats.__struct_fields__},
         "rows_kept": documents.height,
         "rejected": record.stats.rejected
         | {"over_size_cap": tables["documents"].height - documents.height},
-        "bytes": int(documents["text"].str.len_bytes().sum()),
+        "bytes": count_bytes(documents["text"]),
     }
     writer = cut.writer()
     for kind, table in (tables | {"documents": documents}).items():

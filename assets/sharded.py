@@ -1,6 +1,5 @@
 """sharded: a seeded global shuffle of each source and bucket, in shards of a target size."""
 
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -8,40 +7,27 @@ import msgspec
 
 from assets.bucketed import bucketed
 from assets.transforms.bucketed import BucketConfig
-from assets.transforms.sharded import (
-    BucketShards,
-    ShardConfig,
-    common_length,
-    count_shards,
-    gather,
-    plan_shards,
-    stored_buckets,
-)
+from assets.transforms.sharded import ShardConfig, common_length, count_shards, gather
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus, Outcome, Plan, Task, Work, run_tasks
-from resources.engine import map_parts
+from resources.drawn_shards import drawn_folders
+from resources.earlier_shards import has_all_files
 from resources.records import Manifest, PartRecord, fingerprint_of
-from resources.scatter_files import (
-    plan_scatter,
-    read_pile,
-    scatter_fingerprint,
-    scatter_part,
-    scatter_path,
-)
+from resources.scatter_files import read_pile, scatter_paths
 from resources.shard_files import (
     ABOUT_TOKENS,
     INDEX,
     ShardSet,
     about_shards,
     add_shard,
+    part_fingerprint,
     publish_index,
     shard_name,
 )
+from resources.shard_passes import plans_of, shuffle_sources
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import StoreError
 
-SHARDED = Stage("sharded", code_version="2")
-TOKEN_BYTES = {"uint16": 2, "uint32": 4}
+SHARDED = Stage("sharded", code_version="2", keep=drawn_folders)
 
 
 @stage_asset(SHARDED, deps=[bucketed], partitions=SOURCES, kinds={"parquet"})
@@ -60,7 +46,7 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
         config.data(),
         [part.fingerprint for part in manifest.parts],
     )
-    plans = plans_of(corpus, manifest)
+    plans = plans_of(manifest, config)
     length = common_length(plans, BucketConfig.model_validate(manifest.config))
     common: dict[str, Any] = {
         "shards": ShardSet(config.formats, data, about_shards(manifest.about, length)),
@@ -85,7 +71,7 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
             stage=SHARDED.name,
             partition=source,
             name=name,
-            fingerprint=part_fingerprint(common["shards"], name),
+            fingerprint=part_fingerprint(data, config.formats, name),
             work_bytes=manifest.stats.bytes // len(specs),
             spec=common | spec,
         )
@@ -94,11 +80,6 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
     return Plan(
         tasks, config.model_dump(mode="json"), manifest.about | {"bucketed": manifest.fingerprint}
     )
-
-
-def part_fingerprint(shards: ShardSet, name: str) -> str:
-    """Fingerprint of a shard, or of the index."""
-    return fingerprint_of(shards.data, shards.formats, name)
 
 
 def made_by(manifest: Manifest, config: ShardConfig, data: str) -> dict[str, Any]:
@@ -113,59 +94,27 @@ def made_by(manifest: Manifest, config: ShardConfig, data: str) -> dict[str, Any
     }
 
 
-def plans_of(corpus: Corpus, manifest: Manifest) -> list[BucketShards]:
-    """The shards of each bucket of a source, from the counts of its bucketed parts."""
-    extra, bucketing = manifest.stats.extra, BucketConfig.model_validate(manifest.config)
-    sequences, tokens = extra.get("bucket_sequences", {}), extra.get("bucket_tokens", {})
-    buckets = stored_buckets(sequences, tokens, bucketing)
-    width = TOKEN_BYTES[manifest.about["token_dtype"]]
-    return plan_shards(manifest.partition, buckets, width, corpus.settings.shards)
-
-
 def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Scatter for sources with a missing shard, gather the shards, then write the indexes."""
+    """Shuffle the sources into their shards, then write the indexes."""
     shards = [task for task in tasks if task.name != INDEX]
-    missing: dict[str, list[Task]] = {}
-    for task in shards:
-        if task.published() is None:
-            missing.setdefault(task.partition, []).append(task)
-    scatters = [each for wanted in missing.values() for each in scatter_tasks(corpus, wanted)]
-    seconds = dict.fromkeys(missing, 0.0)
-    for index, _, spent in map_parts(scatter_part, scatters, corpus.settings.engine):
-        seconds[scatters[index].partition] += spent
-    gathers = [
-        replace(task, spec={**task.spec, "scattered": scatter_fingerprint(missing[task.partition])})
-        if task.partition in missing
-        else task
-        for task in shards
-    ]
     indexes = [task for task in tasks if task.name == INDEX]
-    return [
-        outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
-        for outcome in run_tasks(corpus, gathers, work) + run_tasks(corpus, indexes, write_index)
-    ]
-
-
-def scatter_tasks(corpus: Corpus, wanted: list[Task]) -> list[Task]:
-    """The first pass for the missing shards of a source."""
-    manifest = corpus.store.newest("bucketed", wanted[0].partition)
-    if manifest.fingerprint != wanted[0].spec["bucketed"]:
-        raise StoreError(
-            f"bucketed[{manifest.partition}] was committed anew since {wanted[0].title} was "
-            "planned. Run again."
-        )
-    return plan_scatter(corpus, manifest, plans_of(corpus, manifest), wanted)
+    return shuffle_sources(corpus, shards, work) + run_tasks(corpus, indexes, write_index)
 
 
 def write_shard(task: Task) -> list[PartRecord]:
     """Read one shard's pile from every part, put it in order, write it in every format."""
-    folder, scattered = task.folder.folder, task.spec["scattered"]
-    paths = [scatter_path(folder, n, scattered) for n in range(task.spec["num_parts"])]
-    rows = gather([read_pile(path, task.spec["number"]) for path in paths])
-    writer = task.writer()
-    stats = add_shard(writer, task.spec["shards"], task.spec["number"], rows)
+    shards, earlier, writer = task.spec["shards"], task.spec["earlier"], task.writer()
+    if has_all_files(earlier, shards.formats):
+        writer.keep_files(earlier.files)
+        return [writer.publish(earlier.stats)]
+    paths = scatter_paths(task, task.spec["scattered"])
+    try:
+        rows = gather([read_pile(path, task.spec["number"]) for path in paths])
+    except FileNotFoundError:
+        if published := task.published():  # piles go when another run has published their shards
+            return published
+        raise
+    stats = add_shard(writer, shards, task.spec["number"], rows, earlier)
     text_bytes = round(stats.tokens * task.spec["text_bytes_per_token"])
     extra = stats.extra | {"shards": {task.spec["bucket"]: 1}}
     return [writer.publish(msgspec.structs.replace(stats, text_bytes=text_bytes, extra=extra))]
@@ -175,7 +124,7 @@ def write_index(task: Task) -> list[PartRecord]:
     """Write what lies beside the shards: readers' indexes, and a manifest.json per format."""
     shards, records = task.spec["shards"], []
     for name in map(shard_name, range(task.spec["num_shards"])):
-        record = task.folder.find_part(name, part_fingerprint(shards, name))
+        record = task.folder.find_part(name, part_fingerprint(shards.data, shards.formats, name))
         assert record is not None, f"{task.title}: {name} is not published"
         records.append(record)
     return [publish_index(task.writer(), shards, records, task.spec["made_by"])]

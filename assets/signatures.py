@@ -14,6 +14,7 @@ from assets.filtered import filtered
 from assets.transforms.contamination import find_contamination
 from assets.transforms.decontamination import is_contaminated
 from assets.transforms.dedup_config import DedupConfig
+from assets.transforms.rows import count_bytes
 from assets.transforms.signatures import columns_read
 from assets.transforms.signatures import signatures as sign_documents
 from pipeline_defs.partitions import SOURCES
@@ -60,7 +61,7 @@ def sign_part(task: Task) -> list[PartRecord]:
             keys = without_documents(keys, documents, hits.filter("is_contaminated"))
     writer.write_arrow("signatures", facts)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
-    num_bytes = int(documents["text"].str.len_bytes().sum())
+    num_bytes = count_bytes(documents["text"])
     rows, extra = documents.height, documents_with(facts, config)
     return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, extra=extra))]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,25 @@ class Documents:
     loss_mask: npt.NDArray[np.bool_]
     num_tokens: npt.NDArray[np.int32]
 
+    BYTES_PER_TOKEN: ClassVar[int] = 5  # of position_ids and loss_mask
+
+    def rows(self, first: int, stop: int) -> Documents:
+        """Those of some of the rows."""
+        length = self.position_ids.shape[1]
+        edges = np.array((first * length, stop * length), np.int32)
+        begin, end = np.searchsorted(self.cu_seqlens, edges).tolist()
+        piece, segments = slice(first, stop), slice(begin, end)
+        cu_seqlens = self.cu_seqlens[begin : end + 1] - edges[0]
+        return Documents(
+            cu_seqlens=cu_seqlens,
+            max_seqlen=int((cu_seqlens[1:] - cu_seqlens[:-1]).max(initial=0)),
+            starts=self.starts[segments],
+            doc_ids=self.doc_ids[segments],
+            position_ids=self.position_ids[piece],
+            loss_mask=self.loss_mask[piece],
+            num_tokens=self.num_tokens[piece],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -58,24 +77,32 @@ class Batch:
     documents: Documents | None = None
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
-        """Some of the rows of a batch without documents, or all rows of one with them."""
+        """Some of the rows; if there are documents, of one length each."""
+        if (first, stop) == (0, len(self.tokens)):
+            return replace(self, cursor=cursor)
         piece = slice(first, stop)
+        documents = self.documents
         return Batch(
             self.tokens[piece],
             self.lengths[piece],
             self.positions[piece],
             self.sources[piece],
             cursor,
-            self.documents,
+            documents and documents.rows(first, stop),
         )
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:
-    """The documents of a batch of rows of `length` tokens, of what lies in each row."""
+    """The documents of a batch of rows of `length` tokens, of what lies in each row.
+
+    ValueError if what lies in a row is longer than a row.
+    """
     pieces = join([row.lengths for row in rows]).astype(np.int64)
     counts = np.array([row.lengths.size for row in rows], np.int64)
     upto = np.concatenate([[0], np.cumsum(counts)])
     num_tokens = np.diff(np.concatenate([[0], np.cumsum(pieces)])[upto])
+    if num_tokens.max(initial=0) > length:
+        raise ValueError(f"documents of {num_tokens.max():,} tokens in a row of {length:,}")
 
     # A segment of padding after the pieces of each row; most are empty, and not there.
     is_piece = np.ones(pieces.size + counts.size, np.bool_)

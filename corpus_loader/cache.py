@@ -1,28 +1,30 @@
 """A bounded folder of files that lie elsewhere: shared by processes, no server, nothing to repair.
 
-    <folder>/shards/<sha256>            a file, by the hash of its content: never out of date
-    <folder>/shards/.tmp-<random>       one on its way here
-    <folder>/shards/.fetch-<sha256>     who has it locked is fetching that file
+    <folder>/shards/<sha256>                  a file, by the hash of its content: never out of date
+    <folder>/shards/.tmp-<sha256>-<random>    one on its way here
+    <folder>/shards/.fetch-<sha256>           who has it locked is fetching that file
 
 Who uses a file holds a shared flock(2) on it; only who gets the exclusive one, without waiting, may
 remove it. Locks are gone with the process that had them, so that kill -9 leaves nothing but
 temporary files, which the next start removes. Nobody waits while holding a lock: if everything is
 in use, the folder grows over its limit for as long. Only names of the three forms are ever removed,
-and only in this folder. A lock counts when the locked file is still the one at that name.
+and only in this folder.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from corpus_loader.file_locks import is_at, locked, write_all
 from corpus_loader.files import CorpusError
 
 FOLDER = "shards"
@@ -30,7 +32,8 @@ TEMPORARY, FETCHING = ".tmp-", ".fetch-"
 IS_SHA256 = re.compile(r"[0-9a-f]{64}")
 POLL_SECONDS = 0.05
 MOST_TRIES = 20
-PATIENCE_SECONDS = 120.0  # with another process that fetches the same file; then both do
+PATIENCE_SECONDS = 120.0  # with one that fetches the same file and gets nothing; then both do
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
 Blocks = Callable[[], Iterator[bytes]]
 
 
@@ -41,14 +44,20 @@ class Cache:
         self.folder = folder / FOLDER
         self.max_bytes = max_bytes
         self.checked: set[tuple[str, int]] = set()  # names and inodes that this process hashed
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CorpusError(cannot_keep(self.folder, error)) from error
         for pattern in (TEMPORARY, FETCHING):
             for path in self.folder.glob(f"{pattern}*"):
                 self.remove(path)
 
     @contextmanager
     def file(self, sha256: str, num_bytes: int, blocks: Blocks) -> Iterator[Path]:
-        """The file of that content, fetched by `blocks` if need be; it stays while this is open."""
+        """The file of that content, fetched by `blocks` if need be; it stays while this is open.
+
+        Raises FileNotFoundError if `blocks` does, CorpusError if the file cannot be kept.
+        """
         if not IS_SHA256.fullmatch(sha256):
             raise CorpusError(f"{sha256!r} is no sha256: the mixture is damaged")
         if num_bytes > self.max_bytes:
@@ -57,126 +66,164 @@ class Cache:
                 f"Raise the limit; {self.folder} needs room for a few files."
             )
         path = self.folder / sha256
-        descriptor = self.open_file(path, num_bytes)
-        for _ in range(MOST_TRIES):  # another process may remove it before it is locked here
-            if descriptor is None:
-                self.fetch(path, num_bytes, blocks)
-                descriptor = self.open_file(path, num_bytes)
-        if descriptor is None:
-            raise CorpusError(f"{path} cannot be kept: look at the disk, or use another folder")
+        try:
+            descriptor = self.find_or_fetch(path, num_bytes, blocks)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CorpusError(cannot_keep(path, error)) from error
         try:
             yield path
         finally:
             os.close(descriptor)
 
+    def find_or_fetch(self, path: Path, num_bytes: int, blocks: Blocks) -> int:
+        """A descriptor that keeps a file."""
+        for attempt in range(MOST_TRIES):  # another process may remove it before it is locked here
+            if attempt > 1:
+                time.sleep(POLL_SECONDS)
+            descriptor = self.open_file(path, num_bytes)
+            if descriptor is not None:
+                return descriptor
+            self.fetch(path, num_bytes, blocks)
+        raise CorpusError(f"{path} cannot be kept: look at the disk, or use another folder")
+
     def open_file(self, path: Path, num_bytes: int) -> int | None:
         """A descriptor that keeps a file; None if it is not there. A damaged one is removed."""
-        descriptor = locked(path, os.O_RDONLY, fcntl.LOCK_SH)
+        descriptor = locked(path, fcntl.LOCK_SH)
         if descriptor is None:
             return None
+        is_whole = False
+        try:
+            is_whole = self.is_whole(descriptor, path.name, num_bytes)
+            if is_whole:
+                with suppress(PermissionError):  # another user's: its time is not ours to set
+                    os.utime(descriptor)
+            elif is_at(descriptor, path):
+                path.unlink(missing_ok=True)  # another process may have found the same
+        finally:
+            if not is_whole:
+                os.close(descriptor)
+        return descriptor if is_whole else None
+
+    def is_whole(self, descriptor: int, sha256: str, num_bytes: int) -> bool:
+        """True if an open file is what its name says; hashed once by every process."""
         found = os.fstat(descriptor)
-        name = path.name, found.st_ino
-        if found.st_size == num_bytes and (name in self.checked or hash_of(path) == path.name):
-            self.checked.add(name)
-            os.utime(descriptor)
-            return descriptor
-        if is_at(descriptor, path):
-            path.unlink()
-        os.close(descriptor)
-        return None
+        if found.st_size != num_bytes:
+            return False
+        if (sha256, found.st_ino) not in self.checked:
+            if hash_of(descriptor) != sha256:
+                return False
+            self.checked.add((sha256, found.st_ino))
+        return True
 
     def fetch(self, path: Path, num_bytes: int, blocks: Blocks) -> None:
         """Bring a file here, or wait until another process has."""
         fetching = self.folder / f"{FETCHING}{path.name}"
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while (lock := locked(fetching, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)) is None:
+        deadline, fetched = time.monotonic() + PATIENCE_SECONDS, 0
+        while (lock := locked(fetching, fcntl.LOCK_EX, create=True)) is None:
             if path.exists():
                 return
+            if (found := self.bytes_on_the_way(path.name)) > fetched:
+                deadline, fetched = time.monotonic() + PATIENCE_SECONDS, found
             if time.monotonic() > deadline:
                 break
             time.sleep(POLL_SECONDS)
         try:
             if not path.exists():
                 self.make_room(num_bytes)
-                faults = [self.write(path, num_bytes, blocks)]
-                faults += [self.write(path, num_bytes, blocks)] if faults[0] else []
-                if faults[-1]:
-                    raise CorpusError(f"{faults[-1]}; twice. `corpus verify` says what is wrong")
+                fault = self.write(path, num_bytes, blocks)
+                if fault and (fault := self.write(path, num_bytes, blocks)):
+                    raise CorpusError(f"{fault}; twice")
         finally:
             if lock is not None:
-                fetching.unlink(missing_ok=True)
+                with suppress(PermissionError):
+                    fetching.unlink(missing_ok=True)
                 os.close(lock)
+
+    def bytes_on_the_way(self, sha256: str) -> int:
+        """Bytes of a file that have come so far, to whoever fetches it."""
+        return max(sizes_of(self.folder.glob(f"{TEMPORARY}{sha256}-*")).values(), default=0)
 
     def write(self, path: Path, num_bytes: int, blocks: Blocks) -> str | None:
         """Fetch to a temporary name, then give it its name; returns what is wrong with them."""
-        temporary = self.folder / f"{TEMPORARY}{uuid.uuid4().hex}"
-        descriptor = locked(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, fcntl.LOCK_SH)
+        temporary = self.folder / f"{TEMPORARY}{path.name}-{uuid.uuid4().hex}"
+        descriptor = locked(temporary, fcntl.LOCK_SH, create=True)
         if descriptor is None:  # a process that just started took it for a leftover
             return None
+        digest, size = hashlib.sha256(), 0
         try:
-            with open(descriptor, "wb", closefd=False) as file:
-                size = 0
-                for block in blocks():
-                    size += file.write(block)
-                    if size > num_bytes:
-                        break
-            if (found := hash_of(temporary)) != path.name:
-                return f"{size:,} bytes of sha256 {found} came, not {num_bytes:,} of {path.name}"
+            for block in blocks():
+                write_all(descriptor, block)
+                digest.update(block)
+                size += len(block)
+                if size > num_bytes:
+                    break
+            if (found := digest.hexdigest()) != path.name:
+                return (
+                    f"{size:,} bytes of sha256 {found} came, not {num_bytes:,} of {path.name}: "
+                    "`corpus verify` says what is wrong"
+                )
             with suppress(FileExistsError):  # of two that fetched it, one throws its own away
                 os.link(temporary, path)
                 self.checked.add((path.name, os.fstat(descriptor).st_ino))
+        except OSError as error:
+            if error.errno not in DISK_IS_FULL:
+                raise
+            self.make_room(self.max_bytes)  # all that nobody uses
+            return cannot_keep(path, error)
         finally:
             temporary.unlink(missing_ok=True)
             os.close(descriptor)
         return None
 
-    def make_room(self, num_bytes: int) -> None:
-        """Remove what was used longest ago, and is not in use, until so many bytes fit."""
-        found: list[tuple[float, int, Path]] = []
-        for path in self.folder.iterdir():
-            with suppress(FileNotFoundError):
-                state = path.stat()
-                found.append((state.st_mtime, state.st_size, path))
-        total = num_bytes + sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+    def make_room(self, num_bytes: int) -> bool:
+        """Remove what was used longest ago, and is not in use; True if so many bytes then fit."""
+        found = sizes_of(self.folder.iterdir())
+        total = num_bytes + sum(found.values())
+        for (_, path), size in sorted(found.items()):
             if total <= self.max_bytes:
-                return
+                break
             if IS_SHA256.fullmatch(path.name) and self.remove(path):
                 total -= size
+        return total <= self.max_bytes
+
+    def has(self, sha256: str) -> bool:
+        """True if there is a file of that name (it may be gone a moment later)."""
+        return (self.folder / sha256).exists()
 
     def remove(self, path: Path) -> bool:
-        """Remove a file unless somebody uses it."""
-        descriptor = locked(path, os.O_RDONLY, fcntl.LOCK_EX)
-        if descriptor is None:
-            return False
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-        return True
-
-
-def locked(path: Path, flags: int, how: int) -> int | None:
-    """A descriptor of a file, locked without waiting; None if it is gone or locked otherwise."""
-    try:
-        descriptor = os.open(path, flags, 0o644)
-    except FileNotFoundError:
-        return None
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-        if is_at(descriptor, path):
-            return descriptor
-    os.close(descriptor)
-    return None
-
-
-def is_at(descriptor: int, path: Path) -> bool:
-    """True if the open file is the one at that name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
+        """Remove a file unless somebody uses it, or it is another user's to remove."""
+        with suppress(PermissionError):
+            descriptor = locked(path, fcntl.LOCK_EX)
+            if descriptor is not None:
+                try:
+                    path.unlink(missing_ok=True)
+                    return True
+                finally:
+                    os.close(descriptor)
         return False
 
 
-def hash_of(path: Path) -> str:
-    """sha256 in hex."""
-    with open(path, "rb") as file:
+def sizes_of(paths: Iterable[Path]) -> dict[tuple[float, Path], int]:
+    """Bytes of files by (when they were used, path); without those that vanish meanwhile."""
+    found = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            state = path.stat()
+            found[state.st_mtime, path] = state.st_size
+    return found
+
+
+def hash_of(descriptor: int) -> str:
+    """sha256 in hex of an open file."""
+    with open(descriptor, "rb", closefd=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cannot_keep(path: Path, error: OSError) -> str:
+    """What to do about a folder that takes no file."""
+    return (
+        f"{path} cannot be kept: {error.strerror or error}. Use another folder or a smaller limit: "
+        "LoaderOptions(cache=..., cache_bytes=...)"
+    )

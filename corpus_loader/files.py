@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+from corpus_loader.checks import Checks
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
+Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
 
 class CorpusError(RuntimeError):
@@ -32,6 +35,9 @@ class Files(Protocol):
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder `_manifests`, None if there is none."""
 
+    def has_room(self, files: Mapping[str, int]) -> bool:
+        """True if files (bytes by sha256) fit beside those that are in use."""
+
     def local_path(
         self, relative: str, num_bytes: int, sha256: str
     ) -> AbstractContextManager[Path]:
@@ -41,50 +47,84 @@ class Files(Protocol):
 class LocalFiles:
     """A store on a local disk. Files are read where they lie and never changed.
 
-    With `verify` the sha256 of a file is checked when it is first used (1.5 GB/s), its size always.
+    A file's size is checked when it is opened; its sha256 (1.5 GB/s) by threads while it is read
+    ("background": `checks` says what they found), before ("first"), or not (False).
     """
 
-    def __init__(self, root: str | Path, verify: bool = True) -> None:
+    def __init__(self, root: str | Path, verify: Verify = "first") -> None:
         self.root = Path(root)
         self.verify = verify
-        self.verified: set[str] = set()
+        self.verified: set[tuple[str, int, int]] = set()  # name, inode, time of last change
+        self.checks = Checks()
 
     def read(self, relative: str) -> bytes:
         """The content of a small file; FileNotFoundError if there is none."""
-        return (self.root / relative).read_bytes()
+        return (self.root / inside(relative)).read_bytes()
 
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder, None if there is none."""
-        names = [path.stem for path in (self.root / folder).glob("[0-9]*.json")]
+        names = [path.stem for path in (self.root / inside(folder)).glob("[0-9]*.json")]
         numbers = [int(name) for name in names if name.isdigit()]
         return f"{folder}/{max(numbers):0{DIGITS}d}.json" if numbers else None
 
     def names(self, folder: str) -> list[str]:
         """The folders inside a folder, sorted."""
-        return sorted(path.name for path in (self.root / folder).glob("*/"))
+        return sorted(path.name for path in (self.root / inside(folder)).glob("*/"))
+
+    def has_room(self, files: Mapping[str, int]) -> bool:
+        """True: files are read where they lie."""
+        return True
 
     @contextmanager
     def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
         """Where the file lies; CorpusError if it is missing or not what it should be."""
-        path = self.root / relative
+        path = self.root / inside(relative)
         try:
-            found = path.stat().st_size
+            found = path.stat()
         except FileNotFoundError:
-            raise CorpusError(f"{path} is missing. {repair(relative)}") from None
-        if found != num_bytes:
             raise CorpusError(
-                f"{path} has {found:,} bytes, the mixture says {num_bytes:,}. {repair(relative)}"
+                f"{path} is missing. {repair(relative)}. If `sharded` was built anew since, run "
+                "the job `mix_corpus`."
+            ) from None
+        if found.st_size != num_bytes:
+            raise CorpusError(
+                f"{path} has {found.st_size:,} bytes, the mixture says {num_bytes:,}. "
+                f"{repair(relative)}"
             )
-        if self.verify and relative not in self.verified:
-            check_sha256(path, relative, sha256)
-            self.verified.add(relative)
+        if self.verify:
+            self.check((relative, found.st_ino, found.st_mtime_ns), path, sha256)
         yield path
+
+    def check(self, key: tuple[str, int, int], path: Path, sha256: str) -> None:
+        """Have a file hashed, or hash it, if it was not."""
+        if key in self.checks.open or key in self.verified:  # in this order: from one to the other
+            return
+
+        def check() -> None:
+            check_sha256(path, key[0], sha256)
+            self.verified.add(key)
+
+        if self.verify == "background":
+            self.checks.add(key, check)
+        else:
+            check()
+
+
+def inside(relative: str) -> str:
+    """A name that stays inside the store; CorpusError otherwise (a mixture is not trusted)."""
+    path = PurePosixPath(relative)
+    if path.is_absolute() or ".." in path.parts or "\\" in relative or not path.parts:
+        raise CorpusError(f"{relative!r} is no name inside a corpus: the mixture is damaged")
+    return str(path)
 
 
 def check_sha256(path: Path, relative: str, expected: str) -> None:
-    """CorpusError if the file's bytes are not those that were hashed."""
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    """CorpusError if the file's bytes are not those that were hashed, or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CorpusError(f"{path} could not be checked: {error}. {repair(relative)}") from error
     if found != expected:
         raise CorpusError(
             f"{path} changed since it was written: sha256 is {found}, the mixture says "
@@ -98,7 +138,7 @@ def repair(relative: str) -> str:
 
 
 def open_files(
-    path: str | Path, verify: bool, cache: str | Path | None, cache_bytes: int | None
+    path: str | Path, verify: Verify, cache: str | Path | None, cache_bytes: int | None
 ) -> Files:
     """The files of a folder or URL; the cache is for URLs, whose files are always verified."""
     if isinstance(path, Path) or "://" not in path:

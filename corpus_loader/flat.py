@@ -9,6 +9,8 @@ on disk then costs the bytes of that row, and 17 times as many without.
 from __future__ import annotations
 
 import mmap
+import os
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ INDEX_DTYPE_CODES = {"uint16": 8, "uint32": 4}  # Megatron has no uint32: int32,
 SPANS_MAGIC = b"TMSPANS1"
 SPANS_HEADER_BYTES = 24  # magic, u64 rows, u64 spans
 DOC_ID_BYTES = 16
+REPAIR = "`corpus verify --repair` writes it again; then go on from the last state."
 
 
 class MappedFile:
@@ -32,23 +35,40 @@ class MappedFile:
     def __init__(self, path: Path, num_bytes: int) -> None:
         self.path = path
         self.num_bytes = num_bytes
-        with open(path, "rb") as file:
-            self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.check()
+        self.descriptor = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.descriptor)
+        try:
+            self.map = mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ)
+        except ValueError:  # nothing cannot be mapped
+            raise CorpusError(f"{path} is empty. {REPAIR}") from None
+        self.written = os.fstat(self.descriptor).st_mtime_ns
+        self.is_unchanged()
         self.map.madvise(mmap.MADV_RANDOM)
 
-    def check(self) -> None:
-        """CorpusError if the file was cut since it was opened."""
-        if self.map.size() != self.num_bytes:
+    def is_unchanged(self) -> bool:
+        """False if the file was written to since it was opened; CorpusError if it was cut."""
+        found = os.fstat(self.descriptor)
+        if found.st_size != self.num_bytes:
             raise CorpusError(
-                f"{self.path} has {self.map.size():,} bytes instead of {self.num_bytes:,}: it "
-                "changed while in use. `corpus verify --repair` writes it again; then go on from "
-                "the last state."
+                f"{self.path} has {found.st_size:,} bytes instead of {self.num_bytes:,}: it "
+                f"changed while in use. {REPAIR}"
             )
+        return found.st_mtime_ns == self.written
 
-    def array(self, offset: int, dtype: str, count: int) -> npt.NDArray[Any]:
-        """`count` values at an offset in bytes, not read yet."""
-        return np.frombuffer(self.map, dtype, count, offset)
+    def array(self, offset: int, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
+        """`count` little-endian values at an offset in bytes, not read yet.
+
+        CorpusError if the file ends before.
+        """
+        stored = np.dtype(dtype).newbyteorder("<")
+        if count < 0 or not 0 <= offset <= self.num_bytes - count * stored.itemsize:
+            raise CorpusError(
+                f"{self.path} has {self.num_bytes:,} bytes, too few for what it says it holds: "
+                f"{count:,} values at {offset:,}. {REPAIR}"
+            )
+        if not count:  # at the end of a file there is nothing to look at
+            return np.empty(0, stored)
+        return np.frombuffer(self.map, stored, count, offset)
 
 
 @dataclass(frozen=True)
@@ -61,6 +81,17 @@ class Index:
     file: MappedFile
     lengths: npt.NDArray[np.int32]
     pointers: npt.NDArray[np.int64]
+
+    def row(self, tokens: npt.NDArray[Any], row: int) -> npt.NDArray[Any]:
+        """A row of the shard's tokens; CorpusError if it does not lie in them."""
+        first, length = int(self.pointers[row]) // tokens.itemsize, int(self.lengths[row])
+        found = tokens[first : first + length]
+        if first < 0 or found.size != length:
+            raise CorpusError(
+                f"{self.file.path} is damaged: row {row:,} has {length:,} tokens at {first:,}, "
+                f"where there are {tokens.size:,}. {REPAIR}"
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -75,6 +106,10 @@ class Spans:
     lengths: npt.NDArray[np.uint32]
     doc_ids: npt.NDArray[np.uint8]
 
+    def copy(self) -> Spans:
+        """The same, in memory of their own."""
+        return Spans(self.starts.copy(), self.lengths.copy(), self.doc_ids.copy())
+
 
 @dataclass(frozen=True)
 class SpansIndex:
@@ -85,9 +120,12 @@ class SpansIndex:
     spans: Spans
 
     def row(self, row: int) -> Spans:
-        """The documents of a row."""
-        piece = slice(*self.first[row : row + 2].tolist())
+        """The documents of a row; CorpusError if they do not lie in the file."""
+        first, stop = self.first[row : row + 2].tolist()
         spans = self.spans
+        if not first <= stop <= spans.starts.size:
+            raise CorpusError(f"{self.file.path} is damaged at row {row:,}. {REPAIR}")
+        piece = slice(first, stop)
         return Spans(spans.starts[piece], spans.lengths[piece], spans.doc_ids[piece])
 
 
@@ -121,7 +159,4 @@ def read_spans(file: MappedFile, rows: int) -> SpansIndex:
 def check_header(file: MappedFile, expected: bytes, what: str) -> None:
     """CorpusError if a file does not begin as the mixture says."""
     if file.map[: len(expected)] != expected:
-        raise CorpusError(
-            f"{file.path} is not {what}, as the mixture says. `corpus verify --repair` writes it "
-            "again."
-        )
+        raise CorpusError(f"{file.path} is not {what}, as the mixture says. {REPAIR}")

@@ -11,28 +11,32 @@ run goes on at the exact sample with any world size, batch size and number of wo
 of an epoch may be short: it is split evenly, and a rank may get a batch of no rows, so that every
 rank takes the same number of steps and every sample is seen (`drop_last` leaves such a step out).
 
-Price: 2 us per sample of 2,048 tokens, 2.5 us as int64; no threads, no processes, no shared memory,
-nothing on disk. Batches are arrays of their own, which stay as they are: reused buffers were no
-faster below 32 MB a batch. Small batches are slices of about a megabyte that is read together.
+Price: 2 us per sample of 2,048 tokens, 2.5 us as int64; no processes, no shared memory, nothing on
+disk, and threads only while files are hashed (checks.py). Batches are arrays of their own, which
+stay as they are: reused buffers were no faster below 32 MB a batch. Small batches are slices of
+about a megabyte that is read together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.batch import Batch
+from corpus_loader.batch import Batch, Documents
 from corpus_loader.files import CorpusError, open_files
 from corpus_loader.mixture import find_mixture
+from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.split import Split
 
 STATE_VERSION = 1
+LARGEST = 1 << 62  # a cursor beyond it does not fit the arithmetic of positions
 LOOK_UP_SAMPLES = 32_768  # of the order at a time: 0.3 us each, 2 us where few are looked up
 READ_BYTES = 1 << 20  # at a time: batches of 8 x 2,048 take 16 us, and one by one 22
 
@@ -57,12 +61,14 @@ class CorpusLoader:
     ) -> None:
         options = options or LoaderOptions()
         files = open_files(path, options.verify, options.cache, options.cache_bytes)
-        self.mixture = find_mixture(files, phase)
-        self.seed = self.mixture.seed if seed is None else seed
+        self.mixture = find_mixture(files, phase, options.data)
+        self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
         samples = len(self.reader.order)
         self.split = Split(samples, rank, world_size, batch_size, options.drop_last)
         self.cursor = 0  # samples of all ranks that were yielded
+        self.is_loaded = False  # the cursor is that of a state
+        self.is_done = False  # nothing is left of the epoch that the next iteration is for
 
     def __len__(self) -> int:
         """Batches of a whole epoch of the phase, for each rank."""
@@ -79,20 +85,37 @@ class CorpusLoader:
         return self.cursor // self.split.epoch_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch; a loader that is inside that epoch stays where it is."""
-        if epoch != self.epoch:
-            self.cursor = epoch * self.split.epoch_samples
+        """Go to the start of an epoch; a loader that is inside that epoch stays where it is.
+
+        So does one that loaded the state of that epoch's end: the next iteration gives nothing.
+        """
+        if not 0 <= epoch < LARGEST // self.split.epoch_samples:
+            raise CorpusError(f"epoch is {epoch}; it must be 0 or more, and not beyond counting")
+        start = epoch * self.split.epoch_samples
+        self.is_done = self.is_loaded and self.cursor == start + self.split.epoch_samples
+        if epoch != self.epoch and not self.is_done:
+            self.go_to(start)
+
+    def iteration_end(self) -> int:
+        """The cursor once an iteration that starts now is through."""
+        return self.cursor if self.is_done else self.split.epoch_end(self.cursor)
+
+    def go_to(self, cursor: int) -> None:
+        """Start the next iteration there."""
+        self.cursor, self.is_loaded, self.is_done = cursor, False, False
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches from where the loader is to the end of the epoch; then it is in the next."""
-        end = self.split.epoch_end(self.cursor)
+        end = self.iteration_end()
         for batch in self.batches():
-            self.cursor = batch.cursor
+            self.go_to(batch.cursor)
             yield batch
-        self.cursor = end
+        self.go_to(end)
 
     def batches(self, skip: int = 0, every: int = 1) -> Iterator[Batch]:
         """The same without moving the loader: every so-manyeth batch, the first `skip` left out."""
+        if self.is_done:
+            return
         steps = self.split.steps(self.cursor, skip, every)
         at_once = self.steps_at_once()
         count, most = 1, max(1, LOOK_UP_SAMPLES // self.split.batch_size)
@@ -108,13 +131,17 @@ class CorpusLoader:
                     yield together.rows(first, first + step.samples, step.cursor)
                     first += step.samples
             count = min(2 * count, most)
+        self.reader.checks.finish()
 
     def steps_at_once(self) -> int:
         """How many batches are read together: about READ_BYTES, where they are slices of that."""
         length = self.mixture.sequence_length
-        if length is None or self.reader.with_documents:
+        if length is None:
             return 1
-        return max(1, READ_BYTES // (length * self.reader.dtype.itemsize * self.split.batch_size))
+        token_bytes = self.reader.dtype.itemsize
+        if self.reader.with_documents:
+            token_bytes += Documents.BYTES_PER_TOKEN
+        return max(1, READ_BYTES // (length * token_bytes * self.split.batch_size))
 
     def samples(self, positions: npt.ArrayLike) -> Batch:
         """The samples at any positions of the phase, as one batch."""
@@ -136,6 +163,7 @@ class CorpusLoader:
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
         self.cursor = check_state(state, self.state_dict())
+        self.is_loaded, self.is_done = True, False
 
 
 def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
@@ -148,14 +176,19 @@ def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
     if state["data"] != own["data"]:
         raise CorpusError(
             f"the state is of a mixture with fingerprint {state['data']}, this one has "
-            f"{own['data']}: other data, or another order. Load the state with the corpus that it "
-            "was made with, or start anew without it."
+            f"{own['data']}: other data, or another order. Open the loader with "
+            f"LoaderOptions(data={state['data']!r}), or start anew without the state."
         )
     if state["seed"] != own["seed"]:
         raise CorpusError(
-            f"the state is of seed {state['seed']}, the loader has seed {own['seed']}: another "
-            f"order. Open the loader with seed={state['seed']}."
+            f"the state is of another order ({state['seed']}) than the loader's ({own['seed']}). "
+            "Open the loader with the seed that it had when the state was taken."
         )
-    if not isinstance(state["cursor"], int) or state["cursor"] < 0:
-        raise CorpusError(f"the state's cursor is {state['cursor']!r}; it must be 0 or more")
-    return state["cursor"]
+    cursor = state["cursor"]
+    if (
+        isinstance(cursor, bool)
+        or not isinstance(cursor, Integral)
+        or not (0 <= int(cursor) < LARGEST)
+    ):
+        raise CorpusError(f"the state's cursor is {cursor!r}; it must be a whole number from 0 on")
+    return int(cursor)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
 from typing import Any
 
-from corpus_loader.files import CorpusError, Files
+from corpus_loader.files import DIGITS, CorpusError, Files
 from corpus_loader.order import PhaseOrder, SourceShape
 
 VERSION = 1
@@ -15,7 +17,7 @@ KIND = "mixture"  # of the file, in the manifest
 
 
 @dataclass(frozen=True)
-class ShardFile:
+class FlatFile:
     """One file of a shard: its suffix is the key under which the shard has it."""
 
     bytes: int
@@ -28,7 +30,7 @@ class Shard:
 
     path: str
     rows: int
-    files: Mapping[str, ShardFile]
+    files: Mapping[str, FlatFile]
 
 
 @dataclass(frozen=True)
@@ -66,28 +68,65 @@ class Mixture:
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
 
 
-def find_mixture(files: Files, phase: str) -> Mixture:
-    """The newest mixture of a phase; CorpusError says which phases there are, and what to run."""
-    folder = f"mixed/{phase}"
+def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
+    """The newest mixture of a phase, or the newest with the fingerprint `data`.
+
+    CorpusError says which phases and fingerprints there are, and what to run.
+    """
     known = files.names("mixed")
     if known and phase not in known:
         raise CorpusError(f"no phase {phase!r} here; there are: {', '.join(known)}")
-    manifest = files.newest(f"{folder}/_manifests")
-    if manifest is None:
+    found = []
+    for mixture in mixtures(files, phase):
+        if data in (None, mixture.fingerprint):
+            return mixture
+        found.append(mixture.fingerprint)
+    raise CorpusError(
+        f"no mixture of phase {phase!r} has the fingerprint {data}; there are, the newest first: "
+        f"{', '.join(dict.fromkeys(found))}. Older ones were collected: raise `keep_manifests` "
+        "before you mix anew, or start without the state."
+    )
+
+
+def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
+    """The mixtures of a phase that are there, the newest first; CorpusError if there is none."""
+    folder = f"mixed/{phase}"
+    newest = files.newest(f"{folder}/_manifests")
+    if newest is None:
         raise CorpusError(
             f"mixed[{phase}] is not materialized (looked for {folder}/_manifests/*.json). "
             "Materialize `mixed` first: run the job `mix_corpus`."
         )
-    parts = json.loads(files.read(manifest))["parts"]
-    written = [file["path"] for part in parts for file in part["files"] if file["kind"] == KIND]
+    for number in range(int(PurePosixPath(newest).stem), 0, -1):  # old ones go from the lowest up
+        manifest = f"{folder}/_manifests/{number:0{DIGITS}d}.json"
+        try:
+            content = files.read(manifest)
+        except FileNotFoundError:
+            return
+        yield read_mixture(files, folder, manifest, content)
+
+
+def read_mixture(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:
+    """The mixture that a manifest names; CorpusError if it names none, or a damaged one."""
+    try:
+        files_of = [part["files"] for part in json.loads(content)["parts"]]
+        written = [file for each in files_of for file in each if file["kind"] == KIND]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorpusError(
+            f"{manifest} is not a manifest ({type(error).__name__}: {error}). `corpus verify "
+            "--repair` writes it again."
+        ) from error
     if not written:
         raise CorpusError(
             f"{manifest} names no mixture: it was written by an older Tokenmill. Run the job "
             "`mix_corpus` again."
         )
-    path = f"{folder}/{written[0]}"
+    path = f"{folder}/{written[0]['path']}"
     try:
-        return parse_mixture(files.read(path))
+        mixture = files.read(path)
+        if hashlib.sha256(mixture).hexdigest() != written[0]["sha256"]:
+            raise ValueError("its sha256 is not the manifest's")
+        return parse_mixture(mixture)
     except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
         raise CorpusError(
             f"{path} is not a mixture ({type(error).__name__}: {error}). `corpus verify --repair` "
@@ -127,6 +166,6 @@ def parse_shard(shard: Mapping[str, Any]) -> Shard:
             "`sharded` and `mixed` again."
         )
     files = {
-        suffix: ShardFile(file["bytes"], file["sha256"]) for suffix, file in shard["files"].items()
+        suffix: FlatFile(file["bytes"], file["sha256"]) for suffix, file in shard["files"].items()
     }
     return Shard(shard["path"], shard["rows"], files)

@@ -23,11 +23,21 @@ import numpy.typing as npt
 
 from corpus_loader.epochs import Epochs, Indices, SourceShape, key_of, unique_pairs
 from corpus_loader.interleave import Int64s, Interleaving
-from corpus_loader.permutation import GOLDEN_GAMMA, mix64
+from corpus_loader.permutation import GOLDEN_GAMMA, derive_key, mix64
 
-__all__ = ["PhaseOrder", "Samples", "SourceOrder", "SourceShape"]
+__all__ = ["PhaseOrder", "Samples", "SourceOrder", "SourceShape", "order_seed"]
+SEED_BITS = 53  # whole numbers that any JSON reader keeps
 LARGEST_TABLE = 1 << 22  # entries of the tables of one look-up: 32 MB, whatever is asked for
 LAST = np.iinfo(np.uint64).max
+MOST_SOURCES = 1 << 16  # numbered by uint16
+
+
+def order_seed(seed: int, phase: str) -> int:
+    """The seed of a phase's order: of its own also where two phases are given the same `seed`.
+
+    Else the second would begin with the very samples that the first began with.
+    """
+    return derive_key(seed, "phase", phase) >> (64 - SEED_BITS)
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,10 @@ class SourceOrder:
 
 @dataclass(frozen=True)
 class PhaseOrder:
-    """The order of a phase; ValueError if it draws samples of a source that has no rows."""
+    """The order of a phase; ValueError for one that cannot be.
+
+    No phase draws samples of a source without rows, or has more than 65,536 sources.
+    """
 
     seed: int
     batch_samples: int
@@ -73,6 +86,8 @@ class PhaseOrder:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be 1 or more")
+        if len(self.sources) > MOST_SOURCES:
+            raise ValueError(f"{len(self.sources):,} sources; there can be {MOST_SOURCES:,}")
         empty = [each.name for each in self.sources if each.samples > 0 and each.rows == 0]
         if empty:
             raise ValueError(f"samples are drawn of {empty}, which have no rows")

@@ -9,10 +9,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.batch import Batch, find_documents
-from corpus_loader.files import CorpusError, Files, LocalFiles
+from corpus_loader.batch import Batch, Documents, find_documents
+from corpus_loader.checks import Checks
+from corpus_loader.files import CorpusError, Files, LocalFiles, Verify, repair
+from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
-from corpus_loader.shards import OpenShard, Shards
+from corpus_loader.shards import Shards
 
 Dtype = Literal["stored", "int32", "int64"]
 
@@ -24,21 +26,27 @@ class LoaderOptions:
     with_documents: batches have `documents` (see batch.py);
     dtype: of tokens; "stored" is uint16 or uint32, whichever the corpus has;
     drop_last: leave out the last step of an epoch where it is short;
-    verify: check the sha256 of a file when it is first used (1.5 GB/s a core; sizes always are);
+    verify: when the sha256 of a file is checked (1.5 GB/s a core): "background", by two threads
+    while it is already read, so that an epoch ends only when all that it used is checked; "first",
+    before it is read; False, never. Its size always is; of a remote corpus also what comes here;
+    data: the fingerprint of the mixture to read, None: the newest of the phase;
     cache, cache_bytes: where and how much of a remote corpus is kept on this machine.
     """
 
     with_documents: bool = False
     dtype: Dtype = "stored"
     drop_last: bool = False
-    verify: bool = True
+    verify: Verify = "background"
+    data: str | None = None
     cache: str | Path | None = None
     cache_bytes: int = 64 << 30
 
     def __post_init__(self) -> None:
-        """Refuse a dtype in which ids may not fit."""
-        if self.dtype not in get_args(Dtype):
-            raise CorpusError(f"dtype is {self.dtype!r}; it must be one of {get_args(Dtype)}")
+        """Refuse a dtype in which ids may not fit, and a way to verify that there is not."""
+        for name, values in (("dtype", get_args(Dtype)), ("verify", get_args(Verify))):
+            value = getattr(self, name)
+            if value not in values:
+                raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,9 @@ class Reader:
         self.with_documents = options.with_documents
         stored = mixture.token_dtype
         self.dtype = np.dtype(stored if options.dtype == "stored" else options.dtype)
-        max_bytes = None if isinstance(files, LocalFiles) else options.cache_bytes
+        is_local = isinstance(files, LocalFiles)
+        self.checks = files.checks if isinstance(files, LocalFiles) else Checks()
+        max_bytes = None if is_local else options.cache_bytes
         self.shards = Shards(files, mixture, options.with_documents, max_bytes)
         shards = [len(source.shards) for source in mixture.sources]
         rows = [shard.rows for shard in self.shards.shards]
@@ -83,29 +93,53 @@ class Reader:
         return Lookup(positions, found.source, shard.tolist(), inside.tolist())
 
     def read(self, found: Lookup, cursor: int) -> Batch:
-        """Read samples as one batch; CorpusError if a file of them is missing or damaged."""
-        opened = self.opened(found.shards)
-        rows = [shard.row(row) for shard, row in zip(opened, found.rows, strict=True)]
+        """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""
+        self.checks.look()
+        rows, spans = self.rows(found)
         lengths = np.array([row.size for row in rows], np.int64)
         length = self.mixture.sequence_length or int(lengths.max(initial=0))
-        documents = None
-        if self.with_documents:
-            spans = [shard.documents(row) for shard, row in zip(opened, found.rows, strict=True)]
-            documents = find_documents(spans, length)
         return Batch(
             tokens=join_rows(rows, length, self.mixture.end_of_document_id, self.dtype),
             lengths=lengths,
             positions=found.positions,
             sources=found.sources,
             cursor=cursor,
-            documents=documents,
+            documents=self.documents(found, spans, length) if self.with_documents else None,
         )
 
-    def opened(self, shards: list[int]) -> list[OpenShard]:
-        """The open shard of each sample."""
+    def rows(self, found: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+        """The tokens and, if wanted, documents of samples; views of the open shards.
+
+        If these are more than may be open at a time, they are read by groups: copies.
+        """
         most = self.shards.max_open
-        groups = [self.shards.get(shards[i : i + most]) for i in range(0, len(shards), most)]
-        return groups[0] if len(groups) == 1 else [shard for group in groups for shard in group]
+        if len(found.shards) <= most:
+            return self.views(found)
+        rows, spans = [], []
+        for start in range(0, len(found.shards), most):
+            group = self.views(found.slice(start, start + most))
+            rows += [row.copy() for row in group[0]]
+            spans += [each.copy() for each in group[1]]
+            del group  # or its shards would stay open with those of the next
+        return rows, spans
+
+    def views(self, found: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+        """`rows` of a group of samples."""
+        opened = self.shards.get(found.shards)
+        rows = [shard.row(row) for shard, row in zip(opened, found.rows, strict=True)]
+        if not self.with_documents:
+            return rows, []
+        return rows, [shard.documents(row) for shard, row in zip(opened, found.rows, strict=True)]
+
+    def documents(self, found: Lookup, spans: list[Spans], length: int) -> Documents:
+        """The documents of samples; CorpusError if more lie in a row than fits."""
+        try:
+            return find_documents(spans, length)
+        except ValueError as error:
+            sizes = [int(each.lengths.sum(dtype=np.int64)) for each in spans]
+            worst = found.shards[sizes.index(max(sizes))]
+            name = f"{self.shards.shards[worst].path}.spans"
+            raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error
 
 
 def join_rows(

@@ -12,15 +12,15 @@ import os
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import compress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from corpus_loader.cache import Cache
-from corpus_loader.files import CorpusError, LocalFiles, repair
+from corpus_loader.files import CorpusError, LocalFiles, inside, repair
+from corpus_loader.threads import map_in_threads
 from corpus_loader.transports import is_there, open_transport, read_blocks
 
 DEFAULT_BYTES = 64 << 30
@@ -48,7 +48,7 @@ class RemoteStore:
 
     def read(self, relative: str) -> bytes:
         """The content of a small file; FileNotFoundError if there is none."""
-        name = checked(relative)
+        name = inside(relative)
         if self.in_place is not None:
             return self.in_place.read(name)
         content = bytearray()
@@ -61,12 +61,12 @@ class RemoteStore:
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none where the server does not say."""
         if self.in_place is not None:
-            return self.in_place.names(checked(folder))
-        return self.transport.names(checked(folder)) or []
+            return self.in_place.names(inside(folder))
+        return self.transport.names(inside(folder)) or []
 
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder `_manifests`, None if there is none."""
-        folder = checked(folder)
+        folder = inside(folder)
         if self.in_place is not None:
             return self.in_place.newest(folder)
         names = self.transport.names(folder)
@@ -80,19 +80,25 @@ class RemoteStore:
     def last_number(self, folder: str) -> int:
         """The last of the manifests' numbers, which have no gap above the oldest; 0: none."""
         last, number = 0, 0
-        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
-                numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
-                names = [f"{folder}/{each:08d}.json" for each in numbers]
-                there = pool.map(partial(is_there, self.transport), names)
-                last = max([last, *compress(numbers, there)])
-                number += ASKED_AT_ONCE
+        while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
+            numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
+            names = [f"{folder}/{each:08d}.json" for each in numbers]
+            there = map_in_threads(partial(is_there, self.transport), names, ASKED_AT_ONCE)
+            last = max([last, *compress(numbers, there)])
+            number += ASKED_AT_ONCE
         return last
+
+    def has_room(self, files: Mapping[str, int]) -> bool:
+        """True if files (bytes by sha256) fit the cache, once all that nobody uses is removed."""
+        if self.in_place is not None:
+            return True
+        missing = [size for sha256, size in files.items() if not self.cache.has(sha256)]
+        return not missing or self.cache.make_room(sum(missing))
 
     @contextmanager
     def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
         """A path of this machine that stays while this is open; its bytes have that sha256."""
-        name = checked(relative)
+        name = inside(relative)
         if self.in_place is not None:
             with self.in_place.local_path(name, num_bytes, sha256) as path:
                 yield path
@@ -103,17 +109,10 @@ class RemoteStore:
                 path = stack.enter_context(self.cache.file(sha256, num_bytes, blocks))
             except FileNotFoundError as error:
                 raise CorpusError(
-                    f"{self.url}: {name} is missing ({error}). {repair(name)}"
+                    f"{self.url}: {name} is missing ({error}). {repair(name)}. If `sharded` was "
+                    "built anew since, run the job `mix_corpus`."
                 ) from None
             yield path
-
-
-def checked(relative: str) -> str:
-    """A name that stays inside the store; CorpusError otherwise (a mixture is not trusted)."""
-    path = PurePosixPath(relative)
-    if path.is_absolute() or ".." in path.parts or "\\" in relative or not path.parts:
-        raise CorpusError(f"{relative!r} is no name inside a corpus: the mixture is damaged")
-    return str(path)
 
 
 def default_folder() -> Path:

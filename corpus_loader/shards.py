@@ -14,8 +14,10 @@ import numpy.typing as npt
 from corpus_loader.files import Files
 from corpus_loader.flat import Index, MappedFile, Spans, SpansIndex, read_index, read_spans
 from corpus_loader.mixture import Mixture, Shard
+from corpus_loader.threads import map_in_threads
 
 MOST_FILES = 8192  # open at a time, or a third of what the process may have (often 1,024)
+PROCESSES = 8  # that share a cache too small for all: each keeps so small a part of it open
 OPENED_TOGETHER = 8  # hashing releases the GIL: the shards of a first batch, on as many cores
 
 
@@ -34,12 +36,11 @@ class OpenShard:
     held: ExitStack
 
     def row(self, row: int) -> npt.NDArray[Any]:
-        """The tokens of a row."""
-        if self.index is None:
-            found: npt.NDArray[Any] = self.tokens[row]
-            return found
-        first = int(self.index.pointers[row]) // self.tokens.itemsize
-        return self.tokens[first : first + int(self.index.lengths[row])]
+        """The tokens of a row; CorpusError if the index points to where there are not so many."""
+        if self.index is not None:
+            return self.index.row(self.tokens, row)
+        found: npt.NDArray[Any] = self.tokens[row]
+        return found
 
     def documents(self, row: int) -> Spans:
         """The documents of a row."""
@@ -56,7 +57,8 @@ def most_files() -> int:
 class Shards:
     """The shards of a phase by number, over all its sources in order.
 
-    `max_bytes` bounds the files that are open together, for those that lie in a bounded cache.
+    `max_bytes` is that of the cache in which the files lie, if they do: what is open stays there.
+    Opening again what is still there costs as much as 50 rows; only downloads cost more.
     """
 
     def __init__(
@@ -64,13 +66,14 @@ class Shards:
     ) -> None:
         self.files = files
         self.mixture = mixture
-        self.with_documents = with_documents
         self.shards = [shard for source in mixture.sources for shard in source.shards]
-        files_each = 1 + with_documents + (mixture.sequence_length is None)
-        self.max_open = most_files() // files_each
-        largest = max(sum(file.bytes for file in shard.files.values()) for shard in self.shards)
-        if max_bytes is not None:
-            self.max_open = max(1, min(self.max_open, max_bytes // largest))
+        self.suffixes = ["bin"]
+        self.suffixes += ["idx"] if mixture.sequence_length is None else []
+        self.suffixes += ["spans"] if with_documents else []
+        self.max_open = most_files() // len(self.suffixes)
+        sizes = [sum(shard.files[each].bytes for each in self.suffixes) for shard in self.shards]
+        if max_bytes is not None and sum(sizes) > max_bytes:
+            self.max_open = max(1, min(self.max_open, max_bytes // PROCESSES // max(sizes)))
         self.opened: dict[int, OpenShard] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,46 +86,57 @@ class Shards:
         CorpusError if a file is not as it should be.
         """
         needed = set(numbers)
+        for number in needed & self.opened.keys():
+            if not all(file.is_unchanged() for file in self.opened[number].files):
+                self.opened.pop(number).held.close()  # what it is now is to be verified
         missing = needed - self.opened.keys()
         if missing:
             self.open_together(sorted(missing), needed)
-        for number in needed:
-            for file in self.opened[number].files:
-                file.check()
         return [self.opened[number] for number in numbers]
 
     def open_together(self, missing: list[int], needed: set[int]) -> None:
-        """Open shards; the longest open that are not needed are closed if it would be too many."""
+        """Open shards; the longest open that are not needed are closed if it would be too many.
+
+        All of them are if a bounded cache is full: other processes may need the room.
+        """
+        idle = [other for other in self.opened if other not in needed]
         too_many = max(0, len(self.opened) + len(missing) - self.max_open)
-        for number in [other for other in self.opened if other not in needed][:too_many]:
+        wanted = [self.shards[number].files[each] for number in missing for each in self.suffixes]
+        if not self.files.has_room({file.sha256: file.bytes for file in wanted}):
+            too_many = len(idle)
+        for number in idle[:too_many]:
             self.opened.pop(number).held.close()
         if len(missing) == 1:
             self.opened[missing[0]] = self.open(missing[0])
             return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(OPENED_TOGETHER) as pool:
-            self.opened.update(zip(missing, pool.map(self.open, missing), strict=True))
+        opened = map_in_threads(self.open, missing, OPENED_TOGETHER)
+        self.opened.update(zip(missing, opened, strict=True))
 
     def open(self, number: int) -> OpenShard:
         """Open what is needed of a shard; CorpusError if a file is not as the mixture says."""
         shard, mixture = self.shards[number], self.mixture
         with ExitStack() as held:
-            bin_file = self.map_file(held, shard, "bin")
-            files, index, spans = [bin_file], None, None
-            if mixture.sequence_length is None:
-                files.append(self.map_file(held, shard, "idx"))
-                index = read_index(files[-1], mixture.token_dtype, shard.rows)
-            if self.with_documents:
-                files.append(self.map_file(held, shard, "spans"))
-                spans = read_spans(files[-1], shard.rows)
-            tokens = np.frombuffer(bin_file.map, mixture.token_dtype)
+            files = {each: self.map_file(held, shard, each) for each in self.suffixes}
+            index, spans = None, None
+            if "idx" in files:
+                index = read_index(files["idx"], mixture.token_dtype, shard.rows)
+            if "spans" in files:
+                spans = read_spans(files["spans"], shard.rows)
+            dtype = np.dtype(mixture.token_dtype).newbyteorder("<")
+            tokens = np.frombuffer(files["bin"].map, dtype)
             if mixture.sequence_length is not None:
                 tokens = tokens.reshape(shard.rows, mixture.sequence_length)
-            return OpenShard(tuple(files), tokens, index, spans, held.pop_all())
+            return OpenShard(tuple(files.values()), tokens, index, spans, held.pop_all())
 
     def map_file(self, held: ExitStack, shard: Shard, suffix: str) -> MappedFile:
         """A file of a shard, checked and mapped."""
+        try:
+            return self.map_once(held, shard, suffix)
+        except FileNotFoundError:  # another process found it damaged, and removed it
+            return self.map_once(held, shard, suffix)
+
+    def map_once(self, held: ExitStack, shard: Shard, suffix: str) -> MappedFile:
+        """The same; FileNotFoundError if it is removed from the cache at this moment."""
         file = shard.files[suffix]
         path = self.files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256)
         return MappedFile(held.enter_context(path), file.bytes)

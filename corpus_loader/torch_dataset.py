@@ -30,8 +30,12 @@ Tensors = dict[str, Any]
 class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
     """The batches of a loader as dictionaries of tensors; one epoch of the phase per iteration.
 
-    Without workers, and with persistent ones, the next iteration is the next epoch; with others
-    every iteration starts where the dataset stands in this process: call `set_epoch` before each.
+    Without workers the next iteration is the next epoch. With workers every iteration starts where
+    the dataset stands in this process: call `set_epoch` before each. persistent_workers=True is
+    refused from the second iteration on: such a worker knows neither where the dataset stands by
+    then nor which of its batches were used.
+
+    The loader is the dataset's own from here on, and gives int64 where it gave uint16 or uint32.
     """
 
     def __init__(self, loader: CorpusLoader) -> None:
@@ -40,6 +44,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.loader = loader
         self.taken = 0  # batches of this epoch that this worker has given
         self.worker: tuple[int, int] | None = None  # its number, and how many there are
+        self.is_used = False  # in a worker: iterated before
 
     def __len__(self) -> int:
         """Batches of a whole epoch."""
@@ -52,15 +57,23 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
             yield from map(to_tensors, self.loader)
             return
         self.check_worker(info.id, info.num_workers)
+        end = self.loader.iteration_end()
         skip = info.id + self.taken * info.num_workers
         for batch in self.loader.batches(skip, info.num_workers):
             self.taken += 1
             yield to_tensors(batch)
         self.taken = 0
-        self.loader.set_epoch(self.loader.epoch + 1)
+        self.loader.go_to(end)
 
     def check_worker(self, number: int, workers: int) -> None:
-        """Refuse to go on from the state of another worker."""
+        """Refuse to go on from the state of another worker, or in one that stayed."""
+        if self.is_used:
+            raise CorpusError(
+                "a worker of persistent_workers=True does not know which of its batches were used, "
+                "nor of set_epoch or load_state_dict since it started. Use "
+                "persistent_workers=False, and set_epoch before each epoch."
+            )
+        self.is_used = True
         if self.worker not in (None, (number, workers)):
             raise CorpusError(
                 f"the state is of worker {self.worker}, this one is {(number, workers)} (number, "

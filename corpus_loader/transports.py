@@ -14,13 +14,16 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Protocol
 
 from corpus_loader.files import CorpusError
 
 ATTEMPTS = 6  # without a byte in between: waits of 0.5, 1, 2, 4 and 8 seconds
 FIRST_WAIT_SECONDS = 0.5
-TIMEOUT_SECONDS = 60.0  # of one read
+SILENCE_SECONDS = 45.0  # without a byte: no further attempt, so two for one that never answers
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 30.0
 BLOCK_BYTES = 1 << 20
 LISTING_BYTES = 1 << 24
 OK, PARTIAL = 200, 206
@@ -45,22 +48,26 @@ class Transport(Protocol):
 
 def open_transport(url: str) -> Transport:
     """The transport of a URL's scheme."""
-    scheme = urllib.parse.urlsplit(url).scheme
-    return HttpTransport(url) if scheme in ("http", "https") else ObjectTransport(url)
+    if urllib.parse.urlsplit(url).scheme in ("http", "https"):
+        return HttpTransport(url)
+    from corpus_loader.object_transport import ObjectTransport
+
+    return ObjectTransport(url)
 
 
 def read_blocks(transport: Transport, name: str) -> Iterator[bytes]:
-    """All bytes of a file; CorpusError after ATTEMPTS attempts in a row that brought none."""
-    done, failures = 0, 0
+    """All bytes of a file; CorpusError after ATTEMPTS attempts, or a time, that brought none."""
+    done, failures, began = 0, 0, time.monotonic()
     while True:
         try:
             for block in transport.blocks(name, done):
                 done, failures = done + len(block), 0
                 yield block
+                began = time.monotonic()
             return
         except Interrupted as error:
             failures += 1
-            if failures == ATTEMPTS:
+            if failures == ATTEMPTS or time.monotonic() - began > SILENCE_SECONDS:
                 raise CorpusError(
                     f"{name} could not be read: {error} (byte {done:,}, attempt {failures} of "
                     f"{ATTEMPTS}). Check the network and start again from the last state."
@@ -110,7 +117,7 @@ class HttpTransport:
         headers = {"Range": f"bytes={start}-"} if start else {}
         request = urllib.request.Request(url, headers=headers)
         try:
-            answer = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+            answer = opener().open(request, timeout=CONNECT_SECONDS)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in NOT_THERE:
@@ -127,6 +134,46 @@ class HttpTransport:
         return answer
 
 
+class PlainConnection(http.client.HTTPConnection):
+    """Slower to give up an answer than a connection."""
+
+    def connect(self) -> None:
+        """Connect within the time that was given, then read with more."""
+        super().connect()
+        self.sock.settimeout(READ_SECONDS)
+
+
+class SecureConnection(http.client.HTTPSConnection):
+    """The same over TLS."""
+
+    def connect(self) -> None:
+        """Connect within the time that was given, then read with more."""
+        super().connect()
+        self.sock.settimeout(READ_SECONDS)
+
+
+class PlainHandler(urllib.request.HTTPHandler):
+    """Opens http URLs."""
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Send a request."""
+        return self.do_open(PlainConnection, request)
+
+
+class SecureHandler(urllib.request.HTTPSHandler):
+    """Opens https URLs; certificates are checked as always."""
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Send a request."""
+        return self.do_open(SecureConnection, request)
+
+
+@cache
+def opener() -> urllib.request.OpenerDirector:
+    """What opens URLs, also through the environment's proxies."""
+    return urllib.request.build_opener(PlainHandler, SecureHandler)
+
+
 def read_block(answer: Any) -> bytes:
     """The next block of an answer, empty at its end; Interrupted if it ends before its length."""
     try:
@@ -136,55 +183,3 @@ def read_block(answer: Any) -> bytes:
     if not block and answer.length:
         raise Interrupted(f"the connection was cut {answer.length:,} bytes before the end")
     return block
-
-
-class ObjectTransport:
-    """Objects under an s3://, gs:// or az:// URL; keys and regions come from the environment."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            import obstore
-            import obstore.exceptions as errors
-            from obstore.store import from_url
-        except ImportError:
-            raise CorpusError(
-                f"{url!r} needs the package obstore: pip install 'tokenmill[remote]', or copy the "
-                "corpus to a local disk."
-            ) from None
-        self.url = url
-        self.obstore = obstore
-        self.errors = errors
-        try:
-            self.store = from_url(url)
-        except (errors.BaseError, ValueError) as error:
-            raise CorpusError(
-                f"{url!r} is no place of a corpus ({error}). Give a folder, or a URL that begins "
-                "with http, https, file, s3, gs or az."
-            ) from None
-
-    def __reduce__(self) -> tuple[type[ObjectTransport], tuple[str]]:
-        """A copy in another process connects by itself: modules and clients cannot be sent."""
-        return ObjectTransport, (self.url,)
-
-    def blocks(self, name: str, start: int) -> Iterator[bytes]:
-        """The bytes of an object from `start` on."""
-        options = {"range": {"offset": start}} if start else None
-        try:
-            found = self.obstore.get(self.store, name, options=options)
-            for block in found.stream(min_chunk_size=BLOCK_BYTES):
-                yield bytes(block)
-        except (FileNotFoundError, self.errors.NotFoundError) as error:
-            raise FileNotFoundError(f"{name}: {error}") from None
-        except (self.errors.PermissionDeniedError, self.errors.UnauthenticatedError) as error:
-            raise CorpusError(f"{name} may not be read: {error}. Check the keys.") from None
-        except self.errors.BaseError as error:
-            raise Interrupted(f"{name}: {error}") from error
-
-    def names(self, folder: str) -> list[str] | None:
-        """Names of objects and folders in a folder."""
-        try:
-            found = self.obstore.list_with_delimiter(self.store, f"{folder}/")
-        except self.errors.BaseError as error:
-            raise CorpusError(f"{folder} cannot be listed: {error}") from error
-        paths = [each["path"] for each in found["objects"]] + list(found["common_prefixes"])
-        return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in paths)

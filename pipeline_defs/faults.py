@@ -3,6 +3,10 @@
 A manifest must be canonical JSON whose fingerprint and sums are those of its parts; a part's record
 must be what the manifest says of the part; a file must have its size and sha256. Hashing runs in
 threads at 1.5 GB/s a core; xxh3 (10 GB/s) finds damage, but not forgery.
+
+Beyond what manifests name: the shards that the newest mixture of a phase names must be there, also
+those that `sharded` has replaced since; and a folder of shards must hold nothing else, since
+trainers take all files of it.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from resources.phase_mixture import mixture_files, read_mixture
 from resources.records import (
     FileRecord,
     Manifest,
@@ -24,16 +30,28 @@ from resources.records import (
 )
 from resources.store import Partition, Store, StoreError, part_stem, xxh3_of
 
+STRAY = "not in the manifest"
+REMOVE = "remove it"
+MIX_AGAIN = (
+    "only the mixture names it, `sharded` was built anew: run the job mix_corpus to mix what is "
+    "there now"
+)
+UNREADABLE = (StoreError, AssertionError, OSError, ValueError, KeyError, TypeError, IndexError)
+
 
 @dataclass(frozen=True)
 class Fault:
-    """A file that differs, of `part` or the manifest itself if that is None, and how."""
+    """A file that differs, of `part` or the manifest itself if that is None, and how.
+
+    `remedy`: what people have to do where nothing is made again.
+    """
 
     partition: Partition
     manifest: int  # number of the newest manifest that names it
     part: PartRecord | None
     path: Path
     what: str = ""
+    remedy: str = ""
 
     @property
     def title(self) -> str:
@@ -42,7 +60,10 @@ class Fault:
         return f"{self.partition.stage}[{self.partition.name}] {of_part}"
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what}"
+        return f"{self.path}: {self.what}{self.remedy and f': {self.remedy}'}"
+
+
+Named = dict[Path, tuple[Fault, FileRecord]]  # where a file is named, and what it should be
 
 
 @dataclass(frozen=True)
@@ -67,18 +88,13 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     """Check all that the kept manifests of every partition name."""
     start = time.perf_counter()
     faults: list[Fault] = []
-    named: dict[Path, tuple[Fault, FileRecord]] = {}
+    named: Named = {}
     for partition in store.partitions():
-        for number in reversed(partition.manifest_numbers()):
-            manifest, what = read_checked(partition, number)
-            if what is not None:
-                faults.append(Fault(partition, number, None, partition.manifest_path(number), what))
-            for part in () if manifest is None else manifest.parts:
-                place = Fault(partition, number, part, record_path(partition, part))
-                faults += [replace(place, what=found) for found in record_faults(place, part)]
-                for file in part.files:
-                    path = partition.folder / file.path
-                    named.setdefault(path, (replace(place, path=path), file))
+        own, files = check_partition(partition)
+        faults += own
+        named |= files
+    for path, found in drawn_files(store):
+        named.setdefault(path, found)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
     faults += [replace(named[path][0], what=what) for path, what in differing.items()]
     ordered = sorted({(fault.path, fault.what): fault for fault in faults}.items())
@@ -86,6 +102,57 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     return Findings(
         [fault for _, fault in ordered], len(named), num_bytes, time.perf_counter() - start
     )
+
+
+def check_partition(partition: Partition) -> tuple[list[Fault], Named]:
+    """Faults of the manifests and records of a partition, and the files that they name."""
+    faults: list[Fault] = []
+    named: Named = {}
+    is_read = True
+    for number in reversed(partition.manifest_numbers()):
+        manifest, what = read_checked(partition, number)
+        is_read &= manifest is not None
+        if what is not None:
+            faults.append(Fault(partition, number, None, partition.manifest_path(number), what))
+        for part in () if manifest is None else manifest.parts:
+            place = Fault(partition, number, part, record_path(partition, part))
+            faults += [replace(place, what=found) for found in record_faults(place, part)]
+            for file in part.files:
+                path = partition.folder / file.path
+                named.setdefault(path, (replace(place, path=path), file))
+    # What a manifest names that cannot be read may be anything: nobody should remove it.
+    return faults + (stray_files(partition, named.keys()) if is_read else []), named
+
+
+def drawn_files(store: Store) -> Iterator[tuple[Path, tuple[Fault, FileRecord]]]:
+    """The files that the newest mixture of each phase draws from; none of a damaged mixture."""
+    for partition in store.partitions():
+        if partition.stage != "mixed":
+            continue
+        try:
+            number = partition.manifest_numbers()[-1]
+            manifest = partition.read_manifest(number)
+            files = list(mixture_files(read_mixture(store, manifest)))
+        except UNREADABLE:
+            continue  # a fault of its own
+        for name, file in files:
+            path = store.root / name
+            yield path, (Fault(partition, number, manifest.parts[0], path, "", MIX_AGAIN), file)
+
+
+def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
+    """Files in the folders of shards that no kept manifest names (below them: a reader's cache)."""
+    newest = partition.manifest_numbers()[-1]
+    folders = {path.parent for path in named} - {partition.folder}
+    strays = [path for folder in sorted(folders) for path in files_of(folder) if path not in named]
+    return [Fault(partition, newest, None, path, STRAY, REMOVE) for path in strays]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a folder that a pattern like *.bin could find."""
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
 
 
 def compare(files: dict[Path, FileRecord], *, is_fast: bool = False) -> dict[Path, str]:
@@ -101,7 +168,13 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
     try:
         manifest = partition.read_manifest(number)
     except StoreError as error:
-        return None, str(error).partition(": ")[2]
+        is_newest = number == partition.manifest_numbers()[-1]
+        hint = (
+            "`corpus verify --repair` writes it again, from its parts' records"
+            if is_newest
+            else "older than the newest and only kept for going back: remove it"
+        )
+        return None, f"not a manifest ({error.__cause__}); {hint}"
     computed = fingerprint_of(
         [part.fingerprint for part in manifest.parts], manifest.config, manifest.about
     )
@@ -131,7 +204,7 @@ def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | Non
         return "missing"
     if path.stat().st_size != file.bytes:
         return f"{path.stat().st_size} bytes, the manifest says {file.bytes}"
-    if is_fast:
+    if is_fast and file.xxh3:  # a mixture says sha256 only
         return None if xxh3_of(path) == file.xxh3 else "xxh3 differs from the manifest's"
     with open(path, "rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()

@@ -6,40 +6,31 @@ corpus plan --json               for programs
 corpus plan --plot plan.svg      the same as a picture, and what was drawn where it is mixed
 
 Tokens are counted in the last stage that a source has reached: exactly from `tokenized` on, before
-that estimated from the bytes of `deduped`. Exit code 1 if a phase would be refused.
+that estimated from the bytes of `deduped`. Where all sources of a phase are sharded the verdict is
+the one of `mixed`. Exit code 1 if a phase would be refused; one whose sources have not come as far
+as `deduped` is "not built yet", which is no refusal.
 """
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assets.transforms.bucketed import BucketConfig
 from assets.transforms.mix_plan import PhasePlan, plan_phase
+from assets.transforms.mix_report import Drawn
 from assets.transforms.mixed import PhaseConfig
 from assets.transforms.replay import UsageError, unknown_name
-from pipeline_defs.plan_show import Realised, plot, show
+from pipeline_defs.plan_counts import Available, available_for, bytes_per_token
+from pipeline_defs.plan_show import plot, show
 from resources.corpus import Corpus, load_corpus
 from resources.phase_mixture import read_mixture, realised
-from resources.phase_sources import phase_source
-from resources.records import Manifest, to_json
+from resources.phase_plan import plan_from_shards
+from resources.records import to_json
 
-STAGES = ("sharded", "bucketed", "tokenized", "deduped")
-BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where nothing is tokenized
-
-
-@dataclass(frozen=True)
-class Available:
-    """What a source has for a phase: tokens, samples (0: not known yet), counted in which stage."""
-
-    tokens: int
-    samples: int
-    stage: str
-    note: str = ""
+NOT_BUILT = "not built yet"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,7 +57,7 @@ def run(options: Namespace) -> int:
     return int(any(phase["verdict"] == "refused" for phase in found["phases"].values()))
 
 
-def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Realised]:
+def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
     """What was drawn in the phases that are mixed already, perhaps under another plan."""
     manifests = {name: corpus.store.partition("mixed", name).newest_manifest() for name in names}
     return {
@@ -78,22 +69,15 @@ def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Realised]:
 
 def plan_corpus(corpus: Corpus, names: Sequence[str]) -> dict[str, Any]:
     """What `corpus plan --json` prints: `phases`, and `sources` and `warnings` over all these."""
-    every = tuple(corpus.settings.source_names())
     ratio = bytes_per_token(corpus)
     phases: dict[str, Any] = {}
     asked: dict[str, int] = {}
     for name in names:
-        config = corpus.settings.phase(name)
-        found = {
-            source: available_for(corpus, source, config, ratio)
-            for source in config.sources_of(every)
-        }
-        plan = plan_phase(config, {source: each.tokens for source, each in found.items()})
-        phases[name] = described(plan, found)
+        plan, phases[name] = plan_one(corpus, name, ratio)
         for budget in plan.budgets:
             asked[budget.source] = asked.get(budget.source, 0) + budget.planned
     everything = PhaseConfig(name="all", weighting="natural")
-    whole = {source: available_for(corpus, source, everything, ratio) for source in asked}
+    whole = available_for(corpus, list(asked), everything, ratio)
     sources: dict[str, dict[str, Any]] = {
         source: {
             "available_tokens": whole[source].tokens,
@@ -116,7 +100,29 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def described(plan: PhasePlan, found: dict[str, Available]) -> dict[str, Any]:
+def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, dict[str, Any]]:
+    """A phase's plan, and what is printed of it."""
+    config = corpus.settings.phase(name)
+    wanted = config.sources_of(tuple(corpus.settings.source_names()))
+    found = available_for(corpus, wanted, config, ratio)
+    if missing := [source for source in wanted if source not in found]:
+        plan = PhasePlan(name, ())
+        note = f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
+        return plan, described(plan, found) | {"verdict": NOT_BUILT, "notes": [note]}
+    plan = plan_found(corpus, config, found)
+    return plan, described(plan, found)
+
+
+def plan_found(corpus: Corpus, config: PhaseConfig, found: Mapping[str, Available]) -> PhasePlan:
+    """The plan of a phase: that of `mixed` if all is sharded, else from what is known so far."""
+    if all(each.stage == "sharded" for each in found.values()):
+        manifests = [each.manifest for each in found.values()]
+        return plan_from_shards(corpus.store.root, config, manifests)
+    available = {source: each.tokens for source, each in found.items()}
+    return plan_phase(config, available, {source: each.rows for source, each in found.items()})
+
+
+def described(plan: PhasePlan, found: Mapping[str, Available]) -> dict[str, Any]:
     """One phase: its verdict, and its sources."""
     notes = sorted({each.note for each in found.values() if each.note})
     return {
@@ -139,46 +145,3 @@ def described(plan: PhasePlan, found: dict[str, Available]) -> dict[str, Any]:
             for budget in plan.budgets
         },
     }
-
-
-def available_for(corpus: Corpus, source: str, config: PhaseConfig, ratio: float) -> Available:
-    """What a source has for a phase, by the newest manifest of the last stage that it reached."""
-    for stage in STAGES:
-        manifest = corpus.store.partition(stage, source).newest_manifest()
-        if manifest is not None:
-            return counted(manifest, config, corpus.settings.buckets, ratio)
-    return Available(0, 0, "", f"{source} is not built: it counts as empty")
-
-
-def counted(
-    manifest: Manifest, config: PhaseConfig, buckets: BucketConfig, ratio: float
-) -> Available:
-    """The tokens and samples of a manifest that a phase may draw from."""
-    stage, source, stats = manifest.stage, manifest.partition, manifest.stats
-    if stage == "sharded":
-        found = phase_source(manifest, config.buckets)
-        return Available(found.tokens, found.rows, stage)
-    if stage == "bucketed":
-        tokens, rows = (stats.extra.get(f"bucket_{of}", {}) for of in ("tokens", "sequences"))
-        wanted = tokens if config.buckets is None else config.buckets
-        num_tokens, num_rows = (
-            sum(each.get(name, 0) for name in wanted) for each in (tokens, rows)
-        )
-        return Available(num_tokens, num_rows, stage)
-    note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
-    num_tokens = stats.tokens
-    if stage == "deduped":
-        num_tokens = round(stats.bytes / ratio)
-        note += f"{source} is not tokenized: estimated at {ratio:.2f} bytes a token"
-    length = buckets.sequence_length
-    rows = stats.rows_kept if buckets.mode == "buckets" else -(-num_tokens // length)
-    return Available(num_tokens, rows, stage, note)
-
-
-def bytes_per_token(corpus: Corpus) -> float:
-    """Bytes of text a token, over the sources that are tokenized."""
-    folders = [corpus.store.partition("tokenized", name) for name in corpus.settings.source_names()]
-    manifests = [folder.newest_manifest() for folder in folders]
-    stats = [manifest.stats for manifest in manifests if manifest is not None]
-    tokens = sum(each.tokens for each in stats)
-    return sum(each.text_bytes for each in stats) / tokens if tokens else BYTES_PER_TOKEN

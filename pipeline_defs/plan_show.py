@@ -8,11 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from assets.transforms.mix_report import Shares, area_chart, stacked
+from assets.transforms.mix_report import Drawn, shares_chart, stacked
 from assets.transforms.plots import bar_chart, pie_chart
 from pipeline_defs.whatif_show import PIPE_WIDTH, new_table
 
-Realised = tuple[list[str], list[int], Shares]  # names, tokens and shares over position
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 
 
@@ -20,12 +19,14 @@ def show(found: dict[str, Any]) -> None:
     """Print the plan for people."""
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     table = new_table("phases", ["phase", "source", "counted in"], NUMBERS)
-    for name, phase in found["phases"].items():
+    planned = {name: phase for name, phase in found["phases"].items() if phase["sources"]}
+    for name, phase in planned.items():
         for source, numbers in phase["sources"].items():
             table.add_row(name, source, *source_row(numbers))
         table.add_row(name, "all", "", "", "", f"{phase['tokens']:,}", end_section=True)
-    console.print(table)
-    if len(found["phases"]) > 1:
+    if planned:
+        console.print(table)
+    if len(planned) > 1:
         whole = new_table(
             "all phases", ["source", "counted in"], ["available tokens", "planned tokens", "epochs"]
         )
@@ -66,7 +67,7 @@ def verdict_lines(found: dict[str, Any]) -> list[str]:
     return [*lines, *found["warnings"]]
 
 
-def plot(found: dict[str, Any], mixed: Mapping[str, Realised]) -> str:
+def plot(found: dict[str, Any], mixed: Mapping[str, Drawn]) -> str:
     """An SVG: for each phase its mix and the epochs of its sources; then these over all phases.
 
     `mixed` has what was drawn of the phases that are materialized.
@@ -78,8 +79,7 @@ def plot(found: dict[str, Any], mixed: Mapping[str, Realised]) -> str:
         charts.append(pie_chart(f"{name}: {phase['tokens']:,} tokens, {phase['verdict']}", tokens))
         charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(sources)))
         if name in mixed:
-            names, _, shares = mixed[name]
-            charts.append(area_chart(f"{name}: tokens as they are drawn", names, shares))
+            charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
     if len(found["phases"]) > 1:
         charts.append(bar_chart("all phases: epochs of each source", epoch_bars(found["sources"])))
     return stacked(charts)

@@ -64,8 +64,12 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
     settings = corpus.settings
     if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
         raise NotRebuilt(f"pipeline.yaml has no {partition.name!r} any more")
+    made_again = [fault for fault in faults if not fault.remedy]
+    if not made_again:
+        by_hand = dict.fromkeys(f"{fault.path.name}: {fault.remedy}" for fault in faults)
+        raise NotRebuilt("; ".join(by_hand))
     newest = partition.manifest_numbers()[-1]
-    current = of_manifest(faults, newest)
+    current = of_manifest(made_again, newest)
     parts = {fault.part.name: fault.part for fault in current if fault.part is not None}
     if any(fault.part is None for fault in current) or any(
         is_manifest_wrong(partition, part) for part in parts.values()

@@ -1,6 +1,7 @@
 """`corpus trace`: from a training sample back to its documents, and from a document to its fate.
 
-corpus trace --phase P --sample N [--token K]     sample N of a phase, as the loader gives it
+corpus trace --phase P --sample N [--token K]     sample N of a phase, as the loader gives it;
+                                                  --data F: of an older mixture, a state's "data"
 corpus trace --source S --shard N --row R         a row of a source's shard
 corpus trace --shard FILE --offset T              the row with token T of a flat file, copied or not
 corpus trace DOC                                  what every stage did with a document
@@ -16,6 +17,7 @@ from typing import Any
 from assets.transforms.replay import UsageError, unknown_name
 from corpus_loader.files import CorpusError, LocalFiles
 from corpus_loader.mixture import find_mixture
+from corpus_loader.order import order_seed
 from pipeline_defs.trace_document import trace_document
 from pipeline_defs.trace_show import print_document, print_row
 from resources.corpus import Corpus, load_corpus
@@ -24,6 +26,7 @@ from resources.records import to_json
 from resources.store import StoreError
 from resources.trace_rows import describe_row
 
+MOST_DIGITS = 18
 Found = dict[str, Any]
 
 
@@ -33,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--phase", metavar="P")
     parser.add_argument("--sample", type=natural, metavar="N", help="of the phase, from 0 on")
     parser.add_argument("--seed", type=natural, help="the loader's, if it was given one")
+    parser.add_argument("--data", metavar="F", help="fingerprint of the mixture; the newest's")
     parser.add_argument("--source", metavar="S")
     parser.add_argument("--shard", metavar="N|FILE", help="its number, or the path of its .bin")
     parser.add_argument("--row", type=natural, metavar="R", help="of the shard, from 0 on")
@@ -44,9 +48,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def natural(text: str) -> int:
-    """Read a whole number, 0 or more."""
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    """Read a whole number below 10^18, which int64 can hold."""
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise ArgumentTypeError(f"{text!r:.40} is no whole number from 0 to 10^18")
     return int(text)
 
 
@@ -69,15 +73,15 @@ def run(options: Namespace) -> int:
 
 def form_of(options: Namespace) -> Any:
     """What the options ask for; UsageError names the four ways to ask."""
-    names = ("document", "phase", "sample", "seed", "source", "shard", "row", "offset", "token")
-    given = {name for name in names if getattr(options, name) is not None}
-    forms = {
+    forms: dict[tuple[str, ...], tuple[Any, set[str]]] = {
         ("document",): (trace_one_document, set()),
-        ("phase", "sample"): (trace_sample, {"seed", "token"}),
+        ("phase", "sample"): (trace_sample, {"seed", "data", "token"}),
         ("source", "shard", "row"): (trace_row, {"token"}),
         ("shard", "row"): (trace_row, {"token"}),
         ("shard", "offset"): (trace_offset, {"source"}),
     }
+    names = {name for needed, (_, optional) in forms.items() for name in {*needed, *optional}}
+    given = {name for name in names if getattr(options, name) is not None}
     for needed, (trace, optional) in forms.items():
         if set(needed) <= given <= {*needed, *optional}:
             return trace
@@ -97,8 +101,9 @@ def trace_sample(corpus: Corpus, options: Namespace) -> Found:
     phases = [phase.name for phase in corpus.settings.phases]
     if options.phase not in phases:
         raise UsageError(unknown_name("phase", options.phase, phases))
-    mixture = find_mixture(LocalFiles(corpus.store.root, verify=False), options.phase)
-    seed = mixture.seed if options.seed is None else options.seed
+    files = LocalFiles(corpus.store.root, verify=False)
+    mixture = find_mixture(files, options.phase, options.data)
+    seed = mixture.seed if options.seed is None else order_seed(options.seed, options.phase)
     order = mixture.order(seed)
     samples = order.samples([options.sample])
     source, row = mixture.sources[int(samples.source[0])], int(samples.row[0])
@@ -111,6 +116,7 @@ def trace_sample(corpus: Corpus, options: Namespace) -> Found:
         "sample": options.sample,
         "epoch": options.sample // len(order),
         "seed": seed,
+        "data": mixture.fingerprint,
         "source": source.name,
         "source_epoch": int(samples.epoch[0]),
     }

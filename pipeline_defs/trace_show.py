@@ -34,6 +34,7 @@ def row_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             "epoch",
             f"{found['epoch']} of the phase, {found['source_epoch']} of {found['source']}",
         )
+        yield "data", f"{found['data']}: the fingerprint of its mixture"
     yield "shard", f"{found['shard']}, row {found['row']:,}"
     padding = found["stored_tokens"] - found["num_tokens"]
     yield "tokens", f"{found['num_tokens']:,} and {padding:,} of padding"

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from assets.transforms.replay import UsageError
-from pipeline_defs.faults import Findings, compare, find_faults
+from pipeline_defs.faults import REMOVE, STRAY, Findings, compare, files_of, find_faults
 from resources.corpus import load_corpus
 from resources.records import FileRecord
 from resources.shard_files import MANIFEST_NAME
@@ -84,6 +84,8 @@ def run_folder(folder: Path) -> int:
         raise UsageError(f"{path}: not the manifest of a format's folder: {error}") from error
     files = {folder / f.name: FileRecord("", f.name, 0, f.bytes, f.sha256, "") for f in described}
     differing = compare(files)
+    there = {other for other in files_of(folder) if other != path}
+    differing |= dict.fromkeys(there - files.keys(), f"{STRAY}: {REMOVE}")
     for name, what in sorted(differing.items()):
         sys.stdout.write(f"{name}: {what}\n")
     sys.stdout.write(f"{len(files)} files: {len(differing) or 'none'} differ\n")

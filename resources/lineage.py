@@ -85,6 +85,13 @@ def find(
     ]
 
 
+def places_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[Place]:
+    """Where a document may lie, in all of a source that is still there, the newest first."""
+    for manifest in newest_first(corpus.store.partition("tokenized", source)):
+        for part in manifest.parts:
+            yield from find(corpus, manifest, part, [doc_id])
+
+
 def read_origins(
     corpus: Corpus, deduped: Manifest, places: Sequence[Place]
 ) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.transforms.mixed import MixError
-from resources.flat_files import map_spans, row_tokens
-from resources.records import FileRecord, Manifest, PartRecord
-from resources.store import StoreError
+from assets.transforms.mix_samples import SourceRows
+from assets.transforms.mixed import MixError, PhaseConfig
+from corpus_loader.order import SourceOrder, SourceShape, order_seed
+from resources.flat_files import lengths_of_rows
+from resources.records import Manifest, PartRecord
+from resources.shard_files import ABOUT_TOKENS, files_of
 
 FLAT = "megatron"  # the format that corpus_loader reads
 
@@ -58,11 +60,25 @@ class PhaseSource:
         return same_or_none(bucket_length(shard.bucket) for shard in self.shards)
 
     @property
+    def equal_length(self) -> int | None:
+        """Tokens of every row, if all have as many and no padding."""
+        length = self.sequence_length
+        return length if length and self.tokens == self.rows * length else None
+
+    @property
     def stored_tokens(self) -> int:
         """Tokens that there are, with padding."""
-        return sum(
-            shard.rows * (bucket_length(shard.bucket) or 0) or shard.tokens for shard in self.shards
-        )
+        return sum(stored for _, stored in self.buckets.values())
+
+    @property
+    def buckets(self) -> dict[str, tuple[int, int]]:
+        """(rows, tokens with padding) of each bucket."""
+        found: dict[str, tuple[int, int]] = {}
+        for shard in self.shards:
+            rows, stored = found.get(shard.bucket, (0, 0))
+            more = shard.rows * (bucket_length(shard.bucket) or 0) or shard.tokens
+            found[shard.bucket] = rows + shard.rows, stored + more
+        return found
 
 
 def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
@@ -79,8 +95,8 @@ def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSour
 
 def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
     """One part of `sharded`, as the mixture names it."""
-    flat = {file.kind.split(".", 1)[1]: file for file in of_format(part, FLAT)}
-    lengths = flat.get("spans") or next(iter(of_format(part, "parquet")), None)
+    flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}
+    lengths = flat.get("spans") or next(iter(files_of(part, "parquet")), None)
     folder = f"{manifest.stage}/{manifest.partition}"
     first = next(iter(flat.values()), None) or part.files[0]
     return PhaseShard(
@@ -93,11 +109,6 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
     )
 
 
-def of_format(part: PartRecord, name: str) -> list[FileRecord]:
-    """The part's files of one format."""
-    return [file for file in part.files if file.kind.startswith(f"{name}.")]
-
-
 def bucket_length(bucket: str) -> int | None:
     """Stored length of the rows of a bucket: its name, but for ranges ("129-256")."""
     return int(bucket) if bucket.isdigit() else None
@@ -107,6 +118,23 @@ def same_or_none(values: Iterable[int | None]) -> int | None:
     """The one value that all have, None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
+
+
+def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
+    """The order in which a phase goes through a source; how many samples it draws is open."""
+    shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
+    return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
+
+
+def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
+    """What a plan must know of a source's rows; of their files the one with the first is read."""
+    first = source.equal_length or 0
+    if source.rows and not first:
+        row = int(source_order(config, source).rows([0])[0][0])
+        ends = np.cumsum([shard.rows for shard in source.shards])
+        number = int(np.searchsorted(ends, row, side="right"))
+        first = int(shard_lengths(root, source.shards[number])[row - ends[number]])
+    return SourceRows(first, source.buckets)
 
 
 def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
@@ -122,9 +150,11 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
             f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
         )
     path = root / shard.lengths_file
+    if not path.is_file():
+        raise MixError(f"{path} is missing. `corpus verify --repair` makes it again.")
     if path.suffix == ".parquet":
         return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
-    return row_tokens(map_spans(path, shard.rows))
+    return lengths_of_rows(path, shard.rows)
 
 
 def check_flat(phase: str, sources: list[PhaseSource]) -> None:
@@ -137,12 +167,18 @@ def check_flat(phase: str, sources: list[PhaseSource]) -> None:
         )
 
 
-def one_tokenizer(phase: str, manifests: list[Manifest]) -> dict[str, Any]:
-    """What the manifests of a phase say of their tokenizer; StoreError if they differ."""
+def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """What the manifests of a phase say of their tokenizer; MixError if they differ, or do not."""
+    old = [m.partition for m in manifests if not m.about.keys() >= set(ABOUT_TOKENS)]
+    if old:
+        raise MixError(
+            f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
+            "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
+        )
     found = {m.partition: m.about["tokenizer_fingerprint"] for m in manifests}
     if len(set(found.values())) > 1:
-        raise StoreError(
+        raise MixError(
             f"phase {phase!r} would mix shards of different tokenizers: {found}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
-    return manifests[0].about if manifests else {}
+    return {key: manifests[0].about[key] for key in ABOUT_TOKENS} if manifests else {}

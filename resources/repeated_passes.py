@@ -12,7 +12,7 @@ import xxhash
 
 from assets.transforms.band_index import keys_with_prefix
 from assets.transforms.repeated_lines import add_counts, collect_lines, count_lines, in_order
-from assets.transforms.rows import rows_between
+from assets.transforms.rows import count_bytes, rows_between
 from resources.corpus import SIMULTANEOUS, Task
 from resources.records import PartRecord, Stats
 from resources.removals import remaining
@@ -24,7 +24,7 @@ def count_part(task: Task) -> list[PartRecord]:
     writer = task.writer()
     for unit, config in task.spec["configs"].items():
         writer.write_arrow(unit, count_lines(texts, config, unit))
-    rows, num_bytes = len(texts), int(texts.str.len_bytes().sum())
+    rows, num_bytes = len(texts), count_bytes(texts)
     return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes))]
 
 

@@ -2,8 +2,9 @@
 
 An Arrow file per part with one record batch per shard, so that a shard's pile is one small read per
 file, closed at once: 2.4 GB/s at 1,000 shards, and no more files open than threads. No manifest
-names these files. They are made anew if a run needs them, so they are flushed but not hashed: at
-the speed of the passes sha256 alone would be a tenth of the time.
+names these files, and they go once the shards that they feed are published: who misses one then
+finds its shard published by another run. They are made anew if a run needs them, so they are
+flushed but not hashed: at the speed of the passes sha256 alone would be a tenth of the time.
 """
 
 from __future__ import annotations
@@ -77,6 +78,18 @@ def scatter_name(number: int) -> str:
 def scatter_path(folder: Path, number: int, fingerprint: str) -> Path:
     """Where a scatter file lies once it is whole: gathering needs no list of them."""
     return folder / f"{part_stem(scatter_name(number), fingerprint)}.{KIND}.arrow"
+
+
+def scatter_paths(shard: Task, fingerprint: str) -> list[Path]:
+    """The scatter files of all parts of a shard's source."""
+    folder = shard.folder.folder
+    return [scatter_path(folder, n, fingerprint) for n in range(shard.spec["num_parts"])]
+
+
+def remove_piles(wanted: list[Task]) -> None:
+    """Remove what the first pass for these shards, which are published now, has written."""
+    for path in scatter_paths(wanted[0], scatter_fingerprint(wanted)) if wanted else []:
+        path.unlink(missing_ok=True)
 
 
 def write_piles(writer: PartWriter, placed: pl.DataFrame, num_shards: int) -> None:

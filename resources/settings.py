@@ -132,6 +132,16 @@ class Settings(BaseModel):
             for keys, source in phase.references()
             if source not in names
         ]
+        faults += [
+            (
+                ("phases", index, "epochs", source),
+                "no source of this phase: its cap would do nothing. Remove it, or give the source "
+                "a share",
+            )
+            for index, phase in enumerate(self.phases)
+            for source in phase.epochs
+            if source in names and source not in phase.named_sources(tuple(names))
+        ]
         buckets = bucket_names(self.buckets)
         faults += [
             (

@@ -4,12 +4,12 @@
     sharded/web/megatron-1f3a9c02/manifest.json     what is in it, for who copies it elsewhere
 
 The digits in a folder's name are those of the rows and their order alone, not of the list of
-formats: one more format leaves the folders of the others where trainers have them open.
+formats: for one more format the files of the others are taken over as they are, open or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 
 from assets.transforms.shard_formats import FormatName
 from resources.formats import FORMATS, ShardAbout, ShardFile
-from resources.records import FileRecord, PartRecord, Stats, to_json
+from resources.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
 from resources.store import PartWriter
 
 INDEX = "index"  # the part that comes after all shards
@@ -48,6 +48,11 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}"
 
 
+def part_fingerprint(data: str, formats: Sequence[str], name: str) -> str:
+    """Fingerprint of a shard of these rows in these formats, or of the index."""
+    return fingerprint_of(data, formats, name)
+
+
 def folder_of(shard_format: str, data: str) -> str:
     """Name of the folder of one format."""
     return f"{shard_format}-{data[:FOLDER_DIGITS]}"
@@ -64,9 +69,21 @@ def about_shards(tokens: Mapping[str, Any], sequence_length: int | None) -> Shar
     )
 
 
-def add_shard(writer: PartWriter, shards: ShardSet, number: int, rows: pl.DataFrame) -> Stats:
-    """Write a shard (num_tokens, tokens, spans) in every format; returns the counts of its rows."""
+def add_shard(
+    writer: PartWriter,
+    shards: ShardSet,
+    number: int,
+    rows: pl.DataFrame,
+    earlier: PartRecord | None = None,
+) -> Stats:
+    """Write a shard (num_tokens, tokens, spans) in every format; returns the counts of its rows.
+
+    Formats that `earlier` has files of are taken over.
+    """
     for name in shards.formats:
+        if earlier is not None and (there := files_of(earlier, name)):
+            writer.keep_files(there)
+            continue
         shard_format, folder = FORMATS[name], folder_of(name, shards.data)
         files = [
             writer.new_file_in(folder, shard_format.file_name(number, suffix))

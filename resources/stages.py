@@ -18,7 +18,7 @@ from resources.history_check import HistoryCheck, check_history
 from resources.inputs import InputError
 from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
-from resources.store import StoreError, has_size, xxh3_of
+from resources.store import Keep, StoreError, has_size, xxh3_of
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -36,12 +36,14 @@ MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "par
 class Stage:
     """A stage's name and the version of its code: raise it when its output changes.
 
-    `check` looks at a number that `describe` gives, besides the checks that every stage has.
+    `check` looks at a number that `describe` gives, besides the checks that every stage has;
+    `keep` names folders of a partition that outlive its own manifests.
     """
 
     name: str
     code_version: str
     check: HistoryCheck | None = None
+    keep: Keep | None = None
 
 
 def stage_asset(
@@ -99,7 +101,7 @@ def run_stage(
         plans, faults = plan_partitions(corpus, partitions, plan)
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
         for folder in folders.values():
-            writers.enter_context(folder.writing(corpus.settings.keep_manifests))
+            writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
         tasks = [task for each in plans.values() for task in each.tasks]
         outcomes = group_by_partition(run(corpus, tasks, work))
         for partition, each in plans.items():

@@ -20,7 +20,7 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,8 +113,8 @@ class Partition:
             return msgspec.json.decode(path.read_bytes(), type=Manifest)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise StoreError(
-                f"{path}: not a manifest: {error}. Remove it to go back to the one before, then "
-                "run again."
+                f"{path}: not a manifest: {error}. `corpus verify --repair` writes it again, from "
+                "its parts' records; or remove it to go back to an older one."
             ) from error
 
     def newest_manifest(self) -> Manifest | None:
@@ -155,8 +155,11 @@ class Partition:
         sync_folder(self.manifests)
         return manifest
 
-    def collect_garbage(self, keep_manifests: int) -> list[Path]:
-        """Remove old manifests and all files that no kept manifest names; returns what went."""
+    def collect_garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
+        """Remove old manifests and all files that no kept manifest names; returns what went.
+
+        `keep` names folders of the partition that something else still needs.
+        """
         numbers = self.manifest_numbers()
         kept = [self.read_manifest(number) for number in numbers[-keep_manifests:]]
         named = {self.folder / file.path for m in kept for part in m.parts for file in part.files}
@@ -167,7 +170,12 @@ class Partition:
         }
         old = [self.manifest_path(number) for number in numbers[:-keep_manifests]]
         files = [path for path in self.folder.rglob("*") if path.parent != self.manifests]
-        unnamed = [path for path in files if path.is_file() and path not in named]
+        needed = keep(self) if keep else set()
+        unnamed = [
+            path
+            for path in files
+            if path.is_file() and path not in named and path.parent not in needed
+        ]
         removed = old + [path for path in unnamed if path.name != ".lock"]
         for path in removed:
             path.unlink()
@@ -177,7 +185,7 @@ class Partition:
         return removed
 
     @contextmanager
-    def writing(self, keep_manifests: int) -> Iterator[None]:
+    def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
         """Hold the partition as a writer; clean up before and after if no other writer is there.
 
         A shared flock says "somebody writes here"; who can turn it into an exclusive one is alone,
@@ -192,7 +200,10 @@ class Partition:
             self.seen = max(self.manifest_numbers(), default=0)
             yield
             if try_lock_alone(lock.fileno()):
-                self.collect_garbage(keep_manifests)
+                self.collect_garbage(keep_manifests, keep)
+
+
+Keep = Callable[[Partition], set[Path]]
 
 
 class PartWriter:
@@ -229,6 +240,10 @@ class PartWriter:
         sha256, xxh3 = hash_file(temporary)
         record = FileRecord(kind, final, rows, temporary.stat().st_size, sha256, xxh3)
         self.pending.append((temporary, record))
+
+    def keep_files(self, files: Iterable[FileRecord]) -> None:
+        """Take over files that lie under their final names already: renamed to themselves."""
+        self.pending += [(self.partition.folder / file.path, file) for file in files]
 
     def write_parquet(self, kind: str, frame: pl.DataFrame) -> None:
         """Write a table as Parquet (zstd-1: 300 MB/s a core, a third of the size)."""

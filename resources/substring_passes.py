@@ -7,7 +7,7 @@
 import polars as pl
 
 from assets.transforms.band_index import keys_with_prefix
-from assets.transforms.rows import rows_between
+from assets.transforms.rows import count_bytes, rows_between
 from assets.transforms.substring_runs import (
     candidate_runs,
     distinct_runs,
@@ -58,7 +58,7 @@ def find_spans(task: Task) -> list[PartRecord]:
     writer = task.writer()
     writer.write_parquet("spans", spans)
     writer.write_text("longest", "json", to_json(longest_spans(documents, spans)).decode())
-    rows, text_bytes = documents.height, int(documents["text"].str.len_bytes().sum())
+    rows, text_bytes = documents.height, count_bytes(documents["text"])
     extra = {
         "source": spec["source"],
         "part": spec["part"],

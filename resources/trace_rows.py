@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from resources.corpus import GLOBAL, Corpus, required_file
 from resources.flat_rows import FlatShard
-from resources.lineage import newest_first, origins
+from resources.lineage import newest_first, origins, places_of
 from resources.shard_files import MANIFEST_NAME
 from resources.store import StoreError
 
@@ -52,36 +52,46 @@ def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) 
         "documents": documents,
     }
     if token is not None:
-        found["token"] = point_at(corpus, documents, token) | {"id": int(tokens[token])}
+        found["token"] = point_at(corpus, documents, token, int(tokens[token]))
     return found
 
 
-def point_at(corpus: Corpus, documents: list[dict[str, Any]], token: int) -> dict[str, Any]:
+def point_at(
+    corpus: Corpus, documents: list[dict[str, Any]], token: int, token_id: int
+) -> dict[str, Any]:
     """Which document a token of a row is of, and where in it; of padding its place in the row.
 
     `byte` is where it starts in the document's UTF-8 text, if the tokenizer's offsets were kept.
     """
+    at = {"position": token, "id": token_id}
     for number, document in enumerate(documents):
         inside = token - document["position"]
         if 0 <= inside < document["tokens"]:
-            at = {"document": number, "index": document["start"] + inside}
-            return {"position": token, **at, "byte": byte_of(corpus, document, at["index"])}
-    return {"position": token, "document": None}
+            index = document["start"] + inside
+            byte = byte_of(corpus, document, index, token_id)
+            return at | {"document": number, "index": index, "byte": byte}
+    return at | {"document": None}
 
 
-def byte_of(corpus: Corpus, document: dict[str, Any], index: int) -> int | None:
-    """Where a token starts in a document's text, None if that was not kept."""
+def byte_of(corpus: Corpus, document: dict[str, Any], index: int, token_id: int) -> int | None:
+    """Where a token starts in a document's text; None if that was not kept, or is gone.
+
+    The newest `tokenized` may be of another tokenizer than the shard: the token must be the same.
+    """
     if "source" not in document:
         return None
-    manifest = corpus.store.newest("tokenized", document["source"])
-    for part in manifest.parts:
-        path = corpus.store.path_of(manifest, required_file(manifest, part, "tokens"))
-        table = pl.scan_ipc(path)
-        if "offsets" not in table.collect_schema():
-            return None
-        mine = table.filter(doc_id=document["doc_id"]).select(pl.col("offsets").list.get(index))
-        if not (found := mine.collect()).is_empty():
-            return int(found.item())
+    for place in places_of(corpus, document["source"], document["doc_id"]):
+        part = place.part
+        path = corpus.store.path_of(place.tokenized, required_file(place.tokenized, part, "tokens"))
+        rejected = part.stats.rows_in - part.stats.rows_kept  # deduped rows that are not there
+        rows = pl.scan_ipc(path).slice(max(0, place.row - rejected), rejected + 1)
+        if "offsets" in rows.collect_schema():
+            mine = rows.filter(doc_id=place.doc_id).select(
+                pl.col("tokens", "offsets").list.get(index, null_on_oob=True)
+            )
+            for found, byte in mine.collect().iter_rows():
+                if found == token_id:
+                    return int(byte)
     return None
 
 

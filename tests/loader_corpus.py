@@ -121,8 +121,10 @@ def publish(store: Path, mixture: dict[str, Any], number: int = 1) -> None:
     folder = store / "mixed" / mixture["phase"]
     (folder / "_manifests").mkdir(parents=True, exist_ok=True)
     name = f"mixture-{number}.json"
-    (folder / name).write_text(json.dumps(mixture))
-    parts = [{"name": "mixture", "files": [{"kind": "mixture", "path": name}]}]
+    content = json.dumps(mixture).encode()
+    (folder / name).write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    parts = [{"name": "mixture", "files": [{"kind": "mixture", "path": name, "sha256": sha256}]}]
     (folder / "_manifests" / f"{number:08d}.json").write_text(json.dumps({"parts": parts}))
 
 

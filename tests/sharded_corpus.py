@@ -73,11 +73,14 @@ def write_sharded(
     folder.commit(Manifest("sharded", source, data, "2", {}, tuple(records), stats, said))
 
 
+PROSE = [shard(100, [8] * 6), shard(200, [8] * 4)]
+
+
 def corpus_with(folder: Path, main: dict[str, Any], late: dict[str, Any] | None = None) -> Any:
     """Sources prose (10 rows in 2 shards) and notes (4 rows, one of them short), two phases."""
     phases = [{"name": "main"} | main, {"name": "late"} | (late or {"budgets": {"prose": 8}})]
     corpus = open_corpus(write_corpus(folder, buckets=BUCKETS, phases=phases))
-    write_sharded(corpus.store, "prose", [shard(100, [8] * 6), shard(200, [8] * 4)])
+    write_sharded(corpus.store, "prose", PROSE)
     write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])])
     return corpus
 

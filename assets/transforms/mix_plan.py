@@ -6,25 +6,30 @@ can show it before anything runs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from assets.transforms.mix_advice import cap_fault, is_beyond_caps, proposals_of
 from assets.transforms.mix_budgets import Budget, as_written, budgets_of, tokens_of
+from assets.transforms.mix_samples import (
+    BATCH,
+    SourceRows,
+    none_drawn,
+    num_lengths,
+    padding_share,
+)
 from assets.transforms.mixed import MixError, PhaseConfig
 
 SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
-WEIGHT_DIGITS = 6
 
 
 @dataclass(frozen=True)
 class PhasePlan:
     """The budgets of a phase; one with `faults` is refused, and `feasible` is what would do.
 
-    `feasible`: {"tokens": most at these shares, "weights": {source: most at this length}}, or
-    {"budgets": {source: most}}.
+    `feasible`: see transforms/mix_advice.py.
     """
 
     phase: str
@@ -50,10 +55,15 @@ class PhasePlan:
         return self
 
 
-def plan_phase(config: PhaseConfig, available: Mapping[str, int]) -> PhasePlan:
+def plan_phase(
+    config: PhaseConfig,
+    available: Mapping[str, int],
+    rows: Mapping[str, SourceRows] | None = None,
+) -> PhasePlan:
     """The plan of a phase, from the tokens that its sources (as `sources_of` gives them) have.
 
-    A source that the phase names must have tokens; one that `weighting` finds is left out.
+    A source that the phase names must have tokens; one that `weighting` finds is left out. What
+    hangs on samples is said of the sources whose `rows` are known.
     """
     empty = [source for source, tokens in available.items() if tokens == 0]
     there = {source: tokens for source, tokens in available.items() if tokens}
@@ -61,10 +71,25 @@ def plan_phase(config: PhaseConfig, available: Mapping[str, int]) -> PhasePlan:
     if (empty and (is_named or not there)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
     budgets = budgets_of(config, there)
+    seen = {source: rows[source] for source in there if source in rows} if rows else {}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
     warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
-    check = unimax_faults if config.weighting == "unimax" else cap_faults
-    return PhasePlan(config.name, budgets, tuple(warnings), *check(config, budgets))
+    warnings += sample_warnings(config, budgets, seen)
+    plan = PhasePlan(config.name, budgets, tuple(warnings))
+    if is_beyond_caps(config, budgets):
+        proposals = proposals_of(config, budgets, seen)
+        return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
+    if len(none_drawn(budgets, seen)) == len(budgets):
+        return replace(plan, faults=(no_sample_fault(plan),))
+    return plan
+
+
+def no_sample_fault(plan: PhasePlan) -> str:
+    """What is said of a phase so short that it would be empty."""
+    return (
+        f"phase {plan.phase!r} draws no sample: {plan.tokens:,} tokens are less than half of the "
+        "first of any source. Ask for more tokens."
+    )
 
 
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
@@ -76,64 +101,23 @@ def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
     )
 
 
-def unimax_faults(
-    config: PhaseConfig, budgets: Sequence[Budget]
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(faults, what would do) of a length that all sources together do not have within caps."""
-    most = sum(budget.most for budget in budgets)
-    if config.tokens is None or config.tokens <= most:
-        return (), {}
-    caps = ", ".join(f"{budget.source} {budget.cap:g}" for budget in budgets)
-    fault = (
-        f"phase {config.name!r} asks for {config.tokens:,} tokens; within the caps on epochs "
-        f"({caps}) its sources have {most:,}. Set `tokens` to at most {most:,}, or raise "
-        "`warn_epochs` or the `epochs` of a source."
-    )
-    return (fault,), {"tokens": most}
-
-
-def cap_faults(
-    config: PhaseConfig, budgets: Sequence[Budget]
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(faults, what would do) of sources that are asked for more than their caps."""
-    over = [budget for budget in budgets if budget.planned > budget.most]
-    if not over:
-        return (), {}
-    asked = "; ".join(
-        f"{budget.planned:,} tokens of {budget.source!r}, which has {budget.available:,}: "
-        f"{budget.epochs:,.1f} epochs, over its cap of {budget.cap:g}"
-        for budget in over
-    )
-    total = sum(budget.planned for budget in budgets)
-    feasible: dict[str, Any]
-    if config.budgets is not None:
-        feasible = {"budgets": {budget.source: budget.most for budget in over}}
-        advice = f"Ask for at most {numbers(feasible['budgets'])}"
-    else:
-        tokens = min(math.floor(budget.most / budget.share) for budget in over)
-        feasible = {
-            "tokens": tokens,
-            "weights": {budget.source: rounded_down(budget.most / total) for budget in over},
-        }
-        advice = (
-            f"Set `tokens` to at most {tokens:,} at these shares, or at {total:,} tokens give a "
-            f"share of at most {numbers(feasible['weights'])}"
+def sample_warnings(
+    config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
+) -> list[str]:
+    """Said of sources that give no sample, and of sequences that do not fit one batch."""
+    warnings = [
+        f"{budget.source!r} gives no sample: its {budget.planned:,} tokens are less than half of "
+        "its first. Raise its weight, or the phase's tokens."
+        for budget in none_drawn(budgets, rows)
+    ]
+    count = num_lengths(rows)
+    if count > 1:
+        warnings.append(
+            f"phase {config.name!r} draws sequences of {count} lengths: a batch of {BATCH} would "
+            f"be about {padding_share(budgets, rows):.0%} padding; give `buckets:` to a phase per "
+            "length"
         )
-    fault = (
-        f"phase {config.name!r} asks for {asked}. {advice}; or raise `max_epochs` or the `epochs` "
-        "of a source."
-    )
-    return (fault,), feasible
-
-
-def numbers(named: Mapping[str, float]) -> str:
-    """ "web 3,000, books 0.25"."""
-    return ", ".join(f"{name} {number:,}" for name, number in named.items())
-
-
-def rounded_down(weight: float) -> float:
-    """A weight to be shown, never above what it stands for."""
-    return float(math.floor(weight * 10**WEIGHT_DIGITS) / 10**WEIGHT_DIGITS)
+    return warnings
 
 
 def weights_warning(config: PhaseConfig) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,18 @@ SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 Shares = npt.NDArray[np.float64]  # [points, sources]
 SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn of a phase: tokens by source, and the shares at its places.
+
+    `is_estimated`: samples differ in length, and each counts as long as its source's mean.
+    """
+
+    tokens: Mapping[str, int]
+    shares: Shares
+    is_estimated: bool
 
 
 def shares_over_position(
@@ -102,11 +115,18 @@ def stacked(charts: Sequence[str]) -> str:
     return svg(max((width for width, _ in sizes), default=0), tops[-1], placed)
 
 
-def phase_markdown(phase: str, tokens: Mapping[str, int], shares: Shares) -> dict[str, str]:
-    """Markdown by title: `mix_pie` and `mix_over_position`; `tokens` are the realised ones."""
+def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
+    """Markdown by title: `mix_pie` and `mix_over_position`."""
+    pie = pie_chart(f"tokens of phase {phase}", drawn.tokens)
     return {
-        "mix_pie": as_markdown(pie_chart(f"tokens of phase {phase}", tokens), "mix"),
+        "mix_pie": as_markdown(pie, "mix"),
         "mix_over_position": as_markdown(
-            area_chart(f"share of tokens over phase {phase}", list(tokens), shares), "shares"
+            shares_chart(f"share of tokens over phase {phase}", drawn), "shares"
         ),
     }
+
+
+def shares_chart(title: str, drawn: Drawn) -> str:
+    """The shares over a phase; the title says where they are estimated."""
+    estimated = ", estimated from mean lengths" if drawn.is_estimated else ""
+    return area_chart(f"{title}{estimated}", list(drawn.tokens), drawn.shares)

@@ -146,6 +146,11 @@ class PhaseConfig(BaseModel):
             return tuple(source for source, share in shares.items() if share > 0)
         return every_source if self.sources is None else tuple(dict.fromkeys(self.sources))
 
+    def named_sources(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
+        """The phase's sources, with those of weight or budget 0."""
+        shares = self.weights if self.weights is not None else self.budgets
+        return self.sources_of(every_source) if shares is None else tuple(shares)
+
     def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """(key path, name) of every source that the phase names."""
         for key in ("weights", "budgets", "epochs"):

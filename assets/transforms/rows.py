@@ -1,8 +1,13 @@
-"""Take some rows of a sorted table, or change some of a column: the others are not copied."""
+"""Rows of a table and texts of a column: take some, change some, count their bytes."""
 
 from collections.abc import Callable
 
 import polars as pl
+
+
+def count_bytes(texts: pl.Series) -> int:
+    """UTF-8 bytes of all texts; Polars adds UInt32 lengths in 32 bits, which wrap at 4 GiB."""
+    return int(texts.str.len_bytes().cast(pl.UInt64).sum())
 
 
 def order_of(height: int, rows: pl.Series) -> pl.Series:

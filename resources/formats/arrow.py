@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 
 from resources.formats.base import (
-    FormatError,
     ShardAbout,
     ShardFile,
     ShardFormat,
     rows_of,
     state_of,
+    too_large,
     with_suffix,
 )
 from resources.records import to_json
@@ -34,10 +34,7 @@ def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
     if about.sequence_length is not None:
         column = pa.FixedSizeListArray.from_arrays(tokens, about.sequence_length)
     elif len(tokens) > MAX_TOKENS:
-        raise FormatError(
-            f"arrow: a shard of {len(tokens):,} tokens, but a list's offsets end at 2**31. "
-            "Set shards.target_bytes to 4 GiB or less."
-        )
+        raise too_large("arrow", f"{len(tokens):,} tokens", "a list's offsets end at 2**31")
     else:
         column = pa.ListArray.from_arrays(pa.array(rows.starts.astype("int32")), tokens)
     table = pa.table({"tokens": column})

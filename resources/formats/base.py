@@ -18,6 +18,14 @@ class FormatError(StoreError):
     """A format cannot hold these rows; the message says why, and what to change."""
 
 
+def too_large(name: str, size: str, limit: str) -> FormatError:
+    """A shard beyond a format's limit. Shards have equal numbers of rows, not of bytes."""
+    return FormatError(
+        f"{name}: a shard of {size}, but {limit}. Its rows are uneven: halve `target_bytes`, give "
+        "long documents a bucket of their own (`buckets.edges`), or leave this format out."
+    )
+
+
 @dataclass(frozen=True)
 class ShardAbout:
     """What is the same for all shards of a source."""

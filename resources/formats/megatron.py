@@ -20,13 +20,10 @@ import numpy as np
 import polars as pl
 
 from assets.transforms.shard_formats import FlatRows, FlatSpans, flat_spans
+from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
 from resources.formats.base import ShardAbout, ShardFormat, rows_of
 
-IDX_MAGIC = b"MMIDIDX\x00\x00"
 IDX_VERSION = 1
-# Megatron's GPT dataset takes uint16 or int32; ids stay below 2**31, so uint32 has the same bytes.
-DTYPE_CODES = {"uint16": 8, "uint32": 4}
-SPANS_MAGIC = b"TMSPANS1"
 
 
 def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
@@ -41,9 +38,9 @@ def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
 def write_idx(path: Path, rows: FlatRows, about: ShardAbout) -> None:
     """Every row is a sequence, and a document of its own."""
     num_rows = len(rows.lengths)
-    header = (IDX_VERSION, DTYPE_CODES[about.token_dtype], num_rows, num_rows + 1)
+    header = (IDX_VERSION, INDEX_DTYPE_CODES[about.token_dtype], num_rows, num_rows + 1)
     with open(path, "wb") as file:
-        file.write(IDX_MAGIC + struct.pack("<QBQQ", *header))
+        file.write(INDEX_MAGIC + struct.pack("<QBQQ", *header))
         rows.lengths.astype("<i4").tofile(file)
         (rows.starts[:-1] * about.token_bytes).astype("<i8").tofile(file)
         np.arange(num_rows + 1, dtype="<i8").tofile(file)

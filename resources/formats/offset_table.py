@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 from assets.transforms.shard_formats import FlatRows
-from resources.formats.base import FormatError
+from resources.formats.base import too_large
 
 MAX_BYTES = (1 << 32) - 1
 
@@ -16,10 +16,7 @@ def write_records(path: Path, name: str, records: FlatRows, config: bytes = b"")
     first = 4 * (len(records.starts) + 1) + len(config)
     size = first + int(records.starts[-1])
     if size > MAX_BYTES:
-        raise FormatError(
-            f"{name}: a shard of {size:,} bytes, but its offsets end at 4 GiB. "
-            "Set shards.target_bytes to 2 GiB or less."
-        )
+        raise too_large(name, f"{size:,} bytes", "its offsets end at 4 GiB")
     with open(path, "wb") as file:
         file.write(struct.pack("<I", len(records.starts) - 1))
         (records.starts + first).astype("<u4").tofile(file)

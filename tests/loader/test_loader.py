@@ -6,7 +6,10 @@ import json
 import pickle
 import time
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -14,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loader_corpus import END, doc_id, numbered_rows, publish, two_sources, write_phase
 
-from corpus_loader import Batch, CorpusLoader, LoaderOptions
+from corpus_loader import Batch, CorpusLoader, Documents, LoaderOptions
 from corpus_loader.batch import find_documents
-from corpus_loader.flat import Spans
+from corpus_loader.flat import MappedFile, Spans
+from corpus_loader.order import order_seed
 from corpus_loader.split import Split
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
@@ -135,9 +139,32 @@ def test_set_epoch_goes_to_a_start_but_keeps_the_place_inside_that_epoch(store: 
     assert numbers(loader) == first[8:]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, first: int) -> None:
+    whole = CorpusLoader(store)
+    epochs = [numbers(whole) for _ in range(3)]
+    resumed = CorpusLoader(store)
+    resumed.load_state_dict(resumed.state_at(37))  # all of epoch 0
+
+    seen = []
+    for epoch in range(first, 3):
+        resumed.set_epoch(epoch)
+        seen += numbers(resumed)
+
+    assert seen == epochs[1] + epochs[2]
+    resumed.set_epoch(0)
+    assert numbers(resumed) == epochs[0]
+
+
 def test_a_seed_of_ones_own_gives_another_order(store: Path) -> None:
     assert numbers(CorpusLoader(store, seed=1)) != numbers(CorpusLoader(store))
-    assert numbers(CorpusLoader(store, seed=0)) == numbers(CorpusLoader(store))
+    assert numbers(CorpusLoader(store, seed=1)) == numbers(CorpusLoader(store, seed=1))
+
+
+def test_the_seed_of_a_phase_is_that_of_the_config(tmp_path: Path) -> None:
+    store = two_sources(tmp_path, seed=order_seed(7, "general"))  # as `mixed` writes it
+
+    assert numbers(CorpusLoader(store, seed=7)) == numbers(CorpusLoader(store))
 
 
 def test_a_source_of_which_nothing_is_drawn_needs_no_shards(tmp_path: Path) -> None:
@@ -163,14 +190,23 @@ def test_samples_are_found_at_any_position(store: Path) -> None:
     assert [loader.sources[source] for source in batch.sources] == ["books", "web", "books"]
 
 
-def test_small_batches_read_together_are_what_they_are_one_by_one(store: Path) -> None:
-    loader = CorpusLoader(store, batch_size=2)
+@pytest.mark.parametrize("rank", [0, 4])
+def test_small_batches_read_together_are_what_they_are_one_by_one(
+    tmp_path: Path, rank: int
+) -> None:
+    rows = [[[n] * (n % 4), [n] * (n % 3)] for n in range(1, 24)]
+    write_phase(tmp_path, {"web": [rows]})
+    loader = CorpusLoader(tmp_path, "general", rank, 5, 2, options=WITH_DOCUMENTS)
 
     assert loader.steps_at_once() > 1
     for batch in loader.batches():
         alone = loader.samples(batch.positions)
+        assert batch.documents is not None and alone.documents is not None
         np.testing.assert_array_equal(batch.tokens, alone.tokens)
         np.testing.assert_array_equal(batch.sources, alone.sources)
+        for name in (field.name for field in fields(Documents)):
+            mine, its = getattr(batch.documents, name), getattr(alone.documents, name)
+            np.testing.assert_array_equal(mine, its, strict=isinstance(its, np.ndarray))
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("stored", "uint16"), ("int64", "int64")])
@@ -240,6 +276,30 @@ def test_rows_are_found_where_more_shards_are_needed_than_may_be_open(store: Pat
     assert len(loader.reader.shards.opened) <= 2
 
 
+def test_no_more_shards_than_may_be_are_open_inside_one_read(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = CorpusLoader(store, options=WITH_DOCUMENTS).samples(np.arange(37))
+    maps: WeakSet[Any] = WeakSet()
+    most = []
+
+    class Counted(MappedFile):
+        def __init__(self, path: Path, num_bytes: int) -> None:
+            super().__init__(path, num_bytes)
+            maps.add(self.map)
+            most.append(len(maps))
+
+    monkeypatch.setattr("corpus_loader.shards.MappedFile", Counted)
+    loader = CorpusLoader(store, batch_size=37, options=WITH_DOCUMENTS)
+    loader.reader.shards.max_open = 2
+    [batch] = loader
+
+    assert max(most) == 2 * 2  # .bin and .spans of each
+    np.testing.assert_array_equal(batch.tokens, expected.tokens)
+    assert batch.documents is not None and expected.documents is not None
+    np.testing.assert_array_equal(batch.documents.doc_ids, expected.documents.doc_ids)
+
+
 def test_a_copy_in_another_process_opens_its_own_files(store: Path) -> None:
     loader = CorpusLoader(store)
     next(iter(loader))
@@ -279,7 +339,7 @@ def test_where_no_whole_step_is_left_the_next_epoch_begins(store: Path) -> None:
 
 
 @given(
-    lengths=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), max_size=4),
+    lengths=st.lists(st.lists(st.integers(1, 5), max_size=4), max_size=4),
     room=st.integers(0, 3),
 )
 def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]], room: int) -> None:

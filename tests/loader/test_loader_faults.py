@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from loader_corpus import numbered_rows, publish, two_sources, write_phase
 
-from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+from corpus_loader import CorpusError, CorpusLoader, LoaderOptions, files
+from corpus_loader.files import Verify
 
 SHARD = "sharded/web/megatron-0123abcd/shard-00001"
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
+FILES = {suffix: {"bytes": 1, "sha256": "0" * 64} for suffix in ("bin", "idx", "spans")}
 
 
 @pytest.fixture
@@ -28,10 +34,10 @@ def read_all(store: Path, options: LoaderOptions | None = None) -> None:
         pass
 
 
-def flip_bit(path: Path, position: int = 20) -> None:
+def flip_bit(path: Path, position: int = 20, mask: int = 1) -> None:
     """Damage a file."""
     content = bytearray(path.read_bytes())
-    content[position] ^= 1
+    content[position] ^= mask
     path.write_bytes(content)
 
 
@@ -55,12 +61,106 @@ def test_a_shard_of_another_size_is_named_with_both_sizes(store: Path) -> None:
         read_all(store, LoaderOptions(verify=False))
 
 
+@pytest.mark.parametrize("verify", ["background", "first"])
 @pytest.mark.parametrize("suffix", ["bin", "spans"])
-def test_a_flipped_bit_is_found_on_first_use(store: Path, suffix: str) -> None:
-    flip_bit(store / f"{SHARD}.{suffix}")
+def test_a_flipped_bit_is_found_before_the_epoch_ends(
+    store: Path, suffix: str, verify: Verify
+) -> None:
+    flip_bit(store / f"{SHARD}.{suffix}", -1)
 
     with pytest.raises(CorpusError, match=rf"{SHARD}\.{suffix} changed.*sha256 is"):
-        read_all(store, WITH_DOCUMENTS)
+        read_all(store, LoaderOptions(with_documents=True, verify=verify))
+
+
+def test_with_first_nothing_of_a_damaged_file_is_given(store: Path) -> None:
+    flip_bit(store / f"{SHARD}.bin")
+    loader = CorpusLoader(store, batch_size=37, options=LoaderOptions(verify="first"))
+
+    with pytest.raises(CorpusError, match="sha256 is"):
+        next(iter(loader))
+
+
+def test_in_the_background_a_file_is_read_while_it_is_hashed(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip_bit(store / f"{SHARD}.bin")
+    may_hash, check = threading.Event(), files.check_sha256
+    monkeypatch.setattr(files, "check_sha256", lambda *of: may_hash.wait() and check(*of))
+    loader = CorpusLoader(store, batch_size=20)
+    batches = loader.batches()
+
+    assert len(next(batches).tokens) == 20  # and not one of the files is hashed
+    may_hash.set()
+    with pytest.raises(CorpusError, match="sha256 is"):
+        list(batches)
+    with pytest.raises(CorpusError, match="sha256 is"):
+        loader.samples([0])
+
+
+@pytest.mark.parametrize("verify", ["background", "first"])
+def test_a_file_is_hashed_once_until_it_is_another(
+    store: Path, monkeypatch: pytest.MonkeyPatch, verify: Verify
+) -> None:
+    hashed, check = [], files.check_sha256
+    monkeypatch.setattr(
+        files, "check_sha256", lambda path, *rest: (hashed.append(path), check(path, *rest))
+    )
+    loader = CorpusLoader(store, options=LoaderOptions(verify=verify))
+    loader.reader.shards.max_open = 1
+    list(loader), list(loader)
+    list(pickle.loads(pickle.dumps(loader)))
+    assert sorted(hashed) == sorted(store.rglob("*.bin"))
+
+    bin_file = store / f"{SHARD}.bin"
+    bin_file.with_suffix(".new").write_bytes(bytes(80))
+    bin_file.with_suffix(".new").rename(bin_file)
+    with pytest.raises(CorpusError, match="sha256 is"):
+        list(loader)
+
+
+@pytest.mark.parametrize("length", [8, None])
+@pytest.mark.parametrize("suffix", ["idx", "spans"])
+def test_whatever_bit_is_flipped_unseen_the_loader_survives(
+    tmp_path: Path, suffix: str, length: int | None
+) -> None:
+    rows = [[[1, 2, 3], [4, 5]], [[6] * 8]]
+    path = write_phase(tmp_path, {"web": [rows]}, sequence_length=length)
+    damaged = path / f"sharded/web/megatron-0123abcd/shard-00000.{suffix}"
+    content = damaged.read_bytes()
+
+    for position in range(len(content)):
+        for mask in (1, 128):
+            flip_bit(damaged, position, mask)
+            with suppress(CorpusError):
+                read_all(path, LoaderOptions(with_documents=True, verify=False))
+            damaged.write_bytes(content)
+
+
+def test_documents_longer_than_their_row_name_the_file(store: Path) -> None:
+    spans = store / f"{SHARD}.spans"
+    flip_bit(spans, spans.stat().st_size - 5 * (16 + 4) + 1)  # of the first length
+
+    with pytest.raises(CorpusError, match=rf"{SHARD}\.spans is damaged \(documents of 264 tokens"):
+        read_all(store, LoaderOptions(with_documents=True, verify=False))
+
+
+def test_an_index_that_points_outside_names_the_file(tmp_path: Path) -> None:
+    write_phase(tmp_path, {"web": [numbered_rows(1, 2)]}, sequence_length=None)
+    flip_bit(tmp_path / "sharded/web/megatron-0123abcd/shard-00000.idx", 34 + 2 * 4 + 8 + 1)
+
+    with pytest.raises(
+        CorpusError, match=r"shard-00000\.idx is damaged: row 1 has 8 tokens at 136"
+    ):
+        read_all(tmp_path, LoaderOptions(verify=False))
+
+
+@pytest.mark.parametrize("path", ["../elsewhere/shard", "/etc/shard"])
+def test_a_mixture_names_no_file_outside_the_store(store: Path, path: str) -> None:
+    shard = {"path": path, "rows": 3, "files": FILES}
+    change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])
+
+    with pytest.raises(CorpusError, match=rf"'{path}\.bin' is no name inside a corpus"):
+        read_all(store)
 
 
 def test_verification_can_be_turned_off(store: Path) -> None:
@@ -83,6 +183,40 @@ def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path
 
     with pytest.raises(CorpusError, match=rf"{SHARD}\.bin has 0 bytes.*changed while in use"):
         list(loader)
+
+
+@pytest.mark.parametrize("verify", ["background", "first"])
+def test_a_bit_that_is_flipped_while_the_shard_is_open_is_found(
+    store: Path, verify: Verify
+) -> None:
+    loader = CorpusLoader(store, batch_size=37, options=LoaderOptions(verify=verify))
+    list(loader)
+    flip_bit(store / f"{SHARD}.bin")
+
+    with pytest.raises(CorpusError, match="sha256 is"):
+        list(loader)
+
+
+def test_a_mixture_that_its_manifest_does_not_know_is_refused(store: Path) -> None:
+    mixture = store / "mixed/general/mixture-1.json"
+    mixture.write_text(mixture.read_text().replace('"samples": 23', '"samples": 22'))
+
+    with pytest.raises(CorpusError, match="its sha256 is not the manifest's"):
+        CorpusLoader(store)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"parts": 3}'])
+def test_a_damaged_manifest_is_named(store: Path, content: str) -> None:
+    (store / "mixed/general/_manifests/00000001.json").write_text(content)
+
+    with pytest.raises(CorpusError, match=r"00000001\.json is not a manifest"):
+        CorpusLoader(store)
+
+
+@pytest.mark.parametrize("epoch", [-1, 10**18])
+def test_an_epoch_beyond_counting_is_refused(store: Path, epoch: int) -> None:
+    with pytest.raises(CorpusError, match=f"epoch is {epoch}"):
+        CorpusLoader(store).set_epoch(epoch)
 
 
 def test_a_shard_that_is_deleted_while_open_is_still_read(store: Path) -> None:
@@ -143,6 +277,8 @@ def test_a_manifest_of_an_older_tokenmill_is_refused(store: Path) -> None:
 def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
     with pytest.raises(CorpusError, match="dtype is 'int8'; it must be one of"):
         LoaderOptions(dtype="int8")  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match="verify is 'always'; it must be one of"):
+        LoaderOptions(verify="always")  # type: ignore[arg-type]
 
 
 def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
@@ -179,16 +315,38 @@ def test_the_state_of_another_corpus_is_refused_with_both_fingerprints(store: Pa
     state = CorpusLoader(store).state_dict()
     change_mixture(store, fingerprint="f" * 32)
 
-    with pytest.raises(CorpusError, match=rf"{state['data']}, this one has {'f' * 32}"):
+    with pytest.raises(CorpusError, match=rf"{state['data']}, this one has {'f' * 32}.*data="):
         CorpusLoader(store).load_state_dict(state)
+
+
+def test_an_older_mixture_is_read_by_its_fingerprint(store: Path) -> None:
+    state = CorpusLoader(store).state_at(12)
+    change_mixture(store, fingerprint="f" * 32, seed=1)
+    older = CorpusLoader(store, options=LoaderOptions(data=state["data"]))
+    older.load_state_dict(state)
+
+    assert (older.seed, older.cursor) == (0, 12)
+    with pytest.raises(
+        CorpusError, match=rf"fingerprint 0; there are.*: {'f' * 32}, {state['data']}"
+    ):
+        CorpusLoader(store, options=LoaderOptions(data="0"))
+
+
+def test_a_cursor_may_be_a_number_of_numpy(store: Path) -> None:
+    loader = CorpusLoader(store)
+    loader.load_state_dict(loader.state_at(np.int64(8)))  # type: ignore[arg-type]
+
+    assert json.loads(json.dumps(loader.state_dict()))["cursor"] == 8
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 3}, "the state is of seed 3, the loader has seed 0"),
+        ({"seed": 3}, "the state is of another order"),
         ({"version": 9}, "not a state of this loader"),
         ({"cursor": -1}, "cursor is -1"),
+        ({"cursor": True}, "cursor is True"),
+        ({"cursor": 8.0}, r"cursor is 8\.0"),
         ({"extra": 1}, "not a state of this loader"),
     ],
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,14 +120,9 @@ def test_stateful_data_loader_resumes_at_the_exact_batch(
 def test_the_next_epoch_follows_with_and_without_workers(store: Path) -> None:
     loader = CorpusLoader(store)
     epochs = [numbers_of(loader), numbers_of(loader)]
-    alone, persistent = (
-        dataset_of(store),
-        data_loader(dataset_of(store), 1, persistent_workers=True),
-    )
-    others = dataset_of(store)
+    alone, others = dataset_of(store), dataset_of(store)
 
     assert [numbers(alone), numbers(alone)] == epochs
-    assert [numbers(persistent), numbers(persistent)] == epochs
     for epoch in (0, 1):
         others.set_epoch(epoch)
         assert numbers(data_loader(others, 2)) == epochs[epoch]
@@ -134,6 +131,30 @@ def test_the_next_epoch_follows_with_and_without_workers(store: Path) -> None:
 def numbers_of(loader: CorpusLoader) -> list[int]:
     """The rows of an epoch of a loader."""
     return [int(row[0]) for batch in loader for row in batch.tokens]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, workers: int) -> None:
+    loader = CorpusLoader(store)
+    epochs = [numbers_of(loader), numbers_of(loader)]
+    dataset = dataset_of(store)
+    dataset.load_state_dict(dataset.state_at(37))
+
+    for epoch, expected in enumerate([[], epochs[1]]):
+        dataset.set_epoch(epoch)
+        assert numbers(data_loader(dataset, workers)) == expected
+
+
+@pytest.mark.parametrize("taken", [3, None])
+def test_a_worker_that_stays_is_refused_a_second_iteration(
+    store: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
+) -> None:
+    dataset, info = dataset_of(store), SimpleNamespace(id=0, num_workers=1)
+    monkeypatch.setattr("corpus_loader.torch_dataset.get_worker_info", lambda: info)
+
+    assert numbers(islice(dataset, taken)) == whole(store)[: taken and 4 * taken]
+    with pytest.raises(CorpusError, match="Use persistent_workers=False"):
+        next(iter(dataset))
 
 
 def test_the_state_of_another_worker_is_refused(store: Path) -> None:

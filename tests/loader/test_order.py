@@ -180,6 +180,8 @@ def test_orders_that_cannot_be_are_refused() -> None:
         order_of((5,), block=0)
     with pytest.raises(ValueError, match="window_shards is 0"):
         order_of((5,), window=0)
+    with pytest.raises(ValueError, match="65,537 sources; there can be 65,536"):
+        order_of((1,) * 65_537)
     with pytest.raises(ValueError, match="position -1 of a phase of 5"):
         order_of((5,)).samples([3, -1])
     with pytest.raises(ValueError, match="of a phase of 0 samples"):

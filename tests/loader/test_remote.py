@@ -1,5 +1,6 @@
 """A corpus behind a URL: faults of the network, a bounded cache, many processes, kill -9."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from loader_corpus import numbered_rows, write_phase
 
-from corpus_loader import cache, transports
+from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, transports
 from corpus_loader.cache import Cache
 from corpus_loader.files import CorpusError
 from corpus_loader.remote import RemoteStore
+from corpus_loader.threads import map_in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 3_000_000  # of a shard: three blocks
@@ -195,6 +198,50 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         RemoteStore("http://127.0.0.1:9", tmp_path / "cache").read("a.json")
 
 
+def test_a_server_that_never_answers_is_named_soon(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transports, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(transports, "SILENCE_SECONDS", 0.15)
+    go_on = threading.Event()
+    put(tmp_path, "a.json")
+    Handler.faults["/a.json"] = [lambda *_: go_on.wait(10)] * 9
+    with pytest.raises(CorpusError, match=r"timed out.*attempt 2 of 6"):
+        RemoteStore(server, tmp_path / "cache").read("a.json")
+    go_on.set()
+
+
+def test_threads_give_results_in_order_or_the_first_error() -> None:
+    assert map_in_threads(lambda n: n * n, range(20), 4) == [n * n for n in range(20)]
+    assert map_in_threads(str, [], 4) == []
+    begun: list[int] = []
+
+    def fail(number: int) -> None:
+        begun.append(number)
+        raise CorpusError(f"no {number}")
+
+    with pytest.raises(CorpusError, match="no 0"):
+        map_in_threads(fail, range(10_000), 1)
+    assert len(begun) < 10_000
+
+
+def test_ctrl_c_does_not_wait_for_a_download(server: str, tmp_path: Path) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def stall(*_: Any) -> None:
+        reached.set()
+        go_on.wait(10)
+
+    shards = [put(tmp_path, f"{n}.bin") for n in range(2)]
+    Handler.faults |= {f"/{name}": [stall] for name, _, _ in shards}
+    named = [f"{name}:{sha256}" for name, _, sha256 in shards]
+    user = start(TOGETHER, server, str(tmp_path / "cache"), *named)
+    assert reached.wait(30)
+    user.send_signal(signal.SIGINT)
+    assert user.wait(5) != 0
+    go_on.set()
+
+
 @pytest.mark.parametrize("has_pages", [True, False])
 @pytest.mark.parametrize("numbers", [range(1, 4), range(15, 18), range(0)])
 def test_the_newest_manifest_is_found(
@@ -253,6 +300,136 @@ def test_a_damaged_copy_is_fetched_again(server: str, tmp_path: Path, damage: by
         assert fetched(store, shard) == (tmp_path / "there/a.bin").read_bytes()
 
 
+def test_a_file_is_hashed_once_by_a_process(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard, hashed = put(tmp_path, "a.bin"), []
+    fetched(RemoteStore(server, tmp_path / "cache"), shard)
+    hash_of = cache.hash_of
+    monkeypatch.setattr(cache, "hash_of", lambda each: hashed.append(each) or hash_of(each))
+    store = RemoteStore(server, tmp_path / "cache")
+    for _ in range(3):
+        fetched(store, shard)
+    assert len(hashed) == 1 and len(Handler.asked) == 1
+
+
+def test_an_answer_without_an_end_is_cut_off(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = 0
+
+    def endless(*_: Any) -> Iterator[bytes]:
+        nonlocal taken
+        while taken < 100:
+            taken += 1
+            yield bytes(1 << 20)
+
+    monkeypatch.setattr("corpus_loader.remote.read_blocks", endless)
+    shard = put(tmp_path, "a.bin")
+    with pytest.raises(CorpusError, match=r"3,145,728 bytes of sha256 \w+ came, not 3,000,000"):
+        fetched(RemoteStore(server, tmp_path / "cache"), shard)
+    assert taken == 2 * 3 and kept(tmp_path) == set()
+
+
+def test_of_two_that_find_one_damaged_file_none_fails(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = put(tmp_path, "a.bin")
+    fetched(RemoteStore(server, tmp_path / "cache"), shard)
+    path, is_at = tmp_path / "cache/shards" / shard[2], cache.is_at
+    path.write_bytes(b"?" * SIZE)
+
+    def late(descriptor: int, at: Path) -> bool:
+        found = is_at(descriptor, at)
+        at.unlink(missing_ok=True)  # by the other, between the look and the removal
+        return found
+
+    monkeypatch.setattr(cache, "is_at", late)
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(fetched(RemoteStore(server, tmp_path / "cache"), shard)) == SIZE
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_full_disk(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    store = RemoteStore(server, tmp_path / "cache")
+    old, new = put(tmp_path, "old.bin"), put(tmp_path, "new.bin")
+    fetched(store, old)
+    write_all, full = cache.write_all, [OSError(errno.ENOSPC, "no space left")] * times
+
+    def write(descriptor: int, block: bytes) -> None:
+        if full:
+            raise full.pop()
+        write_all(descriptor, block)
+
+    monkeypatch.setattr(cache, "write_all", write)
+    if times == 1:  # what nobody uses makes room
+        assert len(fetched(store, new)) == SIZE and kept(tmp_path) == {new[2]}
+    else:
+        with pytest.raises(CorpusError, match=r"cannot be kept: no space left\. Use another"):
+            fetched(store, new)
+        assert kept(tmp_path) == set()
+
+
+@pytest.mark.parametrize("refusing", ["utime", "unlink"])
+def test_files_of_another_user_are_used(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusing: str
+) -> None:
+    shards = [put(tmp_path, f"{n}.bin", 1000) for n in range(2)]
+    fetched(RemoteStore(server, tmp_path / "cache"), shards[0])
+    theirs = tmp_path / "cache/shards" / shards[0][2]
+    unlink = Path.unlink
+
+    def refuse(path: Any, *_: Any, missing_ok: bool = False) -> None:
+        if refusing == "utime" or path == theirs:
+            raise PermissionError(errno.EPERM, "not yours")
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(*((os, "utime") if refusing == "utime" else (Path, "unlink")), refuse)
+    store = RemoteStore(server, tmp_path / "cache", 1500)
+    assert [len(fetched(store, shard)) for shard in shards] == [1000, 1000]
+    assert theirs.exists() == (refusing == "unlink")
+
+
+def test_what_may_only_be_read_is_locked_for_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").touch()
+    opened, os_open = [], os.open
+
+    def refuse(path: Path, flags: int, mode: int = 0) -> int:
+        opened.append((flags, mode))
+        if flags & os.O_RDWR:
+            raise PermissionError
+        return os_open(path, flags)
+
+    monkeypatch.setattr(os, "open", refuse)
+    descriptor = file_locks.locked(tmp_path / "a", fcntl.LOCK_EX, create=True)
+    assert descriptor is not None
+    os.close(descriptor)
+    assert opened == [(os.O_RDWR | os.O_CREAT, 0o666), (os.O_RDONLY, 0)]
+
+
+def test_a_disk_without_locks_is_named(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    store = RemoteStore(server, tmp_path / "cache")
+    with pytest.raises(CorpusError, match=r"cannot be locked.*Use a local disk for the cache"):
+        fetched(store, put(tmp_path, "a.bin"))
+
+
+def test_a_cache_where_no_folder_can_be(tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    with pytest.raises(CorpusError, match="Use another folder"):
+        RemoteStore("http://127.0.0.1:9", tmp_path / "cache")
+
+
 def test_a_lock_counts_only_on_the_file_that_is_still_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,8 +440,8 @@ def test_a_lock_counts_only_on_the_file_that_is_still_there(
         path.unlink()
         flock(descriptor, how)
 
-    monkeypatch.setattr(cache.fcntl, "flock", late)
-    assert cache.locked(path, os.O_RDONLY, fcntl.LOCK_SH) is None
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert file_locks.locked(path, fcntl.LOCK_SH) is None
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "a\\..\\b", ""])
@@ -286,6 +463,49 @@ def test_a_file_url_is_read_in_place(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
+def numbered(folder: Path, shards: int) -> Path:
+    """A phase of shards of 16 rows, each token of which is the row's number."""
+    rows = [numbered_rows(1 + 16 * number, 16, 64) for number in range(shards)]
+    return write_phase(folder / "there", {"web": rows}, sequence_length=64)
+
+
+def rows_of(loader: CorpusLoader) -> Iterator[int]:
+    for batch in loader:
+        yield from batch.tokens[:, 0].tolist()
+
+
+def test_several_loaders_stay_within_the_cache(server: str, tmp_path: Path) -> None:
+    expected = [*rows_of(CorpusLoader(numbered(tmp_path, 20)))]
+    one = 16 * 64 * 2  # bytes of a shard
+    options = LoaderOptions(cache=tmp_path / "cache", cache_bytes=8 * one)
+    loaders = [rows_of(CorpusLoader(server, options=options)) for _ in range(3)]
+    found, largest = [], 0
+    for rows in zip(*loaders, strict=True):
+        found.append(rows)
+        sizes = [path.stat().st_size for path in (tmp_path / "cache/shards").iterdir()]
+        largest = max(largest, sum(sizes))
+    assert found == [(row, row, row) for row in expected]
+    assert 7 * one <= largest <= 8 * one
+
+
+def test_a_loader_gives_up_what_it_does_not_need_if_the_cache_is_full(
+    server: str, tmp_path: Path
+) -> None:
+    numbered(tmp_path, 4)
+    one = 16 * 64 * 2
+    options = LoaderOptions(cache=tmp_path / "cache", cache_bytes=5 * one)
+    store = RemoteStore(server, tmp_path / "cache", 5 * one)
+    loader = CorpusLoader(server, options=options)
+    shards = loader.reader.shards
+    shards.get([0, 1, 2])
+    with store.local_path(*put(tmp_path, "other.bin", 2 * one)):
+        shards.get([3])
+        assert [*shards.opened] == [3]
+    shards.get([0, 1])
+    shards.get([2])
+    assert len(shards.opened) == 4
+
+
 USER = """
 import random, sys
 from corpus_loader.remote import RemoteStore
@@ -299,6 +519,19 @@ for _ in range(60):
         if picks.random() < 0.3:
             with store.local_path(*[(n, 1000, s) for n, s in [picks.choice(shards).split(":")]][0]):
                 assert path.stat().st_size == 1000
+"""
+
+TOGETHER = """
+import sys
+from corpus_loader.remote import RemoteStore
+from corpus_loader.threads import map_in_threads
+url, cache, *shards = sys.argv[1:]
+store = RemoteStore(url, cache)
+def fetch(shard):
+    name, sha256 = shard.split(":")
+    with store.local_path(name, 3_000_000, sha256):
+        pass
+map_in_threads(fetch, shards, 2)
 """
 
 FETCHER = """
@@ -344,6 +577,27 @@ def test_two_that_want_the_same_file_fetch_it_once(server: str, tmp_path: Path) 
     assert len(Handler.asked) == 1 and kept(tmp_path) == {shard[2]}
 
 
+def test_a_slow_download_is_waited_for_as_long_as_it_grows(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = put(tmp_path, "a.bin")
+    monkeypatch.setattr(cache, "PATIENCE_SECONDS", 0.2)
+
+    def slow(request: Handler, content: bytes) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", str(SIZE))
+        request.end_headers()
+        for start in range(0, SIZE, SIZE // 6):
+            time.sleep(0.12)
+            request.wfile.write(content[start : start + SIZE // 6])
+
+    monkeypatch.setattr(transports, "BLOCK_BYTES", SIZE // 6)
+    Handler.faults["/a.bin"] = [slow]
+    stores = [RemoteStore(server, tmp_path / "cache") for _ in range(3)]
+    assert map_in_threads(lambda store: len(fetched(store, shard)), stores, 3) == [SIZE] * 3
+    assert len(Handler.asked) == 1
+
+
 def test_one_that_hangs_does_not_stop_the_others(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,7 +605,7 @@ def test_one_that_hangs_does_not_stop_the_others(
     monkeypatch.setattr(cache, "PATIENCE_SECONDS", 0.1)
     store = RemoteStore(server, tmp_path / "cache")
     fetching = tmp_path / "cache/shards" / f".fetch-{shard[2]}"
-    descriptor = cache.locked(fetching, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
+    descriptor = file_locks.locked(fetching, fcntl.LOCK_EX, create=True)
     assert descriptor is not None
 
     assert len(fetched(store, shard)) == SIZE
@@ -435,3 +689,17 @@ def look_at_s3(folder: Path, endpoint: str) -> None:
     assert fetched(pickle.loads(pickle.dumps(store)), shard) == fetched(store, shard)
     with pytest.raises(CorpusError, match="missing"):
         fetched(store, ("nope", 3, "0" * 64))
+    look_at_a_fork(store)
+
+
+def look_at_a_fork(store: RemoteStore) -> None:
+    """It would hang: threads do not come along."""
+    process = os.fork()
+    if process == 0:
+        signal.alarm(20)
+        try:
+            store.read("mixed/main/_manifests/00000009.json")
+        except CorpusError as error:
+            os._exit("multiprocessing_context='spawn'" in str(error))
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1

@@ -7,7 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import open_corpus, write_corpus
+from sharded_corpus import corpus_with, shard, write_sharded
 
+from assets.mixed import plan_mixed
+from assets.transforms.mixed import MixError
 from pipeline_defs.cli import main
 from pipeline_defs.plan import plan_corpus
 from resources.records import Manifest, PartRecord, Stats
@@ -48,7 +51,11 @@ def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any)
         "notes": source(0.25, 1000, 2000, "deduped") | {"epochs": 2.0, "samples": 140},
     }
     assert main_phase["notes"] == ["notes is not tokenized: estimated at 4.00 bytes a token"]
-    assert (main_phase["verdict"], main_phase["tokens"]) == ("ok", 8000)
+    assert (main_phase["verdict"], main_phase["tokens"]) == ("warning", 8000)
+    assert main_phase["warnings"] == [
+        "phase 'main' draws sequences of 2 lengths: a batch of 8 would be about 48% padding; give "
+        "`buckets:` to a phase per length"
+    ]
     assert late["sources"]["prose"]["available_tokens"] == 1000
     assert found["sources"]["prose"] == {
         "available_tokens": 3000,
@@ -60,8 +67,8 @@ def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any)
 
 
 def test_epochs_over_all_phases_are_warned_of(corpus: Any) -> None:
-    late = {"name": "late", "budgets": {"prose": 10000}}
-    phases = [{"name": "main", "budgets": {"prose": 5000}}, late]
+    asked = {"budgets": {"prose": 7500}, "buckets": ["17-up"]}
+    phases = [{"name": name} | asked for name in ("main", "late")]
     corpus = open_corpus(write_corpus(corpus.config.parent, phases=phases, buckets=EDGES))
 
     found = plan_corpus(corpus, ["main", "late"])
@@ -121,20 +128,62 @@ def test_a_refused_phase_gives_exit_code_1_and_the_numbers_that_would_do(
 
     assert main(["plan", "--json"]) == 1
     refused = json.loads(capsys.readouterr().out)["phases"]["main"]
-    assert refused["feasible"] == {"tokens": 32000, "weights": {"notes": 0.4}}
+    assert refused["feasible"] == {"tokens": 32000, "weights": {"prose": 0.6, "notes": 0.4}}
     assert main(["plan"]) == 1
     assert "Set `tokens` to at most 32,000" in capsys.readouterr().out
     assert main(["plan", "--phase", "late"]) == 0
 
 
-def test_a_source_that_is_not_built_is_said_to_count_as_empty(
+def test_a_phase_of_a_source_that_is_not_built_has_no_verdict_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config := write_corpus(tmp_path)))
+    commit(open_corpus(config), "deduped", "notes", Stats(70, 70, bytes=4000))
 
-    assert main(["plan"]) == 1
+    assert main(["plan"]) == 0
 
-    assert "prose is not built: it counts as empty" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "main: not built yet\n  prose: nothing to count yet" in shown
+    assert "refused" not in shown and "available tokens" not in shown
+
+
+@pytest.mark.parametrize(
+    ("phase", "verdict"),
+    [
+        ({"budgets": {"prose": 3}}, "refused"),
+        ({"budgets": {"prose": 40, "notes": 2}}, "warning"),
+        ({"weights": {"prose": 1, "notes": 1e-300}, "tokens": 40}, "warning"),
+        ({"budgets": {"prose": 40}}, "ok"),
+        ({"budgets": {"notes": 28}, "formats": ["parquet"]}, "ok"),
+        ({"weights": {"prose": 0.5, "notes": 0.5}, "tokens": 1000}, "refused"),
+    ],
+)
+def test_over_shards_the_verdict_is_the_one_of_mixed(
+    tmp_path: Path, phase: dict[str, Any], verdict: str
+) -> None:
+    sharded = corpus_with(tmp_path, phase)
+
+    found = plan_corpus(sharded, ["main"])["phases"]["main"]
+
+    assert found["verdict"] == verdict
+    if verdict == "refused":
+        with pytest.raises(MixError) as refusal:
+            plan_mixed(sharded, "main")
+        assert str(refusal.value) == "\n".join(found["faults"])
+        return
+    [task] = plan_mixed(sharded, "main").tasks
+    assert list(task.spec["plan"].warnings) == found["warnings"]
+
+
+def test_what_mixed_cannot_read_is_refused_before(tmp_path: Path) -> None:
+    sharded = corpus_with(tmp_path, {"budgets": {"prose": 40, "notes": 28}})
+    write_sharded(sharded.store, "notes", [shard(300, [8, 4])], tokenizer_fingerprint="e" * 32)
+    [fault] = plan_corpus(sharded, ["main"])["phases"]["main"]["faults"]
+    assert "would mix shards of different tokenizers" in fault
+    next(sharded.store.root.glob("sharded/prose/*/shard-00000.spans")).unlink()
+    write_sharded(sharded.store, "notes", [shard(300, [8, 4])])
+    next(sharded.store.root.glob("sharded/notes/*/shard-00000.spans")).unlink()
+    plan_corpus(sharded, ["late"])  # of rows that are all equally long nothing is read
 
 
 def test_an_unknown_phase_is_named(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:

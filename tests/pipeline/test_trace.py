@@ -1,18 +1,24 @@
 """`corpus trace` names the documents of any token, and what became of any document."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
 
+from assets.sharded import SHARDED, plan_sharded, run_passes, write_shard
 from corpus_loader import CorpusLoader
+from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.cli import main
+from resources.stages import manifest_of
 from resources.store import read_arrow
+from resources.trace_rows import byte_of
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
 LINE = "this line is on the page of every one of them, and says nothing of the town"
@@ -108,7 +114,7 @@ def test_a_later_epoch_and_another_seed(corpus: Any, capsys: pytest.CaptureFixtu
     samples = len(loader)
     found = trace(capsys, "--phase", "main", "--sample", str(samples + 1), "--seed", "5")
     other = trace(capsys, "--phase", "main", "--sample", str(samples + 1))
-    assert found["epoch"] == other["epoch"] == 1 and found["seed"] == 5
+    assert found["epoch"] == other["epoch"] == 1 and found["seed"] == order_seed(5, "main")
     loader.set_epoch(1)
     batch = [*loader][1]
     assert found["source"] == loader.sources[batch.sources[0]]
@@ -236,6 +242,7 @@ def test_why_a_document_is_not_there(corpus: Any, capsys: pytest.CaptureFixture[
         (["--source", "prose", "--shard", "0", "--row", "9999"], 1, "there is no row 9,999"),
         (["--phase", "main", "--sample", "0", "--token", "128"], 1, "128 tokens: no 128"),
         (["--shard", "nowhere/shard-0.bin", "--row", "0"], 1, "nowhere/shard-0.idx: missing"),
+        (["--phase", "main", "--sample", "0", "--data", "f00"], 1, "has the fingerprint f00"),
         (["abc"], 2, "'abc' is too short"),
         (["ffff0000ffff"], 2, "there is no document 'ffff0000ffff'"),
     ],
@@ -262,6 +269,72 @@ def test_a_shard_that_is_none_is_refused(
         "--offset", "99999999",
     )  # fmt: skip
     assert "there is no 99,999,999" in offset
+
+
+@pytest.mark.parametrize("suffix", ["idx", "bin", "spans"])
+@pytest.mark.parametrize("share", [0, 0.002, 0.02, 0.5])
+def test_a_shard_that_was_cut_is_refused(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str, share: float
+) -> None:
+    found = trace(capsys, "--phase", "main", "--sample", "1")
+    shutil.copytree(Path(found["shard"]).parent, tmp_path / "data")
+    stem = tmp_path / "data" / Path(found["shard"]).name
+    last = stem.with_suffix(".bin").stat().st_size // (2 * SEQUENCE) - 1
+    path = stem.with_suffix(f".{suffix}")
+    os.truncate(path, int(path.stat().st_size * share))
+    assert path.name in refused(capsys, 1, "--shard", str(stem), "--row", str(last))
+
+
+@pytest.mark.parametrize("number", ["9" * 19, "9" * 9000, "-1", "1.5", "x"])
+def test_numbers_that_are_none_are_refused(capsys: pytest.CaptureFixture[str], number: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["trace", "--phase", "main", f"--sample={number}"])
+    assert "is no whole number from 0 to 10^18" in capsys.readouterr().err
+
+
+def test_the_byte_of_a_token_is_that_of_the_same_tokenizer(corpus: Any) -> None:
+    tokens = table(corpus, "tokenized", "tokens").row(0, named=True)
+    document = {"doc_id": tokens["doc_id"], "source": "prose"}
+    for index in (0, 3, len(tokens["tokens"]) - 1):
+        token_id = tokens["tokens"][index]
+        assert byte_of(corpus, document, index, token_id) == tokens["offsets"][index]
+        assert byte_of(corpus, document, index, token_id + 1) is None
+    assert byte_of(corpus, document, len(tokens["tokens"]), 0) is None
+
+
+def test_an_older_mixture_is_traced_though_its_shards_were_replaced(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shutil.copytree(corpus.config.parent, tmp_path / "copy")
+    config = tmp_path / "copy/pipeline.yaml"
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    before = trace(capsys, "--phase", "main", "--sample", "7")
+    for seed in (1, 2, 3, 4):
+        rebuild_shards(config, seed)
+    assert trace(capsys, "--phase", "main", "--sample", "7") == before
+    build(open_corpus(config), "mixed")
+
+    now = trace(capsys, "--phase", "main", "--sample", "7")
+    older = trace(capsys, "--phase", "main", "--sample", "7", "--data", before["data"])
+
+    assert now["data"] != before["data"] and older == before
+    assert f"data: {now['data']}" in shown(capsys, "--phase", "main", "--sample", "7")
+    options = LoaderOptions(data=before["data"], verify="first")
+    assert len([*CorpusLoader(tmp_path / "copy/store", "main", options=options)])
+
+
+def rebuild_shards(config: Path, seed: int) -> None:
+    """Materialize `sharded` in another order."""
+    settings = yaml.safe_load(config.read_text())
+    settings["shards"]["seed"] = seed
+    config.write_text(yaml.safe_dump(settings, sort_keys=False))
+    corpus = open_corpus(config)
+    for source in ("prose", "notes"):
+        plan, folder = plan_sharded(corpus, source), corpus.store.partition("sharded", source)
+        with folder.writing(corpus.settings.keep_manifests, SHARDED.keep):
+            outcomes = run_passes(corpus, plan.tasks, write_shard)
+            folder.commit(manifest_of(SHARDED, source, plan, outcomes))
 
 
 def test_a_phase_that_is_not_mixed_yet_is_said(

@@ -173,6 +173,61 @@ def test_a_copied_folder_is_compared_with_its_own_manifest(
     assert main(["verify", "--folder", str(tmp_path)]) == 2
 
 
+def test_shards_that_only_the_newest_mixture_names_must_be_there(corpus: Any, build: Any) -> None:
+    content = yaml.safe_load(corpus.config.read_text())
+    content |= {"shards": content["shards"] | {"seed": 9}, "keep_manifests": 1}
+    corpus.config.write_text(yaml.safe_dump(content))
+    drawn = one(corpus, "sharded/prose/megatron-*/shard-00000.bin")
+    build(changed := open_corpus(corpus.config), "sharded")
+    drawn.parent.mkdir(exist_ok=True)
+    for path in drawn.parent.glob("shard-00000.*"):
+        path.unlink()
+
+    findings = find_faults(changed.store)
+
+    assert drawn in {fault.path for fault in findings.faults}
+    assert {fault.partition.stage for fault in findings.faults} == {"mixed"}
+    assert all("run the job mix_corpus" in str(fault) for fault in findings.faults)
+    assert len(find_faults(changed.store, is_fast=True).faults) == len(findings.faults)
+    assert all("run the job mix_corpus" in line for line in repaired(changed))
+
+
+def test_a_file_too_many_beside_the_shards_is_named(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = one(corpus, "sharded/prose/megatron-*")
+    (folder / "shard-00077.bin").write_bytes(b"stray")
+    (folder / "cache").mkdir()  # of a trainer
+    (folder / "cache/index.npy").write_bytes(b"")
+
+    [fault] = find_faults(corpus.store).faults
+
+    assert fault.path.name == "shard-00077.bin"
+    assert str(fault).endswith("shard-00077.bin: not in the manifest: remove it")
+    assert refused(corpus) == "not rebuilt sharded[prose]: shard-00077.bin: remove it"
+    assert main(["verify", "--folder", str(folder)]) == 1
+    assert "shard-00077.bin: not in the manifest: remove it" in capsys.readouterr().out
+
+
+def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any) -> None:
+    folder = one(corpus, "sharded/prose/megatron-*")
+    (folder / "shard-00077.bin").write_bytes(b"stray")
+    flip_bit(folder / "shard-00000.bin")
+
+    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: shard-00000")
+    assert "shard-00000.bin" not in {fault.path.name for fault in find_faults(corpus.store).faults}
+
+
+def test_a_damaged_manifest_is_said_to_be_written_again(corpus: Any) -> None:
+    cut_end(one(corpus, "sharded/prose/_manifests/*.json"))
+
+    [fault] = find_faults(corpus.store).faults
+
+    assert fault.what.startswith("not a manifest (")
+    assert fault.what.endswith("--repair` writes it again, from its parts' records")
+    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: manifest 1")
+
+
 def refused(corpus: Any) -> str:
     """Repair, which must fail and change nothing; returns the reason."""
     before = hashes(corpus.store.root)

@@ -7,26 +7,34 @@ import numpy as np
 import polars as pl
 import pytest
 from builders import open_corpus, write_corpus
-from sharded_corpus import WEIGHTED, change, corpus_with, shard, write_sharded
+from msgspec import structs
+from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed import plan_mixed
 from assets.transforms.mixed import MixError
-from resources.phase_mixture import mixture_of
+from corpus_loader.mixture import parse_mixture
+from resources.phase_mixture import mixture_of, realised
 from resources.phase_shards import read_samples
-from resources.store import StoreError
+from resources.records import to_json
 
 
 def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
     """What `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
     spec = task.spec
-    return mixture_of(task.root, spec["config"], spec["plan"], spec["sources"]) | spec["about"]
+    return mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+
+
+def samples(corpus: Any, found: dict[str, Any]) -> pl.DataFrame:
+    """All samples of a mixture, in its order."""
+    positions = np.arange(found["epoch_samples"])
+    return read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
 
 
 def test_realised_tokens_are_those_of_the_samples_of_the_order(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, {"budgets": {"notes": 70, "prose": 30}, "batch_samples": 4})
     found = mixture(corpus)
-    rows = read_samples(corpus.store.root, found, np.arange(found["epoch_samples"]))
+    rows = samples(corpus, found)
     realised = {source["name"]: source["realised_tokens"] for source in found["sources"]}
     tokens = rows["num_tokens"].to_numpy()
     is_note = rows["tokens"].list.first().to_numpy() >= 300
@@ -39,9 +47,10 @@ def test_rows_of_other_lengths_are_mixed_by_their_own(tmp_path: Path) -> None:
     write_sharded(corpus.store, "notes", [shard(300, [3, 5, 1, 9], None)], bucket="0-128")
     found = mixture(corpus)
     assert found["sequence_length"] is None
-    rows = read_samples(corpus.store.root, found, np.arange(found["epoch_samples"]))
+    rows = samples(corpus, found)
     assert rows.select(pl.col("tokens").list.len() == pl.col("num_tokens"))["tokens"].all()
     assert int(rows["num_tokens"].sum()) == found["tokens"]
+    assert realised(found).is_estimated
 
 
 def test_a_phase_may_draw_from_some_buckets_only(tmp_path: Path) -> None:
@@ -81,7 +90,19 @@ def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, WEIGHTED)
     write_sharded(corpus.store, "notes", [shard(300, [8])], tokenizer_fingerprint="e" * 32)
 
-    with pytest.raises(StoreError, match=r"'prose': 'f{32}', 'notes': 'e{32}'"):
+    with pytest.raises(MixError, match=r"'prose': 'f{32}', 'notes': 'e{32}'"):
+        mixture(corpus)
+
+
+def test_shards_of_an_older_version_are_to_be_made_anew(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    manifest = corpus.store.newest("sharded", "notes")
+    about = {key: said for key, said in manifest.about.items() if key != "begin_of_document_id"}
+    corpus.store.partition("sharded", "notes").commit(structs.replace(manifest, about=about))
+
+    with pytest.raises(
+        MixError, match=r"the shards of \['notes'\] are of .* Materialize `sharded`"
+    ):
         mixture(corpus)
 
 
@@ -117,6 +138,17 @@ def test_the_fingerprint_names_data_and_order_alone(tmp_path: Path) -> None:
     assert fingerprint(change(corpus, WEIGHTED | {"window_shards": 1})) != first
     write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])
     assert fingerprint(corpus) != first
+
+
+def test_the_fingerprint_names_the_tokenizer(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": 40}})
+    first = mixture(corpus)
+    write_sharded(corpus.store, "prose", PROSE, tokenizer_fingerprint="e" * 32)
+    second = mixture(corpus)
+
+    files = [[each["files"] for each in found["sources"][0]["shards"]] for found in (first, second)]
+    assert files[0] == files[1]
+    assert first["fingerprint"] != second["fingerprint"]
 
 
 def test_phases_of_equal_seeds_draw_in_orders_of_their_own(tmp_path: Path) -> None:

@@ -174,6 +174,10 @@ def test_bad_source_is_named_with_its_place(tmp_path: Path, option: str, expecte
             "10: phases[0].epochs.bocks: unknown source (did you mean 'books'?)",
         ),
         (
+            "weights: {web: 1}\n    epochs: {books: 2}",
+            "10: phases[0].epochs.books: no source of this phase: its cap would do nothing",
+        ),
+        (
             "weights: {web: 1}\n    buckets: ['2048', '2049']",
             "10: phases[0].buckets[1]: unknown bucket (did you mean '2048'?); the buckets are 2048",
         ),

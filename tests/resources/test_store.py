@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import xxhash
 from polars.testing import assert_frame_equal
 
+from resources.drawn_shards import drawn_folders
 from resources.records import Manifest, PartRecord, Stats
 from resources.store import (
     HASH_BLOCK_BYTES,
@@ -280,6 +282,46 @@ def test_writer_collects_garbage_when_it_ends(web: Partition) -> None:
         "_parts/part2-f.json",
         "_manifests/00000003.json",
     }
+
+
+def test_folders_that_something_else_needs_stay(web: Partition) -> None:
+    for number in range(3):
+        with web.writing(1, keep=lambda partition: {partition.folder / "megatron-1"}):
+            writer = PartWriter(web, "p", f"f{number}")
+            temporary, final = writer.new_file_in(f"megatron-{number}", "shard-0.bin")
+            temporary.write_bytes(b"abc")
+            writer.add_file("megatron.bin", temporary, final, 1)
+            record = writer.publish(Stats(1, 1))
+            web.commit(manifest(record, fingerprint=str(number)))
+    assert files_in(web) == {
+        "megatron-1/shard-0.bin",
+        "megatron-2/shard-0.bin",
+        "_parts/p-f2.json",
+        "_manifests/00000003.json",
+    }
+
+
+def test_folders_of_shards_that_a_kept_mixture_names(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert drawn_folders(store.partition("sharded", "web")) == set()
+    for number, text in enumerate([mixture("web", "1"), mixture("books", "2"), "{", "{}"]):
+        phase = store.partition("mixed", f"phase{number}")
+        writer = PartWriter(phase, "mix", "f")
+        writer.write_text("mixture", "json", text)
+        record = writer.publish(Stats())
+        phase.commit(Manifest("mixed", phase.name, "f", "1", {}, (record,), Stats()))
+        if number == 0:
+            phase.commit(Manifest("mixed", phase.name, "g", "1", {}, (record,), Stats()))
+
+    found = drawn_folders(store.partition("sharded", "web"))
+
+    assert found == {tmp_path / "sharded/web/megatron-1"}
+
+
+def mixture(source: str, fingerprint: str) -> str:
+    """A mixture that draws from two shards of a source."""
+    paths = [f"sharded/{source}/megatron-{fingerprint}/shard-{n}" for n in range(2)]
+    return json.dumps({"sources": [{"shards": [{"path": path} for path in paths]}]})
 
 
 def test_second_writer_removes_nothing_of_the_first(web: Partition) -> None:

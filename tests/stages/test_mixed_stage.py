@@ -12,10 +12,13 @@ from builders import Build, hashes
 from polars.testing import assert_frame_equal
 from sharded_corpus import ABOUT, WEIGHTED, change, corpus_with, shard, write_sharded
 
+from assets.mixed import MIXED
 from assets.transforms.shard_formats import FORMAT_NAMES
 from corpus_loader import CorpusLoader
+from corpus_loader.mixture import parse_mixture
 from pipeline_defs.summary import summarize
 from resources.phase_shards import read_samples
+from resources.records import to_json
 from resources.reports import read_report
 from resources.shard_files import files_of
 
@@ -99,7 +102,8 @@ def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
     files = [file for part in manifest.parts[1:-1] for file in files_of(part, "parquet")]
     written = pl.concat([pl.read_parquet(corpus.store.path_of(manifest, file)) for file in files])
     assert names == ["mix", "shard-00000", "shard-00001", "index"]
-    in_order = read_samples(corpus.store.root, found, np.arange(found["epoch_samples"]))
+    positions = np.arange(found["epoch_samples"])
+    in_order = read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
     assert_frame_equal(written, in_order)
     batches = list(CorpusLoader(corpus.store.root, "main", batch_size=7))
     loaded = np.concatenate([batch.tokens for batch in batches])
@@ -146,6 +150,45 @@ def test_a_damaged_shard_of_a_phase_is_written_again_alone(tmp_path: Path, build
 
     assert hashes(corpus.store.root) == before
     assert read_report(corpus.store.root, "mixed", "main").parts_computed == 1
+
+
+@pytest.mark.parametrize("suffix", ["bin", "idx", "spans"])
+def test_samples_of_a_damaged_source_are_not_written(
+    tmp_path: Path, build: Build, suffix: str
+) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": 80}, "formats": ["npy"]})
+    path = next(corpus.store.root.glob(f"sharded/prose/*/shard-00001.{suffix}"))
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+    with pytest.raises(dg.Failure, match=rf"{path.name}: missing, or not as .* --repair"):
+        build(corpus, "mixed")
+    assert not list(corpus.store.root.glob("mixed/main/npy-*"))
+
+    path.write_bytes(content)
+    build(corpus, "mixed")
+    path.unlink()
+    build(corpus, "mixed")  # all shards are there: nothing is read
+
+
+def test_the_manifest_of_a_folder_says_what_decided_its_bytes(tmp_path: Path, build: Build) -> None:
+    phase = WEIGHTED | {"formats": ["npy"], "target_bytes": 1024, "seed": 3}
+    corpus = corpus_with(tmp_path, phase)
+    build(corpus, "mixed")
+    [first] = corpus.store.root.glob("mixed/main/npy-*/manifest.json")
+    written = first.read_bytes()
+
+    build(change(corpus, phase | {"warn_epochs": 2.0}), "mixed")
+
+    said = json.loads(written)
+    deciding = {"seed": 3, "batch_samples": 4, "window_shards": None, "target_bytes": 1024}
+    assert said["config"] == deciding
+    assert {key: said[key] for key in ABOUT} == ABOUT
+    assert said["code_version"] == MIXED.code_version
+    assert said["mixture"] == mixture_of(corpus)["fingerprint"]
+    assert first.parent.name == f"npy-{said['fingerprint'][:8]}"
+    assert read_report(corpus.store.root, "mixed", "main").parts_computed == 1  # the mixture
+    assert first.read_bytes() == written
 
 
 def test_a_phase_beyond_its_caps_is_refused_with_what_would_do(

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ import polars as pl
 import pytest
 from builders import hashes, open_corpus, write_corpus
 
-from assets.sharded import SHARDED, plan_sharded, run_passes, scatter_tasks, write_shard
+from assets.sharded import SHARDED, plan_sharded, run_passes, write_shard
 from assets.transforms.bucketed import SPAN
-from resources.corpus import Plan
+from resources.corpus import Plan, Task
+from resources.engine import PartError
 from resources.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
-from resources.scatter_files import read_pile, scatter_fingerprint, scatter_path
+from resources.scatter_files import read_pile, scatter_part, scatter_paths
+from resources.shard_passes import prepare, scatter_tasks
 from resources.stages import manifest_of
 from resources.store import StoreError
 
@@ -66,6 +70,20 @@ def shard(tmp_path: Path) -> Shards:
     return run
 
 
+def planned(tmp_path: Path, parts: list[pl.DataFrame] | None = None, **shards: Any) -> Any:
+    """(corpus, plan) with other `shards`, and with other bucketed parts if there are any."""
+    config = write_corpus(
+        tmp_path,
+        buckets=PACKED,
+        shards={"target_bytes": 1024, **shards},
+        engine={"kind": "in_process", "workers": 1},
+    )
+    corpus = open_corpus(config)
+    if parts is not None:
+        publish_bucketed(corpus, parts)
+    return corpus, plan_sharded(corpus, "prose")
+
+
 def build(corpus: Any, plan: Plan) -> Manifest:
     folder = corpus.store.partition("sharded", "prose")
     with folder.writing(corpus.settings.keep_manifests):
@@ -73,9 +91,9 @@ def build(corpus: Any, plan: Plan) -> Manifest:
         return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))
 
 
-def publish_bucketed(corpus: Any, parts: list[pl.DataFrame]) -> None:
+def publish_bucketed(corpus: Any, parts: list[pl.DataFrame], source: str = "prose") -> None:
     """What `bucketed` would have published."""
-    folder = corpus.store.partition("bucketed", "prose")
+    folder = corpus.store.partition("bucketed", source)
     dtype = "uint32" if parts and parts[0].schema["tokens"] == pl.List(pl.UInt32) else "uint16"
     names = ["0-8", "9-up"] if corpus.settings.buckets.mode == "buckets" else [str(LENGTH)]
     about = {
@@ -92,7 +110,7 @@ def publish_bucketed(corpus: Any, parts: list[pl.DataFrame]) -> None:
     stats = add_stats(record.stats for record in records)
     with folder.writing(3):
         folder.commit(
-            Manifest("bucketed", "prose", made_of, "1", config, tuple(records), stats, about)
+            Manifest("bucketed", source, made_of, "1", config, tuple(records), stats, about)
         )
 
 
@@ -107,12 +125,26 @@ def publish_part(folder: Any, names: list[str], number: int, part: pl.DataFrame)
     tokens = {names[index]: int(rows["num_tokens"].sum()) for index, rows in by_bucket.items()}
     rows, num_tokens = part.height, sum(tokens.values())
     extra = {"bucket_sequences": counts, "bucket_tokens": tokens}
-    return writer.publish(Stats(rows, rows, tokens=num_tokens, text_bytes=rows, extra=extra))
+    stats = Stats(rows, rows, tokens=num_tokens, bytes=2 * num_tokens, text_bytes=rows, extra=extra)
+    return writer.publish(stats)
 
 
 def folder_of(tmp_path: Path, shard_format: str) -> Path:
     (found,) = (tmp_path / "store/sharded/prose").glob(f"{shard_format}-*")
     return found
+
+
+def written(tmp_path: Path) -> dict[str, tuple[int, int]]:
+    """Which file each shard's name stands for, and when it was written."""
+    root = tmp_path / "store/sharded/prose"
+    files = {str(path.relative_to(root)): path.stat() for path in root.glob("*-*/[!m]*")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in files.items()}
+
+
+def lose_sequences(tmp_path: Path) -> None:
+    """From now on nothing can read the bucketed parts."""
+    for path in (tmp_path / "store/bucketed").rglob("*.arrow"):
+        path.unlink()
 
 
 def rows_of(tmp_path: Path) -> list[pl.DataFrame]:
@@ -171,14 +203,71 @@ def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path)
         assert content["config"] == {"seed": 0, "target_bytes": 1024}
 
 
-def test_one_more_format_leaves_the_folders_of_the_others(shard: Shards, tmp_path: Path) -> None:
+def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path: Path) -> None:
     shard([sequences(0, 90)])
-    before = {name: hashes(folder_of(tmp_path, name)) for name in ("parquet", "megatron")}
+    before = written(tmp_path)
 
-    shard([sequences(0, 90)], formats=["parquet", "megatron", "npy"])
+    corpus, plan = planned(tmp_path, formats=["parquet", "megatron", "npy"])
+    manifest = build(corpus, plan)
 
-    assert {name: hashes(folder_of(tmp_path, name)) for name in before} == before
-    assert len(list(folder_of(tmp_path, "npy").iterdir())) > 1
+    after = written(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"npy"}
+    flat = b"".join(
+        (folder_of(tmp_path, "npy") / f"shard-{number:05d}.npy").read_bytes() for number in (0, 1)
+    )
+    assert np.frombuffer(flat, np.uint16).reshape(-1, LENGTH).tolist() == [
+        row for frame in rows_of(tmp_path) for row in frame["tokens"].to_list()
+    ]
+    assert [len(part.files) for part in manifest.parts] == [6, 6, 3]
+
+
+def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
+    before = shard([sequences(0, 90)])
+    files = written(tmp_path)
+    lose_sequences(tmp_path)
+
+    after = build(*planned(tmp_path, formats=["megatron"]))
+
+    assert after.stats == before.stats
+    assert {file.kind.split(".")[0] for part in after.parts for file in part.files} == {"megatron"}
+    assert {name: files[name] for name in written(tmp_path) if name[0] == "m"}.items() <= (
+        written(tmp_path).items()
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"target_bytes": 1025},
+        {"formats": ["megatron", "parquet"]},
+        {"parts": [sequences(1, 90)]},
+    ],
+    ids=["seed", "target_bytes", "formats", "bucketed parts"],
+)
+def test_what_decides_the_bytes_is_in_every_fingerprint(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+
+    assert fingerprints(planned(tmp_path, [sequences(0, 90)])[1]) == before
+    after = fingerprints(planned(tmp_path, **change)[1])
+    assert before.keys() == after.keys()
+    assert not before.items() & after.items()
+
+
+def test_the_code_version_is_in_every_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+    monkeypatch.setattr("assets.sharded.SHARDED", replace(SHARDED, code_version="next"))
+
+    assert not before.items() & fingerprints(planned(tmp_path)[1]).items()
+
+
+def fingerprints(plan: Plan) -> dict[str, str]:
+    return {task.name: task.fingerprint for task in plan.tasks}
 
 
 def test_another_seed_has_folders_of_its_own(shard: Shards, tmp_path: Path) -> None:
@@ -219,26 +308,88 @@ def test_nothing_but_published_files_stays(shard: Shards, tmp_path: Path) -> Non
 
 def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) -> None:
     shard([sequences(0, 90), sequences(90, 90)])
-    before = hashes(tmp_path / "store")
+    before, files = hashes(tmp_path / "store"), written(tmp_path)
     next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
-    corpus = open_corpus(tmp_path / "pipeline.yaml")
-    plan = plan_sharded(corpus, "prose")
-    wanted = [task for task in plan.tasks if task.published() is None]
+    corpus, plan = planned(tmp_path)
 
-    tasks = scatter_tasks(corpus, wanted)
-    outcomes = run_passes(corpus, plan.tasks, write_shard)
-
-    assert [task.name for task in wanted] == ["shard-00001"]
-    assert [outcome.task.name for outcome in outcomes if not outcome.is_reused] == ["shard-00001"]
-    paths = [
-        scatter_path(task.folder.folder, number, scatter_fingerprint(wanted))
-        for number, task in enumerate(tasks)
-    ]
+    source = prepare([task for task in plan.tasks if task.name != "index"])
+    for task in scatter_tasks(corpus, source.wanted):
+        scatter_part(task)
+    paths = scatter_paths(source.tasks[0], source.tasks[0].spec["scattered"])
     heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
-    assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
-    assert scatter_tasks(corpus, wanted) == []  # what is scattered is not scattered again
+    assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
+
+    assert [task.name for task in source.wanted] == ["shard-00001"]
+    assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
     assert hashes(tmp_path / "store") == before
+    rewritten = {name for name, file in written(tmp_path).items() if file != files[name]}
+    assert {name.split("/")[1] for name in rewritten} == {
+        f"shard-00001.{suffix}" for suffix in ("bin", "idx", "spans")
+    }
+
+
+def test_piles_go_before_the_next_sources_are_scattered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.shard_passes.GROUP_BYTES", 1)
+    corpus, plan = planned(tmp_path, [sequences(0, 90)])
+    publish_bucketed(corpus, [sequences(0, 60), sequences(60, 30)], "notes")
+    found = []
+
+    def look(task: Task) -> list[PartRecord]:
+        found.append((task.partition, {path.parent.name for path in piles(tmp_path)}))
+        return write_shard(task)
+
+    run_passes(corpus, plan.tasks + plan_sharded(corpus, "notes").tasks, look)
+
+    assert found == [("prose", {"prose"})] * 2 + [("notes", {"notes"})] * 2
+    assert piles(tmp_path) == []
+
+
+def piles(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "store/sharded").rglob("*.piles.arrow"))
+
+
+def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> None:
+    before = shard([sequences(0, 90), sequences(90, 90)])
+    rows = [frame["tokens"].to_list() for frame in rows_of(tmp_path)]
+    shutil.rmtree(tmp_path / "store/sharded")
+    corpus, plan = planned(tmp_path)
+
+    def die_at_the_second(task: Task) -> list[PartRecord]:
+        if task.name == "shard-00001":
+            raise MemoryError
+        return write_shard(task)
+
+    with pytest.raises(PartError, match="MemoryError"):
+        run_passes(corpus, plan.tasks, die_at_the_second)
+    lose_sequences(tmp_path)
+
+    assert build(corpus, plan) == before
+    assert [frame["tokens"].to_list() for frame in rows_of(tmp_path)] == rows
+
+
+def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: Path) -> None:
+    corpus, plan = planned(tmp_path, [sequences(0, 30)])
+
+    def gather_late(task: Task) -> list[PartRecord]:
+        run_passes(corpus, plan.tasks, write_shard)
+        return write_shard(task)
+
+    def gather_too_late(task: Task) -> list[PartRecord]:
+        for path in piles(tmp_path):
+            path.unlink()
+        return write_shard(task)
+
+    with pytest.raises(PartError, match="FileNotFoundError"):
+        run_passes(corpus, plan.tasks, gather_too_late)
+    outcomes = run_passes(corpus, plan.tasks, gather_late)
+
+    assert [record.name for outcome in outcomes for record in outcome.records] == [
+        "shard-00000",
+        "index",
+    ]
 
 
 def test_parts_committed_while_shards_were_planned_are_refused(

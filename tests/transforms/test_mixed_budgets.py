@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from assets.transforms.mix_budgets import largest_remainder, water_fill
 from assets.transforms.mix_plan import PhasePlan, plan_phase
+from assets.transforms.mix_samples import SourceRows
 from assets.transforms.mixed import MixError, PhaseConfig
 
 SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 10**13), min_size=1)
@@ -102,24 +103,77 @@ def test_unimax_is_equal_shares_but_for_sources_at_their_cap(
     assert all(b.planned <= b.most for b in found.budgets)
 
 
-@settings(deadline=None, max_examples=60)
+SHARES: list[dict[str, Any]] = [
+    {"weights": {}},
+    {"weights": {}, "one_epoch_of": ""},
+    {"budgets": {}},
+    {"weighting": "natural"},
+    {"weighting": "temperature", "exponent": 0.5},
+    {"weighting": "unimax"},
+]
+
+
+@settings(deadline=None, max_examples=150)
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.integers(1, 10**6), min_size=1),
-    st.integers(1, 10**8),
+    st.sampled_from(SHARES),
     st.data(),
 )
-def test_what_is_said_to_be_feasible_is(
-    sizes: dict[str, int], total: int, data: st.DataObject
+def test_what_is_proposed_is_accepted(
+    sizes: dict[str, int], shares: dict[str, Any], data: st.DataObject
 ) -> None:
-    weights = {source: data.draw(st.integers(1, 9)) / 10 for source in sizes}
-    found = plan(sizes, weights=weights, tokens=total)
-    over = [b.source for b in found.budgets if b.planned > 16 * b.available]
-    assert bool(found.faults) == bool(over)
-    if over and (tokens := found.feasible["tokens"]):
-        assert not plan(sizes, weights=weights, tokens=tokens).faults
-        assert plan(sizes, weights=weights, tokens=tokens + len(sizes) * 10).faults
-    for source in over:
-        assert int(found.feasible["weights"][source] * total) <= 16 * sizes[source]
+    config = dict(shares) | {"max_epochs": data.draw(st.sampled_from([0.01, 1.5, 16.0]))}
+    rows = {source: SourceRows(data.draw(st.integers(1, 300))) for source in sizes}
+    if "budgets" in config:
+        config["budgets"] = {source: data.draw(st.integers(1, 10**8)) for source in sizes}
+    else:
+        if "weights" in config:
+            config["weights"] = {source: data.draw(st.integers(1, 99)) / 100 for source in sizes}
+        if "one_epoch_of" in config:
+            config["one_epoch_of"] = max(sizes)
+        else:
+            config["tokens"] = data.draw(st.integers(1, 10**8))
+    found = plan_of(config, sizes, rows)
+    assert found.faults or not found.feasible
+    for key, value in found.feasible.items():
+        changed = config | {key: config["budgets"] | value if key == "budgets" else value}
+        if key == "tokens":
+            changed.pop("one_epoch_of", None)
+            if "weights" in config:  # a share is 1/300 at least: 1,000 tokens are one of each more
+                assert plan_of(changed | {"tokens": value + 1000}, sizes, rows).faults
+        assert not plan_of(changed, sizes, rows).faults
+    if "weights" in found.feasible:
+        assert sum(budget.most for budget in found.budgets) >= config["tokens"]
+
+
+def plan_of(
+    config: dict[str, Any], sizes: dict[str, int], rows: dict[str, SourceRows]
+) -> PhasePlan:
+    """The plan over those of the sources that the config still asks for."""
+    checked = PhaseConfig.model_validate({"name": "general"} | config)
+    wanted = checked.sources_of(tuple(sizes))
+    return plan_phase(checked, {source: sizes[source] for source in wanted}, rows)
+
+
+def test_weights_are_proposed_where_other_sources_have_the_rest() -> None:
+    found = plan({"a": 1000, "b": 10_000}, weights={"a": 0.5, "b": 0.5}, tokens=40_000)
+    assert found.feasible == {"tokens": 32_000, "weights": {"a": 0.4, "b": 0.6}}
+    assert "or at 40,000 tokens give the weights a 0.4, b 0.6; or raise" in found.faults[0]
+
+
+def test_more_than_all_sources_have_is_said_and_no_weights_are_proposed() -> None:
+    found = plan({"a": 100, "b": 50}, weights={"a": 0.9, "b": 0.1}, tokens=10**9)
+    assert found.feasible == {"tokens": 1777}
+    assert (
+        "All its sources have 2,400 tokens within their caps, of 1,000,000,000. Set"
+        in (found.faults[0])
+    )
+
+
+def test_no_weights_are_proposed_to_a_weighting() -> None:
+    found = plan({"a": 10**6}, weighting="natural", tokens=100_000, max_epochs=0.01)
+    assert found.feasible == {"tokens": 10_000}
+    assert "weights" not in found.faults[0]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +181,9 @@ def test_what_is_said_to_be_feasible_is(
     [
         (
             {"weights": {"a": 1}, "tokens": 1001, "max_epochs": 10.0},
-            r"1,001 tokens of 'a', which has 100: 10.0 epochs, over its cap of 10. Set `tokens` to "
-            r"at most 1,000 at these shares, or at 1,001 tokens give a share of at most a 0.999",
+            r"1,001 tokens of 'a', which has 100: 10.0 epochs, over its cap of 10. All its sources "
+            r"have 1,000 tokens within their caps, of 1,001. Set `tokens` to at most 1,000 at "
+            r"these shares; or raise `max_epochs`",
         ),
         ({"budgets": {"a": 250}, "epochs": {"a": 2.5}}, None),
         (
@@ -137,7 +192,8 @@ def test_what_is_said_to_be_feasible_is(
         ),
         (
             {"weighting": "unimax", "tokens": 501},
-            r"501 tokens; within the caps on epochs \(a 4\) its sources have 400",
+            r"501 tokens; within the caps on epochs \(a 4\) its sources have 400. Set "
+            r"`tokens` to at most 400; or raise `warn_epochs`",
         ),
     ],
 )
@@ -162,6 +218,34 @@ def test_many_epochs_and_weights_that_do_not_sum_to_one_are_warned_of() -> None:
     assert plan({"a": 10, "b": 1000}, weights={"a": 0.2, "b": 0.8}, tokens=200).warnings == ()
     thirds = dict.fromkeys("abc", 0.333333)
     assert plan(dict.fromkeys("abc", 10), weights=thirds, tokens=3).warnings == ()
+
+
+def test_samples_that_cannot_be_drawn_are_known_before() -> None:
+    rows = {"a": SourceRows(11), "b": SourceRows(10)}
+    sizes, weights = {"a": 1000, "b": 1000}, {"a": 0.5, "b": 0.5}
+    none = plan_phase(PhaseConfig(name="p", weights=weights, tokens=10), sizes, rows)
+    assert none.faults == (
+        "phase 'p' draws no sample: 10 tokens are less than half of the first of any source. Ask "
+        "for more tokens.",
+    )
+    some = plan_phase(PhaseConfig(name="p", weights=weights, tokens=11), sizes, rows)
+    assert (some.verdict, len(some.warnings)) == ("warning", 1)
+    assert some.warnings[0].startswith("'b' gives no sample: its 5 tokens")
+    tiny = PhaseConfig(name="p", weights={"a": 1e-300, "b": 1}, tokens=100)
+    assert plan_phase(tiny, sizes, rows).warnings[-1].startswith("'a' gives no sample: its 0 tok")
+
+
+def test_sequences_of_several_lengths_are_warned_of_with_their_padding() -> None:
+    sizes, config = {"a": 64_000, "b": 256_000}, PhaseConfig(name="p", weighting="natural")
+    short = SourceRows(64, {"64": (1000, 64_000)})
+    one = plan_phase(config, sizes, {"a": short, "b": SourceRows(64, {"64": (4000, 256_000)})})
+    assert one.warnings == ()
+    two = plan_phase(config, sizes, {"a": short, "b": SourceRows(256, {"256": (1000, 256_000)})})
+    # Half of the rows have 64 tokens: 160 on average, and nearly every batch of 8 has one of 256.
+    assert two.warnings == (
+        "phase 'p' draws sequences of 2 lengths: a batch of 8 would be about 37% padding; give "
+        "`buckets:` to a phase per length",
+    )
 
 
 def test_a_named_source_without_tokens_is_refused() -> None:

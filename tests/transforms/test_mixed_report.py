@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from assets.transforms.mix_report import (
+    Drawn,
     area_chart,
     largest_first,
     phase_markdown,
+    shares_chart,
     shares_over_position,
     stacked,
 )
@@ -62,6 +64,13 @@ def test_charts_are_stacked_below_each_other() -> None:
 
 
 def test_a_phase_is_two_pictures() -> None:
-    shown = phase_markdown("main", {"a": 3, "b": 1}, np.array([[0.75, 0.25]]))
+    drawn = Drawn({"a": 3, "b": 1}, np.array([[0.75, 0.25]]), is_estimated=False)
+    shown = phase_markdown("main", drawn)
     assert list(shown) == ["mix_pie", "mix_over_position"]
     assert all(picture.startswith("![") for picture in shown.values())
+
+
+@pytest.mark.parametrize("is_estimated", [True, False])
+def test_shares_of_samples_that_differ_in_length_are_called_estimated(is_estimated: bool) -> None:
+    chart = shares_chart("shares", Drawn({"a": 3}, np.array([[1.0]]), is_estimated))
+    assert ("shares, estimated from mean lengths" in chart) is is_estimated

@@ -1,0 +1,88 @@
+"""What sources have for a phase, counted in the last stage that each has reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from assets.transforms.bucketed import BucketConfig
+from assets.transforms.mix_samples import SourceRows
+from assets.transforms.mixed import PhaseConfig
+from resources.corpus import Corpus
+from resources.phase_sources import phase_source
+from resources.records import Manifest
+
+STAGES = ("sharded", "bucketed", "tokenized", "deduped")
+BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where nothing is tokenized
+
+
+@dataclass(frozen=True)
+class Available:
+    """What a source has for a phase: tokens and samples, by the `manifest` of the last stage.
+
+    `buckets`: (rows, tokens with padding) of each, once that is known.
+    """
+
+    manifest: Manifest
+    tokens: int
+    samples: int
+    note: str = ""
+    buckets: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def stage(self) -> str:
+        """Where it was counted."""
+        return self.manifest.stage
+
+    @property
+    def rows(self) -> SourceRows:
+        """Its rows, as long as they are on average."""
+        return SourceRows(round(self.tokens / max(1, self.samples)), self.buckets)
+
+
+def available_for(
+    corpus: Corpus, sources: Sequence[str], config: PhaseConfig, ratio: float
+) -> dict[str, Available]:
+    """What sources have for a phase, by the newest manifest of the last stage each has reached."""
+    found = {}
+    for source in sources:
+        partitions = (corpus.store.partition(stage, source) for stage in STAGES)
+        manifests = (partition.newest_manifest() for partition in partitions)
+        if newest := next((each for each in manifests if each is not None), None):
+            found[source] = counted(newest, config, corpus.settings.buckets, ratio)
+    return found
+
+
+def counted(
+    manifest: Manifest, config: PhaseConfig, buckets: BucketConfig, ratio: float
+) -> Available:
+    """The tokens and samples of a manifest that a phase may draw from."""
+    stage, source, stats = manifest.stage, manifest.partition, manifest.stats
+    if stage == "sharded":
+        found = phase_source(manifest, config.buckets)
+        return Available(manifest, found.tokens, found.rows, buckets=found.buckets)
+    if stage == "bucketed":
+        rows, tokens, padding = (
+            stats.extra.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
+        )
+        wanted = [name for name in config.buckets or rows if rows.get(name)]
+        stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
+        num_tokens, num_rows = (sum(each[name] for name in wanted) for each in (tokens, rows))
+        return Available(manifest, num_tokens, num_rows, buckets=stored)
+    note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
+    num_tokens = stats.tokens
+    if stage == "deduped":
+        num_tokens = round(stats.bytes / ratio)
+        note += f"{source} is not tokenized: estimated at {ratio:.2f} bytes a token"
+    length = buckets.sequence_length
+    num_rows = stats.rows_kept if buckets.mode == "buckets" else -(-num_tokens // length)
+    return Available(manifest, num_tokens, num_rows, note)
+
+
+def bytes_per_token(corpus: Corpus) -> float:
+    """Bytes of text a token, over the sources that are tokenized."""
+    folders = [corpus.store.partition("tokenized", name) for name in corpus.settings.source_names()]
+    manifests = [folder.newest_manifest() for folder in folders]
+    stats = [manifest.stats for manifest in manifests if manifest is not None]
+    tokens = sum(each.tokens for each in stats)
+    return sum(each.text_bytes for each in stats) / tokens if tokens else BYTES_PER_TOKEN
