@@ -7,7 +7,7 @@ import dagster as dg
 import polars as pl
 
 from assets.tokenized import token_bytes, tokenized
-from assets.transforms.bucket_report import report_markdown, shares
+from assets.transforms.bucket_report import readable, report_markdown, shares, warnings_of
 from assets.transforms.bucketed import BucketConfig, group_windows, make_sequences
 from assets.transforms.tokenized import NO_TOKENS
 from pipeline_defs.partitions import SOURCES
@@ -21,7 +21,13 @@ BUCKETED = Stage("bucketed", code_version="2")
 @stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"numba", "arrow"})
 def bucketed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Training sequences by bucket, each with the spans of the documents in it."""
-    return run_stage(context, BUCKETED, plan_bucketed, bucket_window, describe=describe_bucketed)
+    result = run_stage(context, BUCKETED, plan_bucketed, bucket_window, describe=describe_bucketed)
+    for source in context.partition_keys:
+        manifest = context.resources.corpus.store.newest(BUCKETED.name, source)
+        if manifest.parts:
+            for warning in warnings_of(manifest.stats.extra, config_of(manifest)):
+                context.log.warning(f"source {source!r}: {warning}")
+    return result
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -79,6 +85,14 @@ def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     """Padding, documents cut, sequences by bucket and histograms."""
     if not manifest.parts:
         return {}
-    config = BucketConfig.model_validate(manifest.config)
     extra = manifest.stats.extra
-    return {**report_markdown(extra, config), **shares(extra, manifest.stats.rows_in)}
+    return {
+        **report_markdown(extra, config_of(manifest)),
+        **shares(extra, manifest.stats.rows_in),
+        **{name: readable(extra[name]) for name in ("document_lengths", "sequence_documents")},
+    }
+
+
+def config_of(manifest: Manifest) -> BucketConfig:
+    """The config that sequences were made with."""
+    return BucketConfig.model_validate(manifest.config)

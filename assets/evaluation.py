@@ -17,6 +17,7 @@ from assets.transforms.evaluation_index import (
     EvaluationIndex,
     build_index,
 )
+from assets.transforms.rows import count_bytes
 from resources.corpus import GLOBAL, Corpus, Plan, Task, required_file
 from resources.evaluation_sets import find_evaluation_files, read_items
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
@@ -73,7 +74,7 @@ def index_items(task: Task) -> list[PartRecord]:
         writer.write_parquet("quarantine", quarantine)
     reasons = dict(index.items["reason"].drop_nulls().value_counts().sort("reason").iter_rows())
     kept = index.items.filter(pl.col("reason").is_null())
-    num_bytes = int(items["text"].str.len_bytes().sum())
+    num_bytes = count_bytes(items["text"])
     stats = Stats(
         rows_in=items.height + quarantine.height,
         rows_kept=kept.height,

@@ -23,6 +23,7 @@ from assets.transforms.quality import (
     train_quality,
 )
 from assets.transforms.quality_report import quality_markdown, quality_report
+from assets.transforms.rows import count_bytes
 from resources.corpus import GLOBAL, Corpus, Plan, Task, required_file
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.stages import Stage, run_stage, stage_asset
@@ -110,7 +111,7 @@ def train_part(task: Task) -> list[PartRecord]:
     writer = task.writer()
     writer.write_parquet("model", model.to_table())
     writer.write_text("report", "json", to_json(report).decode())
-    rows, text_bytes = len(texts), int(texts.str.len_bytes().sum())
+    rows, text_bytes = len(texts), count_bytes(texts)
     extra = {
         "good_documents": int(labels.sum()),
         "bad_documents": int((~labels).sum()),

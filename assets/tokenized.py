@@ -10,16 +10,19 @@ import polars as pl
 from assets.deduped import deduped
 from assets.tokenizer import tokenizer
 from assets.transforms.encoders import load_encoders
+from assets.transforms.round_trip import round_trip
+from assets.transforms.rows import count_bytes
 from assets.transforms.tokenized import (
     NO_TOKENS,
     TokenFormat,
     count_ids,
     doc_index,
     encode_documents,
-    round_trip,
 )
+from assets.transforms.tokenizer import TokenizerError
 from assets.transforms.tokenizer_report import (
     SHOWN_FAILURES,
+    fertility_by_source,
     report_markdown,
     round_trip_markdown,
     text_numbers,
@@ -36,7 +39,7 @@ from resources.store import map_array
 ROUND_TRIP_CHECK = HistoryCheck(
     name="round_trip",
     number="round_trip_failures",
-    description="the ids of a seeded sample of every part's documents decode to their text",
+    description="the ids of documents decode to their text",
     has_jumped=lambda corpus, failures, earlier: (failures > 0, {"failures": failures}),
 )
 TOKENIZED = Stage("tokenized", code_version="2", check=ROUND_TRIP_CHECK)
@@ -54,7 +57,14 @@ ABOUT = (
 @stage_asset(TOKENIZED, deps=[deduped, tokenizer], partitions=SOURCES, kinds={"arrow"})
 def tokenized(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """Token ids of every document, the end-of-document id last."""
-    return run_stage(context, TOKENIZED, plan_tokenized, encode_part, describe=describe_tokenized)
+    result = run_stage(context, TOKENIZED, plan_tokenized, encode_part, describe=describe_tokenized)
+    corpus: Corpus = context.resources.corpus
+    for source in context.partition_keys:  # when all are there: it does not depend on their order
+        shown = fertility_by_source(counts_by_source(corpus, source))
+        context.add_asset_metadata(
+            {"fertility_by_source": dg.MetadataValue.md(shown)}, partition_key=source
+        )
+    return result
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
@@ -74,7 +84,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         TOKENIZED.code_version,
         {**ends, "offsets": offsets},
         inputs=(about["tokenizer_fingerprint"],),
-        spec={"tokenizer": path, "form": form},
+        spec={"tokenizer": path, "form": form, "is_trained": made.config["path"] is None},
     )
     tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
     return Plan(tasks, made_by.config, {"deduped": manifest.fingerprint, **about})
@@ -87,8 +97,13 @@ def encode_part(task: Task) -> list[PartRecord]:
     encoders = load_encoders(task.spec["tokenizer"].read_text(encoding="utf-8"))
     encoded = encode_documents(documents, encoders, form)
     used = count_ids(encoded["tokens"], form.vocab_size)
-    decodes = round_trip(documents, encoded, encoders, form)
-    failed = [doc_id for doc_id, is_equal in decodes.items() if not is_equal]
+    compared, failed = round_trip(documents, encoded, encoders, form)
+    if failed and task.spec["is_trained"]:
+        raise TokenizerError(
+            f"{len(failed):,} of {compared:,} documents of {task.partition}/{task.name} do not "
+            f"decode to their text, the first {failed[0]}: a tokenizer that is trained here loses "
+            "nothing, so its file is damaged or an encoder is wrong. Please report it."
+        )
     writer = task.writer()
     writer.write_arrow("tokens", encoded)
     writer.write_arrays("doc_index", *doc_index(documents["doc_id"]))
@@ -100,10 +115,10 @@ def encode_part(task: Task) -> list[PartRecord]:
         rejected={NO_TOKENS: rejected} if rejected else {},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
-        text_bytes=int(documents["text"].str.len_bytes().sum()),
+        text_bytes=count_bytes(documents["text"]),
         extra={
             **text_numbers(documents, encoded, form.num_marks),
-            "round_trip_documents": len(decodes),
+            "round_trip_documents": compared,
             "round_trip_failures": len(failed),
             "round_trip_failed": dict.fromkeys(failed[:SHOWN_FAILURES], 1),
         },
@@ -120,7 +135,7 @@ def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     extra = manifest.stats.extra
     in_bytes, in_chars, _ = totals(extra)
     return {
-        **report_markdown(counts_by_source(corpus, manifest), manifest.partition, used),
+        **report_markdown(extra, used),
         **vocabulary_numbers(used),
         "bytes_per_token": in_bytes,
         "chars_per_token": in_chars,
@@ -129,15 +144,18 @@ def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     }
 
 
-def counts_by_source(corpus: Corpus, manifest: Manifest) -> dict[str, Mapping[str, Any]]:
-    """The numbers of every source that this tokenizer has encoded so far."""
+def counts_by_source(corpus: Corpus, source: str) -> dict[str, Mapping[str, Any]]:
+    """The numbers of every source that the tokenizer of `source` has encoded, as published."""
+    about = corpus.store.newest(TOKENIZED.name, source).about
     found: dict[str, Mapping[str, Any]] = {}
-    for source in corpus.settings.source_names():
-        newest = corpus.store.partition(TOKENIZED.name, source).newest_manifest()
-        if newest and newest.code_version == TOKENIZED.code_version:
-            fingerprint = newest.about["tokenizer_fingerprint"]
-            if fingerprint == manifest.about["tokenizer_fingerprint"]:
-                found[source] = newest.stats.extra
+    for name in corpus.settings.source_names():
+        newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
+        if (
+            newest is not None
+            and newest.code_version == TOKENIZED.code_version
+            and newest.about["tokenizer_fingerprint"] == about["tokenizer_fingerprint"]
+        ):
+            found[name] = newest.stats.extra
     return found
 
 

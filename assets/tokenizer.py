@@ -1,6 +1,7 @@
 """tokenizer: one for the whole corpus, trained on a sample of it or loaded from a file."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,37 +10,56 @@ import msgspec
 import polars as pl
 
 from assets.deduped import deduped
+from assets.transforms.rows import count_bytes
 from assets.transforms.tokenizer import (
     TokenizerConfig,
     TokenizerError,
     about_tokenizer,
     canonical_json,
-    is_sampled,
-    sample_quotas,
     train_bpe,
 )
-from resources.corpus import Corpus, Plan, Task, required_file
+from assets.transforms.tokenizer_sample import (
+    SAMPLED_CHARS,
+    is_sampled,
+    sample_quotas,
+    sample_warnings,
+    wanted_bytes,
+    wider_share,
+)
+from resources.corpus import GLOBAL, Corpus, Plan, Task, required_file
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
 from resources.store import hash_file
 
-TOKENIZER = Stage("tokenizer", code_version="2")
-SAMPLED_CHARS = 200_000  # of one document: a book of 40 MB would be most of a sample of 10 MB
+TOKENIZER = Stage("tokenizer", code_version="3")
 
 
 class SampledSource(NamedTuple):
-    """A source of the training sample: bytes to take, bytes there are, files of documents."""
+    """A source of the training sample: bytes there are, files of documents."""
 
     name: str
-    quota: int
     available: int
     paths: list[Path]
+
+
+@dataclass
+class Drawn:
+    """What the sample has taken of a source: the share of its documents, their number, bytes."""
+
+    share: float = 0.0
+    documents: int = 0
+    bytes: int = 0
 
 
 @stage_asset(TOKENIZER, deps=[deduped], partitions=None, kinds={"huggingface"})
 def tokenizer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     """The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded."""
-    return run_stage(context, TOKENIZER, plan_tokenizer, make_tokenizer)
+    result = run_stage(context, TOKENIZER, plan_tokenizer, make_tokenizer)
+    extra = context.resources.corpus.store.newest(TOKENIZER.name, GLOBAL).parts[0].stats.extra
+    if "sample_bytes" in extra:
+        for warning in sample_warnings(extra["sample_wanted_bytes"], extra["sample_bytes"]):
+            context.log.warning(warning)
+    return result
 
 
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
@@ -71,67 +91,101 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
 
 
 def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
-    """What the sample takes of the documents that `deduped` published."""
-    available = {manifest.partition: manifest.stats.bytes for manifest in manifests}
-    quotas = sample_quotas(available, corpus.settings.tokenizer)
+    """The sources that the sample is taken of, as `deduped` published them."""
     sources = []
     for manifest in manifests:
         files = [required_file(manifest, part, "documents") for part in manifest.parts]
         paths = [corpus.store.path_of(manifest, file) for file in files]
-        name = manifest.partition
-        sources.append(SampledSource(name, quotas[name], available[name], paths))
+        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, paths))
     return sources
 
 
 def make_tokenizer(task: Task) -> list[PartRecord]:
     """Train or load, check, and publish the canonical tokenizer.json."""
     config: TokenizerConfig = task.spec["config"]
-    if config.path is not None:
-        content = task.spec["path"].read_text(encoding="utf-8", errors="replace")
-        tokenizer_json, stats = canonical_json(content), Stats()
-    else:
-        tokenizer_json, stats = train_on_sample(task.spec["sources"], config)
-    about = about_tokenizer(tokenizer_json, config)
     if config.path is None:
+        tokenizer_json, stats = train_on_sample(task.spec["sources"], config)
+        about = about_tokenizer(tokenizer_json, config)
         about["entries_unfilled"] = config.vocab_size - about["vocab_size"]
+    else:
+        tokenizer_json, about = load_tokenizer(task.spec["path"], config)
+        stats = Stats()
     writer = task.writer()
     writer.write_text("tokenizer", "json", tokenizer_json)
     return [writer.publish(msgspec.structs.replace(stats, extra={**about, **stats.extra}))]
 
 
+def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, Any]]:
+    """(canonical tokenizer.json, what later stages say of it); TokenizerError names the file."""
+    try:
+        tokenizer_json = canonical_json(path.read_text(encoding="utf-8"))
+        return tokenizer_json, about_tokenizer(tokenizer_json, config)
+    except UnicodeDecodeError as error:
+        raise TokenizerError(
+            f"{path}: not a tokenizer.json: not UTF-8 ({error}). Check tokenizer.path, and save "
+            "the file as UTF-8."
+        ) from None
+    except TokenizerError as error:
+        raise TokenizerError(f"{path}: {error}") from error
+
+
 def train_on_sample(sources: list[SampledSource], config: TokenizerConfig) -> tuple[str, Stats]:
     """(tokenizer.json, what the sample took): texts are read a part at a time."""
-    drawn = {source.name: [0, 0] for source in sources}
-    tokenizer_json = train_bpe(sample_texts(sources, config.seed, drawn), config)
-    rows, text_bytes = (sum(numbers[i] for numbers in drawn.values()) for i in range(2))
+    drawn = {source.name: Drawn() for source in sources}
+    tokenizer_json = train_bpe(sample_texts(sources, config, drawn), config)
+    rows = sum(taken.documents for taken in drawn.values())
+    text_bytes = sum(taken.bytes for taken in drawn.values())
+    available = {source.name: source.available for source in sources}
     if rows == 0:
-        available = sum(source.available for source in sources)
         raise TokenizerError(
             f"no document to train the tokenizer on: a sample of {config.sample_bytes:,} bytes of "
-            f"{', '.join(drawn)} ({available:,} bytes). Raise tokenizer.sample_bytes if there are "
-            "documents; else see `corpus summary` for where they went."
+            f"{', '.join(drawn)} ({sum(available.values()):,} bytes). Raise tokenizer.sample_bytes "
+            "if there are documents; else see `corpus summary` for where they went."
         )
     extra = {
-        "sample_documents": {name: numbers[0] for name, numbers in drawn.items()},
-        "sample_bytes": {name: numbers[1] for name, numbers in drawn.items()},
-        "sample_wanted_bytes": {source.name: source.quota for source in sources},
-        "sample_takes_all_of": [s.name for s in sources if s.quota == s.available],
+        "sample_documents": {name: taken.documents for name, taken in drawn.items()},
+        "sample_bytes": {name: taken.bytes for name, taken in drawn.items()},
+        "sample_wanted_bytes": wanted_bytes(available, config),
+        "sample_takes_all_of": [name for name, taken in drawn.items() if taken.share >= 1],
     }
     return tokenizer_json, Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, extra=extra)
 
 
 def sample_texts(
-    sources: list[SampledSource], seed: int, drawn: dict[str, list[int]]
+    sources: list[SampledSource], config: TokenizerConfig, drawn: dict[str, Drawn]
 ) -> Iterator[pl.Series]:
-    """Texts of the sampled documents, a part at a time; adds documents and bytes to `drawn`."""
-    for source in sources:
-        share = source.quota / max(1, source.available)
-        for path in source.paths:
-            is_taken = is_sampled(pl.read_parquet(path, columns=["doc_id"])["doc_id"], share, seed)
-            if not is_taken.any():  # most parts of a large corpus: their texts are not read
-                continue
-            texts = pl.read_parquet(path, columns=["text"])["text"].filter(is_taken)
-            texts = texts.str.slice(0, SAMPLED_CHARS)
-            drawn[source.name][0] += len(texts)
-            drawn[source.name][1] += int(texts.str.len_bytes().sum())
-            yield texts
+    """Texts of the sampled documents, a part at a time, each document once; adds up `drawn`.
+
+    Rounds, each with wider shares where too little came: mostly one. A source that gave all it has
+    has no more bytes than that, and its rest is shared out.
+    """
+    available = {source.name: source.available for source in sources}
+    is_open = True
+    while is_open:
+        is_open = False
+        quotas = sample_quotas(available, config)
+        for source in sources:
+            taken, quota = drawn[source.name], quotas[source.name]
+            share = wider_share(taken.share, taken.bytes, quota, source.available)
+            if share > taken.share:
+                is_open = True
+                most_chars = min(SAMPLED_CHARS, quota - taken.bytes)
+                for texts in texts_between(source, share, config.seed, taken.share):
+                    heads = texts.str.slice(0, most_chars)
+                    taken.documents += len(heads)
+                    taken.bytes += count_bytes(heads)
+                    yield heads
+                taken.share = share
+            if share >= 1:
+                available[source.name] = taken.bytes
+
+
+def texts_between(
+    source: SampledSource, share: float, seed: int, earlier: float
+) -> Iterator[pl.Series]:
+    """Texts of the documents that `share` takes and the smaller share `earlier` did not."""
+    for path in source.paths:
+        doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
+        is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
+        if is_new.any():  # not so in most parts of a large corpus: their texts are not read
+            yield pl.read_parquet(path, columns=["text"])["text"].filter(is_new)

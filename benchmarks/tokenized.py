@@ -178,13 +178,17 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     """What the asset does for one part: read, encode, check, write, hash, publish."""
     from assets.tokenized import encode_part
     from assets.transforms.encoders import load_encoders
-    from assets.transforms.tokenized import TokenFormat
+    from assets.transforms.round_trip import round_trip
+    from assets.transforms.tokenized import TokenFormat, encode_documents
     from resources.corpus import Task
 
     start = time.process_time()
-    reference = load_encoders(tokenizer.read_text(encoding="utf-8")).reference.tokenizer
+    encoders = load_encoders(tokenizer.read_text(encoding="utf-8"))
+    reference = encoders.reference.tokenizer
     form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END), None, offsets)
-    spec = {"path": part, "tokenizer": tokenizer, "form": form}
+    one = pl.DataFrame({"doc_id": ["0" * 32], "text": ["a document"]})
+    round_trip(one, encode_documents(one, encoders, form), encoders, form)  # loads numba: 1 s
+    spec = {"path": part, "tokenizer": tokenizer, "form": form, "is_trained": False}
     with tempfile.TemporaryDirectory() as folder:
         return rounds_of(
             start,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.transforms.bucket_config import BucketConfig, bucket_names, stored_lengths
-from assets.transforms.filter_report import bin_of, bin_start, counted
+from assets.transforms.filter_report import bin_of, counted
 from assets.transforms.pieces import Int64s, Pieces
 from assets.transforms.plots import as_markdown, bar_chart, histogram
 
-BINS = "tokens"  # a name that `bin_of` takes for a count: bins are half powers of two
+BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half powers of two
 
 
 class Made(NamedTuple):
@@ -78,9 +79,25 @@ def _binned(values: Int64s) -> dict[str, int]:
     return counted(bin_of(BINS, pl.Series(values)))
 
 
+def bin_range(number: int) -> tuple[int, int]:
+    """The least and the greatest whole number of a bin; bin 1, from 0.41 to 1, has none."""
+    least, beyond = (math.ceil(2 ** (each / 2)) - 1 for each in (number, number + 1))
+    return least, beyond - 1
+
+
+def readable(counts: Mapping[str, int]) -> dict[str, int]:
+    """A histogram by ranges of whole numbers, `3-4`, instead of numbers of bins."""
+    return {_bin_name(number): counts[str(number)] for number in sorted(map(int, counts))}
+
+
+def _bin_name(number: int) -> str:
+    least, greatest = bin_range(number)
+    return f"{least:,}" if least == greatest else f"{least:,}-{greatest:,}"
+
+
 def shares(extra: Mapping[str, Any], documents: int) -> dict[str, float]:
     """Padding as a share of all stored tokens, cut documents as a share of all, and documents in
-    a sequence."""
+    a sequence. A batch of several buckets is padded further, to its longest sequence."""
     stored = sum(extra["bucket_tokens"].values()) + extra["padding_tokens"]
     sequences = sum(extra["bucket_sequences"].values())
     return {
@@ -128,17 +145,17 @@ def warnings_of(extra: Mapping[str, Any], config: BucketConfig) -> list[str]:
     """What the numbers say against the config, as sentences."""
     if extra["documents_reaching"] or not extra["document_lengths"]:
         return []
-    longest = bin_start(BINS, 1 + max(map(int, extra["document_lengths"])))
+    _, longest = bin_range(max(map(int, extra["document_lengths"])))
     if config.mode == "buckets":
         what, change = f"{config.edges[-1] + 1} tokens (buckets.edges)", "lower edges"
     else:
         what = f"{config.sequence_length} tokens (buckets.sequence_length)"
         change = "a shorter sequence_length"
-    return [f"no document reaches {what}: the longest is below {longest}. Take {change}"]
+    return [f"no document reaches {what}: the longest has at most {longest:,}. Take {change}"]
 
 
 def _histogram(title: str, counts: Mapping[str, int]) -> str:
     by_bin = {int(number): count for number, count in counts.items()}
     last = max(by_bin, default=0)
-    bins = [(bin_start(BINS, number), by_bin.get(number, 0)) for number in range(last + 2)]
+    bins = [(_bin_name(number), by_bin.get(number, 0)) for number in range(last + 1) if number != 1]
     return as_markdown(histogram(title, bins, ()), title)

@@ -15,11 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from corpus_loader.flat import DOC_ID_BYTES
+
 FormatName = Literal[
     "parquet", "megatron", "mds", "webdataset", "litdata", "datatrove", "npy", "arrow"
 ]
 FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
-DOC_ID_BYTES = 16
 
 
 @dataclass(frozen=True)

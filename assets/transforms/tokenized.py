@@ -25,7 +25,6 @@ SLICE_BYTES = 1 << 20
 SAMPLED_DOCUMENTS = 64
 SAMPLED_BYTES = 1 << 19  # of the sample together, but for its first document: 30 ms to decode
 COMPARED_CHARS = 500  # of each sampled document: 12 ms for the reference encoder
-DECODED_TOKENS = 1 << 16  # of a document; a list of ten million numbers would take 400 MB
 NO_TOKENS = "no_tokens"  # the reason of a document that is rejected here
 
 
@@ -142,25 +141,3 @@ def sample_of(documents: pl.DataFrame) -> pl.DataFrame:
     sample = documents[np.argsort(keys, kind="stable")[:SAMPLED_DOCUMENTS]]
     sizes = sample["text"].str.len_bytes().cast(pl.Int64)
     return sample.filter((sizes.cum_sum() <= SAMPLED_BYTES) | (pl.int_range(pl.len()) == 0))
-
-
-def round_trip(
-    documents: pl.DataFrame, encoded: pl.DataFrame, encoders: Encoders, form: TokenFormat
-) -> dict[str, bool]:
-    """Whether the ids of each document of the sample decode to its text, by doc_id.
-
-    Of a document of more than DECODED_TOKENS the beginning is compared.
-    """
-    sample = sample_of(documents).join(
-        encoded.select("doc_id", "tokens"), on="doc_id", maintain_order="left"
-    )
-    sizes = sample["tokens"].list.len().to_numpy().astype(np.int64) - form.num_marks
-    heads = sample["tokens"].list.slice(form.num_marks - 1, DECODED_TOKENS).to_list()
-    decoded = encoders.reference.decode(
-        [ids[:size] for ids, size in zip(heads, sizes.tolist(), strict=True)]
-    )
-    columns = zip(sample["doc_id"], sample["text"], decoded, sizes > DECODED_TOKENS, strict=True)
-    return {
-        doc_id: text.startswith(again.rstrip("\ufffd")) if is_cut else text == again
-        for doc_id, text, again, is_cut in columns  # a cut may leave part of a character
-    }

@@ -6,15 +6,14 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from assets.transforms.bpe_training import Texts, train_equal, train_with_tokenizers
-from corpus_loader.permutation import derive_key, mix64
+from assets.transforms.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container
 
     from tokenizers import Tokenizer
 
@@ -95,38 +94,6 @@ class TokenizerConfig(BaseModel):
         return self
 
 
-def is_sampled(doc_ids: pl.Series, share: float, seed: int) -> pl.Series:
-    """Boolean per document: whether the seeded sample of that share of all documents takes it.
-
-    Depends on the document alone, so that the sample does not change with order or partition, and
-    needs one pass; the sample's size comes out near the wanted share.
-    """
-    head = doc_ids.str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64)
-    keys = mix64(head.to_numpy() ^ np.uint64(derive_key(seed, "tokenizer sample")))
-    return pl.Series("is_sampled", keys.astype(np.float64) < share * 2.0**64)
-
-
-def sample_quotas(available: Mapping[str, int], config: TokenizerConfig) -> dict[str, int]:
-    """Bytes that the sample takes of each source, in the order of `available` (bytes there are).
-
-    Shares are the weights, without them the bytes; a source not named gives none. One with less
-    than its share gives all, and the others share the rest: sum = min(sample_bytes, what there is).
-    """
-    weights: Mapping[str, float] = config.weights or available
-    quotas = dict.fromkeys(available, 0)
-    left, open_sources = config.sample_bytes, [s for s in available if weights.get(s, 0) > 0]
-    while open_sources:
-        total = sum(weights[source] for source in open_sources)
-        wanted = {source: left * weights[source] / total for source in open_sources}
-        short = [source for source in open_sources if available[source] <= wanted[source]]
-        if not short:
-            return quotas | {source: int(size) for source, size in wanted.items()}
-        quotas |= {source: available[source] for source in short}
-        left -= sum(available[source] for source in short)
-        open_sources = [source for source in open_sources if source not in short]
-    return quotas
-
-
 def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
     """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
     train = train_equal if config.trainer == "auto" else train_with_tokenizers
@@ -171,8 +138,7 @@ def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer
 
 def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
     """Id of a special token that the config names under `key`; TokenizerError if there is none."""
-    added = tokenizer.get_added_tokens_decoder()
-    special = {token.content: token_id for token_id, token in added.items() if token.special}
+    special = {text: token_id for token_id, text in special_tokens(tokenizer).items()}
     if token not in special:  # any other token can be spelled by a document's text
         raise TokenizerError(
             f"the tokenizer has no special token {token!r} for tokenizer.{key}. Name one of its "
@@ -187,6 +153,7 @@ def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, A
     begin, begin_id = config.begin_of_document, None
     if begin is not None:
         begin_id = special_token_id(tokenizer, begin, "begin_of_document")
+    refuse_ambiguous_ids(tokenizer, {end_id, begin_id})
     vocab_size = vocabulary_size(tokenizer)
     return {
         "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer_json),
@@ -197,6 +164,23 @@ def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, A
         "end_of_document_id": end_id,
         "token_dtype": str(token_dtype(vocab_size)).lower(),
     }
+
+
+def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> None:
+    """TokenizerError if a text's ids can hold that of a special token: see `special_tokens`."""
+    if shared := tokens_with_shared_ids(tokenizer):
+        raise TokenizerError(
+            f"the special tokens {shared} have ids that model.vocab gives to other entries. Number "
+            "the entries of model.vocab without gaps, and the tokens that it lacks after them."
+        )
+    if spelled := spelled_tokens(tokenizer, marks):
+        raise TokenizerError(
+            f"text that spells the special tokens {spelled} is given their ids, so that it could "
+            "end a document: model.vocab has them too. Take them out of model.vocab if their ids "
+            "are its last (added_tokens keeps them; other ids would move). Or name in tokenizer."
+            "end_of_document a special token that only added_tokens has, and mark the others "
+            '"special": false there: then they are tokens that text may spell.'
+        )
 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:

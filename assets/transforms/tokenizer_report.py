@@ -82,28 +82,33 @@ def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
     }
 
 
-def report_markdown(
-    by_source: Mapping[str, Mapping[str, Any]], source: str, counts: NDArray[np.uint64]
-) -> dict[str, str]:
-    """Markdown by title: `fertility` of the source's languages next to that of every source that
-    has been tokenized (`by_source`: the counts of `text_numbers`), and `vocabulary` use."""
-    languages = fertility(by_source[source])
+def report_markdown(counts: Mapping[str, Any], used: NDArray[np.uint64]) -> dict[str, str]:
+    """Markdown by title: `fertility` of a source's languages, and `vocabulary` use."""
+    languages = fertility(counts)
     bars = [
         (name, (in_bytes, in_chars), f"{in_bytes:.2f} bytes, {in_chars:.2f} chars")
         for name, (in_bytes, in_chars, _) in list(languages.items())[:SHOWN_LANGUAGES]
     ]
-    rows = [(name, totals(each)) for name, each in by_source.items()]
-    rows += [(f"{source}: {name}", numbers) for name, numbers in languages.items()]
-    table = "".join(
-        f"| {escape(name)} | {in_bytes:.3f} | {in_chars:.3f} | {tokens:,} |\n"
-        for name, (in_bytes, in_chars, tokens) in rows
-    )
+    plot = as_markdown(bar_chart("text per token by language", bars), "fertility")
     return {
-        "fertility": as_markdown(bar_chart("text per token by language", bars), "fertility")
-        + "\n\n| source or language | bytes per token | characters per token | tokens |\n"
-        f"|---|---:|---:|---:|\n{table}",
-        "vocabulary": as_markdown(vocabulary_histogram(counts), "vocabulary"),
+        "fertility": f"{plot}\n\n{fertility_table('language', languages)}",
+        "vocabulary": as_markdown(vocabulary_histogram(used), "vocabulary"),
     }
+
+
+def fertility_by_source(by_source: Mapping[str, Mapping[str, Any]]) -> str:
+    """A Markdown table of sources, from the counts of `text_numbers` of each."""
+    return fertility_table("source", {name: totals(each) for name, each in by_source.items()})
+
+
+def fertility_table(what: str, rows: Mapping[str, tuple[float, float, int]]) -> str:
+    """A Markdown table of (bytes per token, characters per token, tokens) by name."""
+    lines = [
+        f"| {escape(name)} | {in_bytes:.3f} | {in_chars:.3f} | {tokens:,} |"
+        for name, (in_bytes, in_chars, tokens) in rows.items()
+    ]
+    head = [f"| {what} | bytes per token | characters per token | tokens |", "|---|---:|---:|---:|"]
+    return "\n".join([*head, *lines])
 
 
 def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
@@ -121,11 +126,11 @@ def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
 
 
 def round_trip_markdown(counts: Mapping[str, Any]) -> str:
-    """What decoding the sampled documents showed, with the first that failed."""
+    """What comparing documents with what their ids decode to showed, with the first that failed."""
     checked, failures = (counts.get(f"round_trip_{name}", 0) for name in ("documents", "failures"))
     if not failures:
-        return f"All of {checked:,} sampled documents decode to their text."
+        return f"All of {checked:,} documents compared decode to their text."
     return (
-        f"{failures:,} of {checked:,} sampled documents do not decode to their text, the first: "
+        f"{failures:,} of {checked:,} documents compared do not decode to their text, the first: "
         + ", ".join(escape(doc_id) for doc_id in list(counts["round_trip_failed"])[:SHOWN_FAILURES])
     )

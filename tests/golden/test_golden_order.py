@@ -20,15 +20,10 @@ from assets.transforms.mix_samples import nearest_samples
 from assets.transforms.mixed import PhaseConfig
 from assets.transforms.sharded import ShardConfig, plan_shards, scatter
 from assets.transforms.tokenized import TokenFormat, encode_documents
-from assets.transforms.tokenizer import (
-    TokenizerConfig,
-    is_sampled,
-    tokenizer_fingerprint,
-    train_bpe,
-)
-from corpus_loader.order import SourceOrder, SourceShape
+from assets.transforms.tokenizer import TokenizerConfig, tokenizer_fingerprint, train_bpe
+from assets.transforms.tokenizer_sample import is_sampled
+from corpus_loader.order import SourceOrder, SourceShape, order_seed
 from corpus_loader.permutation import derive_key, permute
-from resources.phase_mixture import order_seed
 
 TEXTS = [
     "The mill turns, and the miller's wheel turns.",
@@ -85,9 +80,9 @@ def test_mix_budgets_and_samples() -> None:
         "temperature": [284151, 127961, 87888],
         "unimax": [209978, 209978, 80044],
     }
-    order = SourceOrder(order_seed(phases["weights"]), None, SourceShape("web", 1, (2, 3)))
+    order = SourceOrder(order_seed(0, "a"), None, SourceShape("web", 1, (2, 3)))
     lengths = np.array([10, 20, 30, 40, 50], np.uint32)
-    assert order_seed(phases["weights"]) == 1131039782225359
+    assert order_seed(0, "a") == 1131039782225359
     assert nearest_samples(275, lengths, lambda draws: order.rows(draws)[0]) == (9, 250)
 
 

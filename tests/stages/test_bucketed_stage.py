@@ -109,6 +109,15 @@ def test_a_run_reports_its_numbers_and_a_second_one_changes_no_byte(
     assert metadata["bucket_padding"] == {"8": 3}
     assert metadata["padding_share"] == 3 / 56
     assert metadata["documents_cut_share"] == 0.25
+    assert metadata["document_lengths"] == {
+        "0": 1,
+        "2": 1,
+        "3-4": 1,
+        "5-6": 1,
+        "7-10": 3,
+        "15-21": 1,
+    }
+    assert set(metadata["sequence_documents"]) <= {"1", "2", "3-4"}
     assert "| 8 | 7 | 53 | 3 |" in metadata["buckets"]
     assert "data:image/svg" in metadata["sequence_plots"]
     assert "warnings" not in metadata
@@ -116,7 +125,9 @@ def test_a_run_reports_its_numbers_and_a_second_one_changes_no_byte(
     assert read_report(corpus.store.root, "bucketed", "prose").parts_reused == 2
 
 
-def test_a_length_that_no_document_reaches_is_reported(tmp_path: Path, build: Build) -> None:
+def test_a_length_that_no_document_reaches_is_reported(
+    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
     corpus = tokenized(tmp_path, PARTS, sequence_length=64)
 
     events = build(corpus, "bucketed").get_asset_materialization_events()
@@ -124,6 +135,7 @@ def test_a_length_that_no_document_reaches_is_reported(tmp_path: Path, build: Bu
     shown = {event.partition: event.materialization.metadata for event in events}
     assert shown["prose"]["warnings"].value.startswith("* no document reaches 64 tokens")
     assert "warnings" not in shown["notes"]
+    assert "source 'prose': no document reaches 64 tokens" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from builders import Build, open_corpus, write_corpus
 from small_tokenizer import changed, with_token
 
+from assets.transforms.round_trip import RoundTrip
 from resources.reports import read_report
 from resources.store import map_array, read_arrow
 
@@ -107,6 +108,24 @@ def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, build: Build)
     assert check(result).severity.value == "WARN"
     first = next(iter(stats.extra["round_trip_failed"]))
     assert first in metadata(result, "tokenized", "prose")["round_trip"].value
+
+
+def test_sources_are_compared_when_all_of_a_run_are_there(tmp_path: Path, build: Build) -> None:
+    result = build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
+
+    tables = [metadata(result, "tokenized", name) for name in ("prose", "notes")]
+    prose, notes = (each["fertility_by_source"].value for each in tables)
+    assert prose == notes
+    assert "\n| prose | " in prose and "\n| notes | " in prose
+
+
+def test_a_trained_tokenizer_that_loses_text_fails_the_run(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = RoundTrip(2, ["f" * 32])
+    monkeypatch.setattr("assets.tokenized.round_trip", lambda *_: lost)
+    with pytest.raises(Exception, match=r"1 of 2 documents of .* do not decode .* first ffff"):
+        build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
 
 
 def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: Build) -> None:

@@ -1,5 +1,6 @@
 """Documents become sequences: nothing lost, nothing invented, padding only at the end."""
 
+import base64
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
-from assets.transforms.bucket_report import report_markdown, shares, warnings_of
+from assets.transforms.bucket_report import (
+    BINS,
+    bin_range,
+    readable,
+    report_markdown,
+    shares,
+    warnings_of,
+)
 from assets.transforms.bucketed import (
     SPAN,
     BucketConfig,
@@ -19,6 +27,7 @@ from assets.transforms.bucketed import (
     make_sequences,
     stored_length,
 )
+from assets.transforms.filter_report import bin_of, counted
 
 END = 60_000
 SMALL = BucketConfig(mode="buckets", edges=(2, 4))
@@ -287,6 +296,27 @@ def test_the_report_is_markdown_with_plots() -> None:
     assert "warnings" not in shown
 
 
+def test_histograms_are_shown_by_ranges_of_whole_numbers() -> None:
+    one_each = counted(bin_of(BINS, pl.Series(range(16))))
+
+    names = ["0", "1", "2", "3-4", "5-6", "7-10", "11-14", "15-21"]
+    sizes = [1, 1, 1, 2, 2, 4, 4, 1]
+    assert list(readable(one_each).items()) == list(zip(names, sizes, strict=True))
+
+
+@given(st.integers(0, 10**9))
+def test_a_number_lies_in_the_range_of_its_bin(number: int) -> None:
+    least, greatest = bin_range(bin_of(BINS, pl.Series([number]))[0])
+    assert least <= number <= greatest
+
+
+def test_the_axis_of_documents_in_a_sequence_ends_with_a_whole_number() -> None:
+    counts = make_sequences([tokenized(1, 1, 2)], BucketConfig(sequence_length=4), END)[1]
+    plots = report_markdown(counts, BucketConfig(sequence_length=4))["sequence_plots"]
+    encoded = plots.rpartition("base64,")[2].partition(")")[0]
+    assert ">3-4</text>" in base64.b64decode(encoded).decode()
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -298,7 +328,9 @@ def test_the_report_is_markdown_with_plots() -> None:
 def test_a_length_that_no_document_reaches_is_said(config: BucketConfig, message: str) -> None:
     counts = make_sequences([tokenized(3, 5)], config, END)[1]
 
-    assert warnings_of(counts, config)[0].startswith(message)
+    (warning,) = warnings_of(counts, config)
+    assert warning.startswith(message)
+    assert "the longest has at most 6. Take" in warning
     assert message in report_markdown(counts, config)["warnings"]
 
 

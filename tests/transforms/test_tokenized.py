@@ -19,7 +19,6 @@ from assets.transforms.tokenized import (
     doc_index,
     encode_documents,
     insert_around,
-    round_trip,
     sample_of,
 )
 from assets.transforms.tokenizer import END_OF_DOCUMENT
@@ -221,31 +220,3 @@ def test_the_sample_does_not_depend_on_the_order_and_is_bounded() -> None:
     assert 500_000 < sample["text"].str.len_bytes().sum() <= 1 << 19
     assert sample_of(documents("x" * 600_000)).height == 1
     assert sample_of(documents(*"abc" * 50)).height == 64
-
-
-def test_the_ids_decode_to_the_text() -> None:
-    form = TokenFormat(VOCAB_SIZE, 0, 7)
-    given = documents("", *sample_texts()[:20])
-    encoders = load_encoders(trained())
-    decodes = round_trip(given, encode_documents(given, encoders, form), encoders, form)
-    assert len(decodes) == 20
-    assert all(decodes.values())
-
-
-@pytest.mark.filterwarnings("ignore:fastokens")
-def test_a_tokenizer_that_changes_the_text_is_found_out() -> None:
-    encoders = load_encoders(changed(normalizer={"type": "NFKC"}))
-    given = documents("plain", "ﬁne")
-    decodes = round_trip(given, encode_documents(given, encoders, PLAIN), encoders, PLAIN)
-    assert decodes == dict(zip(given["doc_id"], [True, False], strict=True))
-
-
-def test_of_a_long_document_the_beginning_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenized, "DECODED_TOKENS", 5)
-    encoders, given = load_encoders(trained()), documents("風車が回る", "ab", "x" * 9)
-    encoded = encode_documents(given, encoders, PLAIN)
-    wrong = given.with_columns(text=pl.Series(["風車が", "abc", "xxxxy"]))
-    assert list(round_trip(given, encoded, encoders, PLAIN).values()) == [True] * 3
-    assert round_trip(wrong, encoded, encoders, PLAIN) == dict(
-        zip(given["doc_id"], [True, False, False], strict=True)
-    )

@@ -1,15 +1,13 @@
 """The tokenizer of a corpus: trained on a seeded sample, or loaded from a file."""
 
-import hashlib
 import json
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_tokenizer import sample_texts, trained, with_entries, with_token
+from tokenizers import Tokenizer, models
 
 from assets.transforms.tokenizer import (
     END_OF_DOCUMENT,
@@ -17,9 +15,7 @@ from assets.transforms.tokenizer import (
     TokenizerError,
     about_tokenizer,
     canonical_json,
-    is_sampled,
     read_tokenizer,
-    sample_quotas,
     token_dtype,
     tokenizer_fingerprint,
     train_bpe,
@@ -38,41 +34,6 @@ def test_trained_tokenizer_has_the_wanted_size_and_its_special_tokens_first() ->
     tokenizer, end_id = read_tokenizer(train_bpe([sample_texts()[:20]], config), END_OF_DOCUMENT)
     assert vocabulary_size(tokenizer) == 300
     assert (tokenizer.token_to_id("<pad>"), end_id) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("size", "weights", "quotas"),
-    [
-        (100, None, {"web": 60, "books": 40}),
-        (100, {"web": 1, "books": 3}, {"web": 25, "books": 75}),
-        (100, {"books": 0.1}, {"web": 0, "books": 100}),
-        (800, {"web": 1, "books": 1}, {"web": 400, "books": 400}),
-        (900, {"web": 1, "books": 3}, {"web": 500, "books": 400}),
-        (5000, {"web": 1, "books": 3}, {"web": 600, "books": 400}),
-        (5000, None, {"web": 600, "books": 400}),
-        (5000, {"web": 2}, {"web": 600, "books": 0}),
-    ],
-)
-def test_the_sample_is_shared_out_by_weight_and_what_is_short_goes_to_the_others(
-    size: int, weights: dict[str, float] | None, quotas: dict[str, int]
-) -> None:
-    config = TokenizerConfig(sample_bytes=size, weights=weights)
-    assert sample_quotas({"web": 600, "books": 400}, config) == quotas
-
-
-@settings(deadline=None)
-@given(
-    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10**12), min_size=1),
-    st.dictionaries(st.sampled_from("abcdef"), st.floats(1e-6, 1e6), min_size=1) | st.none(),
-    st.integers(1, 2**31 - 1),
-)
-def test_quotas_never_exceed_what_there_is_nor_the_sample(
-    available: dict[str, int], weights: dict[str, float] | None, size: int
-) -> None:
-    quotas = sample_quotas(available, TokenizerConfig(sample_bytes=size, weights=weights))
-    there = {s: n for s, n in available.items() if weights is None or s in weights}
-    assert all(0 <= quotas[source] <= available[source] for source in available)
-    assert min(size, sum(there.values())) - len(available) <= sum(quotas.values()) <= size
 
 
 def test_both_trainers_give_the_same() -> None:
@@ -167,26 +128,72 @@ def test_fingerprint_ignores_layout_and_sees_content() -> None:
     assert canonical_json(canonical_json(pretty)) == trained()
 
 
-def doc_ids(count: int) -> pl.Series:
-    ids = [hashlib.sha256(str(row).encode()).hexdigest()[:32] for row in range(count)]
-    return pl.Series("doc_id", ids, dtype=pl.String)
+def test_text_that_a_unigram_takes_for_a_special_token_is_refused() -> None:
+    fault = (
+        r"special tokens \['</s>'\] is given their ids.*special token that only added_tokens has"
+    )
+    with pytest.raises(TokenizerError, match=fault):
+        about_tokenizer(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
+
+    content = json.loads(unigram())
+    unknown, end = content["added_tokens"]
+    content["added_tokens"] = [
+        unknown,
+        end | {"special": False},
+        end | {"content": "<eod>", "id": 5},
+    ]
+    about = about_tokenizer(
+        json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>")
+    )
+    assert about["end_of_document_id"] == 5
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
-def test_sample_is_near_the_wanted_share(share: float) -> None:
-    assert is_sampled(doc_ids(20_000), share, seed=0).mean() == pytest.approx(share, abs=0.01)
+def test_spellings_of_other_special_tokens_are_refused_too() -> None:
+    content = json.loads(unigram())
+    content["added_tokens"].append(content["added_tokens"][1] | {"content": "<eod>", "id": 5})
+    with pytest.raises(TokenizerError, match=r"special tokens \['</s>'\] is given their ids"):
+        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
 
 
-def test_sample_depends_on_the_document_and_the_seed_alone() -> None:
-    ids = doc_ids(1000)
-    taken = is_sampled(ids, 0.3, seed=1)
-    assert is_sampled(ids.reverse(), 0.3, seed=1).reverse().equals(taken)
-    assert is_sampled(ids[500:], 0.3, seed=1).equals(taken[500:])
-    assert not is_sampled(ids, 0.3, seed=2).equals(taken)
+def test_the_unknown_token_may_come_out_unless_it_ends_documents() -> None:
+    content = json.loads(unigram())
+    content["added_tokens"][1]["special"] = False
+    with pytest.raises(TokenizerError, match=r"special tokens \['<unk>'\] is given their ids"):
+        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<unk>"))
 
 
-def test_a_larger_sample_holds_the_smaller_and_the_extreme_ids() -> None:
-    ids = pl.Series([*doc_ids(500), "f" * 32, "0" * 32])
-    small, large = (is_sampled(ids, share, seed=0) for share in (0.2, 0.6))
-    assert not (small & ~large).any()
-    assert is_sampled(ids, 1.0, seed=0).all()
+def unigram() -> str:
+    """A tokenizer.json whose model's own vocabulary has the special tokens."""
+    model = models.Unigram(
+        [("<unk>", 0.0), ("</s>", 0.0), ("a", -1.0), ("b", -1.0), (" ", -1.0)], 0
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.add_special_tokens(["<unk>", "</s>"])
+    return str(tokenizer.to_str())
+
+
+def with_ignored_merges(end_id: int, *, is_entry: bool) -> str:
+    """The trained tokenizer.json, told to take what lies between blanks whole if it is an entry."""
+    content = json.loads(trained())
+    vocab = {t: i - 1 for t, i in content["model"]["vocab"].items() if t != END_OF_DOCUMENT}
+    content["model"] |= {"ignore_merges": True, "vocab": vocab}
+    content["model"]["vocab"] |= {END_OF_DOCUMENT: end_id} if is_entry else {}
+    content["added_tokens"][0]["id"] = end_id
+    split = {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": False}
+    return json.dumps(content | {"pre_tokenizer": split})
+
+
+def test_text_that_a_bpe_takes_whole_for_a_special_token_is_refused() -> None:
+    fault = r"special tokens \['<\|endoftext\|>'\] is given their ids.*Take them out of model.vocab"
+    with pytest.raises(TokenizerError, match=fault):
+        about_tokenizer(with_ignored_merges(999, is_entry=True), TokenizerConfig())
+
+    about = about_tokenizer(with_ignored_merges(999, is_entry=False), TokenizerConfig())
+    assert about["end_of_document_id"] == 999
+
+
+def test_an_end_token_with_the_id_of_an_entry_is_refused() -> None:
+    content = json.loads(trained())
+    del content["model"]["vocab"][END_OF_DOCUMENT]
+    with pytest.raises(TokenizerError, match=r"ids that model.vocab gives to other entries"):
+        about_tokenizer(json.dumps(content), TokenizerConfig())
