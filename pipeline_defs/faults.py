@@ -97,7 +97,8 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
         named.setdefault(path, found)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
     faults += [replace(named[path][0], what=what) for path, what in differing.items()]
-    ordered = sorted({(fault.path, fault.what): fault for fault in faults}.items())
+    # Of what several manifests name, the newest: what only an older one names is not made again.
+    ordered = sorted({(fault.path, fault.what): fault for fault in reversed(faults)}.items())
     num_bytes = sum(file.bytes for _, file in named.values())
     return Findings(
         [fault for _, fault in ordered], len(named), num_bytes, time.perf_counter() - start

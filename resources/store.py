@@ -290,12 +290,6 @@ class PartWriter:
         return record
 
 
-def read_arrow(path: Path) -> pl.DataFrame:
-    """Read an Arrow file into memory (Polars would map it, and count its pages as resident)."""
-    with open(path, "rb") as file:
-        return pl.read_ipc(file)
-
-
 def map_array(
     path: Path, dtype: type[np.generic], shape: tuple[int, ...], offset: int = 0
 ) -> NDArray[Any]:

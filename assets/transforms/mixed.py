@@ -65,12 +65,14 @@ class PhaseConfig(BaseModel):
     warn_epochs: float = Field(
         default=4.0,
         gt=0,
+        allow_inf_nan=False,
         description="a source repeated more often is warned of (and unimax stops there): up to 4 "
         "epochs are nearly as good as new data (Muennighoff et al. 2023, arXiv 2305.16264)",
     )
     max_epochs: float = Field(
         default=16.0,
         gt=0,
+        allow_inf_nan=False,
         description="a source repeated more often is refused: beyond 16 epochs nearly nothing is "
         "learned (the same paper)",
     )
@@ -98,7 +100,10 @@ class PhaseConfig(BaseModel):
         default=(), description="also write the phase as shards in its order, in these formats"
     )
     target_bytes: int = Field(
-        default=64 << 20, ge=1024, description="bytes of token ids in such a shard"
+        default=64 << 20,
+        ge=1024,
+        le=2 << 30,  # as of `shards`: MDS and litdata have 32-bit offsets
+        description="bytes of token ids in such a shard",
     )
     seed: int = Field(default=0, ge=0, description="names the order of the phase")
 
@@ -130,6 +135,8 @@ class PhaseConfig(BaseModel):
             raise ValueError("give either `tokens` or `one_epoch_of`")
         if self.sources is not None and self.weighting is None:
             raise ValueError("`sources` goes with `weighting`; `weights` and `budgets` name theirs")
+        if self.buckets is not None and len(set(self.buckets)) < len(self.buckets):
+            raise ValueError(f"`buckets` names one twice: {list(self.buckets)}")
         if self.sources is not None and not self.sources:
             raise ValueError("`sources` is empty; name some, or leave it out for all")
         if "exponent" in self.model_fields_set and self.weighting != "temperature":

@@ -17,7 +17,6 @@ from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.cli import main
 from resources.stages import manifest_of
-from resources.store import read_arrow
 from resources.trace_rows import byte_of
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
@@ -78,7 +77,7 @@ def table(corpus: Any, stage: str, kind: str) -> pl.DataFrame:
         manifest = corpus.store.newest(stage, source)
         for part in manifest.parts:
             path = corpus.store.path_of(manifest, part.file(kind))
-            frames.append(read_arrow(path) if path.suffix == ".arrow" else pl.read_parquet(path))
+            frames.append(pl.read_ipc(path) if path.suffix == ".arrow" else pl.read_parquet(path))
     return pl.concat(frames)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
-from builders import hashes, open_corpus, write_corpus
+from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from pipeline_defs.cli import main
 from pipeline_defs.definitions import STAGES, build_defs
@@ -277,6 +277,14 @@ def test_what_only_an_older_manifest_names_is_left(corpus: Any, build: Any) -> N
     flip_bit(old)
 
     assert "only manifest 1 names shard-00000.bin" in refused(changed)
+
+
+def test_a_record_that_two_manifests_name_is_made_again(corpus: Any, build: Any) -> None:
+    write_jsonl(corpus.config.parent / "input/prose/c.jsonl", [{"text": sentence(900)}])
+    build(corpus, "raw")
+    cut_end(one(corpus, "raw/prose/_parts/*.json"))
+
+    assert [line.split()[0] for line in repaired(corpus)] == ["rebuilt"]
 
 
 def test_every_stage_can_be_repaired_and_follows_what_it_is_made_of() -> None:

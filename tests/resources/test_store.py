@@ -21,7 +21,6 @@ from resources.store import (
     StoreError,
     hash_file,
     part_stem,
-    read_arrow,
     try_lock_alone,
 )
 
@@ -82,7 +81,7 @@ def test_part_of_several_kinds_of_files(web: Partition) -> None:
     record = writer.publish(Stats())
 
     assert [file.kind for file in record.files] == ["tokens", "tokenizer"]
-    assert_frame_equal(read_arrow(web.folder / record.files[0].path), ROWS)
+    assert_frame_equal(pl.read_ipc(web.folder / record.files[0].path), ROWS)
     assert (web.folder / record.files[1].path).read_text(encoding="utf-8") == "{é}"
 
 

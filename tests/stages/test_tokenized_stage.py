@@ -12,7 +12,7 @@ from small_tokenizer import changed, with_token
 
 from assets.transforms.round_trip import RoundTrip
 from resources.reports import read_report
-from resources.store import map_array, read_arrow
+from resources.store import map_array
 
 TO_DEDUPED = (
     *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
@@ -40,7 +40,7 @@ def test_what_is_stored_and_reported_adds_up(tmp_path: Path, build: Build) -> No
 
     manifest = corpus.store.newest("tokenized", "prose")
     extra, stats = manifest.stats.extra, manifest.stats
-    tokens = pl.concat([read_arrow(path) for path in files(corpus, "tokenized", "tokens")])
+    tokens = pl.concat([pl.read_ipc(path) for path in files(corpus, "tokenized", "tokens")])
     used = sum(np.fromfile(path, np.uint64) for path in files(corpus, "tokenized", "vocabulary"))
     assert isinstance(used, np.ndarray)
     assert used.sum() == stats.tokens == tokens["tokens"].list.len().sum()
@@ -85,7 +85,7 @@ def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: B
 
     build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
-    tokens = read_arrow(files(corpus, "tokenized", "tokens")[0])
+    tokens = pl.read_ipc(files(corpus, "tokenized", "tokens")[0])
     texts = pl.read_parquet(files(corpus, "deduped", "documents")[0])["text"]
     assert corpus.store.newest("tokenized", "prose").about["begin_of_document_id"] == 1
     assert tokens["tokens"].list.first().unique().to_list() == [1]
