@@ -36,6 +36,7 @@ from resources.corpus import (
     run_tasks,
     within_memory,
 )
+from resources.disk import map_array
 from resources.index_files import (
     Files,
     KeyFile,
@@ -49,7 +50,7 @@ from resources.index_files import (
 )
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import StoreError, map_array
+from resources.store import StoreError
 
 BAND_INDEX = Stage("band_index", code_version="1")
 

@@ -34,6 +34,7 @@ from resources.decisions import (
     known_rows,
     rows_of_part,
 )
+from resources.disk import has_size
 from resources.members import (
     SignedFiles,
     Words,
@@ -42,7 +43,7 @@ from resources.members import (
 )
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import TEMPORARY_PREFIX, PartWriter, StoreError, has_size, part_stem
+from resources.store import TEMPORARY_PREFIX, PartWriter, StoreError, part_stem
 
 DUPLICATES = Stage("duplicates", code_version="3")
 STATE = "components"  # the part that tells the next run which components it need not decide again

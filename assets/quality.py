@@ -25,9 +25,10 @@ from assets.transforms.quality import (
 from assets.transforms.quality_report import quality_markdown, quality_report
 from assets.transforms.rows import count_bytes
 from resources.corpus import GLOBAL, Corpus, Plan, Task, required_file
+from resources.disk import hash_file
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import StoreError, hash_file
+from resources.store import StoreError
 
 QUALITY = Stage("quality", code_version="1")
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `quality`, so nothing was trained."

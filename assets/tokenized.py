@@ -31,10 +31,10 @@ from assets.transforms.tokenizer_report import (
 )
 from pipeline_defs.partitions import SOURCES
 from resources.corpus import GLOBAL, Corpus, MadeBy, Plan, Task, part_task, required_file
+from resources.disk import map_array
 from resources.history_check import HistoryCheck
 from resources.records import Manifest, PartRecord, Stats
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import map_array
 
 ROUND_TRIP_CHECK = HistoryCheck(
     name="round_trip",

@@ -27,9 +27,9 @@ from assets.transforms.tokenizer_sample import (
     wider_share,
 )
 from resources.corpus import GLOBAL, Corpus, Plan, Task, required_file
+from resources.disk import hash_file
 from resources.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.stages import Stage, run_stage, stage_asset
-from resources.store import hash_file
 
 TOKENIZER = Stage("tokenizer", code_version="3")
 

@@ -29,9 +29,10 @@ from assets.transforms.replay import UsageError, unknown_name
 from assets.transforms.rules import rules_for
 from pipeline_defs import duplicates, paths, plan, sample, trace, verify, whatif
 from pipeline_defs.summary import summarize
+from resources.config_faults import inner_model
 from resources.corpus import load_corpus
 from resources.records import to_json
-from resources.settings import Settings, SettingsError, inner_model
+from resources.settings import Settings, SettingsError
 from resources.store import StoreError
 
 TOP_REASONS = 3

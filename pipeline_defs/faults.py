@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from resources.disk import xxh3_of
 from resources.phase_mixture import mixture_files, read_mixture
 from resources.records import (
     FileRecord,
@@ -28,7 +29,7 @@ from resources.records import (
     fingerprint_of,
     to_json,
 )
-from resources.store import Partition, Store, StoreError, part_stem, xxh3_of
+from resources.store import Partition, Store, StoreError, part_stem
 
 STRAY = "not in the manifest"
 REMOVE = "remove it"

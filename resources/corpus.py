@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from resources.config_faults import nearest
 from resources.engine import map_parts
 from resources.filter_data import FilterFileError, files_of, load_custom_rules
 from resources.records import FileRecord, Manifest, PartRecord, fingerprint_of
@@ -16,7 +17,6 @@ from resources.settings import (
     check_ledger,
     config_path,
     load_settings,
-    nearest,
     store_root,
 )
 from resources.store import Partition, PartWriter, Store

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from assets.transforms.shard_formats import FormatName
+from resources.disk import has_size
 from resources.records import FileRecord, PartRecord
 from resources.shard_files import ShardSet, files_of, part_fingerprint
-from resources.store import Partition, has_size
+from resources.store import Partition
 
 
 def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:

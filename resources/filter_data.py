@@ -21,7 +21,7 @@ import assets.transforms
 from assets.transforms.custom import CustomRule, check_custom_rules
 from assets.transforms.filter_config import FilterConfig, FilterData
 from assets.transforms.scores import uses_profanity
-from resources.store import hash_file
+from resources.disk import hash_file
 
 DATA = Path(assets.transforms.__path__[0]) / "data"
 T = TypeVar("T")

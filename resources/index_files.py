@@ -16,7 +16,7 @@ from assets.transforms.band_index import (
     slice_of_prefix,
 )
 from assets.transforms.refs import parts_of, refs_of, slice_of_part
-from resources.store import map_array
+from resources.disk import map_array
 
 Files = list[tuple[Path, int]]  # paths of a segment's files by prefix, and their rows
 

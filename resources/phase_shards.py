@@ -22,6 +22,7 @@ from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus, Task
+from resources.disk import has_size, hash_file
 from resources.engine import map_parts
 from resources.flat_files import read_rows
 from resources.phase_sources import PhaseSource
@@ -35,7 +36,7 @@ from resources.shard_files import (
     publish_index,
     shard_name,
 )
-from resources.store import StoreError, has_size, hash_file
+from resources.store import StoreError
 
 DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the bytes of the shards
 

@@ -18,8 +18,9 @@ import polars as pl
 
 from assets.transforms.sharded import BucketShards, count_shards, scatter
 from resources.corpus import Corpus, Task, required_file
+from resources.disk import sync_file
 from resources.records import Manifest, fingerprint_of
-from resources.store import PartWriter, part_stem, sync_file
+from resources.store import PartWriter, part_stem
 
 KIND = "piles"
 

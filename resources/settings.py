@@ -7,7 +7,6 @@ path, the value and what is allowed.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -26,6 +25,15 @@ from assets.transforms.quality import QualityConfig
 from assets.transforms.raw import SourceConfig
 from assets.transforms.sharded import ShardConfig
 from assets.transforms.tokenizer import TokenizerConfig
+from resources.config_faults import (
+    KeyPath,
+    PlacedError,
+    dotted,
+    faults_of,
+    nearest,
+    node_lines,
+    place,
+)
 from resources.engine import EngineConfig
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
@@ -33,19 +41,9 @@ CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
 
-KeyPath = tuple[str | int, ...]
-
 
 class SettingsError(ValueError):
     """pipeline.yaml is wrong; the message lists every mistake with its place."""
-
-
-class PlacedError(ValueError):
-    """Mistakes that a validator found, each as (key path below the validator's own, message)."""
-
-    def __init__(self, faults: list[tuple[KeyPath, str]]) -> None:
-        super().__init__("; ".join(message for _, message in faults))
-        self.faults = faults
 
 
 class Source(SourceConfig):
@@ -268,88 +266,3 @@ def check_ledger(settings: Settings, config: Path) -> None:
             f"{config}: dedup.ledger: no file {name!r} (looked for {config.parent / name}). Write "
             "it with `corpus duplicates ledger` in the other build, or leave the key out."
         )
-
-
-def node_lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-    """(key path, line number from 1) of every node; a key given twice is an error."""
-    yield path, node.start_mark.line + 1
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            yield from node_lines(item, (*path, index))
-    elif isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
-                fault = "given twice" if isinstance(key, yaml.ScalarNode) else "is no plain text"
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key.value!r} {fault}", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-            yield (*path, key.value), key.start_mark.line + 1
-            for below, line in node_lines(value, (*path, key.value)):
-                if below != (*path, key.value):
-                    yield below, line
-
-
-def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
-    """(key path, message) of every mistake."""
-    faults = error.errors()
-    for fault in faults:
-        keys = fault["loc"]
-        cause = fault.get("ctx", {}).get("error")
-        if isinstance(cause, PlacedError):
-            yield from (((*keys, *below), message) for below, message in cause.faults)
-        elif fault["type"] != "too_short" or not any(
-            other["loc"][: len(keys)] == keys for other in faults if other is not fault
-        ):  # pydantic counts a list's bad items as missing
-            yield keys, describe(fault, model)
-
-
-def place(keys: KeyPath, lines: dict[KeyPath, int]) -> str:
-    """ ":LINE: " of the deepest part of the key path that the file has."""
-    for length in range(len(keys), -1, -1):
-        if keys[:length] in lines:
-            return f":{lines[keys[:length]]}: "
-    return ": "
-
-
-def dotted(keys: KeyPath) -> str:
-    """A key path as people write it: sources[0].where."""
-    return "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in keys).lstrip(".")
-
-
-def describe(fault: Any, model: type[BaseModel]) -> str:
-    """One mistake: value, what is allowed; for a misspelt key the nearest right one."""
-    if fault["type"] == "extra_forbidden":
-        allowed = field_names(model, fault["loc"][:-1])
-        hint = nearest(str(fault["loc"][-1]), allowed)
-        return f"unknown key{hint}; allowed here: {', '.join(allowed)}"
-    if fault["type"] == "missing":
-        return "missing: add it"
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    value = fault.get("input")
-    is_plain = isinstance(value, str | int | float | bool | None)
-    return message + (f" (got {value!r})" if is_plain else "")
-
-
-def field_names(model: type[BaseModel], location: KeyPath) -> list[str]:
-    """Names of the fields of the model at a key path below `model`."""
-    current: type[BaseModel] | None = model
-    for key in location:
-        if isinstance(key, str) and current is not None and key in current.model_fields:
-            current = inner_model(current.model_fields[key].annotation)
-    return sorted(current.model_fields) if current is not None else []
-
-
-def inner_model(annotation: Any) -> type[BaseModel] | None:
-    """The pydantic model inside `X`, `X | None`, `tuple[X, ...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    candidates = (inner_model(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((candidate for candidate in candidates if candidate is not None), None)
-
-
-def nearest(name: str, allowed: list[str]) -> str:
-    """ " (did you mean 'x'?)" or nothing."""
-    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -14,11 +14,12 @@ import dagster as dg
 import polars as pl
 
 from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_tasks
+from resources.disk import has_size, xxh3_of
 from resources.history_check import HistoryCheck, check_history
 from resources.inputs import InputError
 from resources.records import Manifest, add_stats, fingerprint_of
 from resources.reports import RunReport, report_of, write_report
-from resources.store import Keep, StoreError, has_size, xxh3_of
+from resources.store import Keep, StoreError
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"

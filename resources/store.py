@@ -16,9 +16,7 @@ with them parts, but never leaves a manifest that names what is not there. Price
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,16 +24,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
-import xxhash
 from numpy.typing import NDArray
 
+from resources.disk import (
+    has_size,
+    hash_file,
+    make_folder,
+    remove,
+    sync_file,
+    sync_folder,
+    try_lock_alone,
+)
 from resources.records import FileRecord, Manifest, PartRecord, Stats, to_json
 
 TEMPORARY_PREFIX = ".tmp-"
 FINGERPRINT_IN_NAME = 16
-HASH_BLOCK_BYTES = 1 << 20
 
 
 class StoreError(RuntimeError):
@@ -290,39 +294,9 @@ class PartWriter:
         return record
 
 
-def map_array(
-    path: Path, dtype: type[np.generic], shape: tuple[int, ...], offset: int = 0
-) -> NDArray[Any]:
-    """An array of a file of `write_arrays`, mapped: only what is looked at is read."""
-    if 0 in shape:  # nothing cannot be mapped
-        return np.empty(shape, dtype)
-    return np.memmap(path, dtype, "r", offset, shape)
-
-
 def part_stem(name: str, fingerprint: str) -> str:
     """File name of a part without its kind: the name, and 64 bits of the fingerprint."""
     return f"{name}-{fingerprint[:FINGERPRINT_IN_NAME]}"
-
-
-def hash_file(path: Path) -> tuple[str, str]:
-    """(sha256, xxh3_128) in hex: the first for audits (1.3 GB/s), the second for every check."""
-    sha256, xxh3 = hashlib.sha256(), xxhash.xxh3_128()
-    with open(path, "rb") as file:
-        while block := file.read(HASH_BLOCK_BYTES):
-            sha256.update(block)
-            xxh3.update(block)
-    return sha256.hexdigest(), xxh3.hexdigest()
-
-
-def xxh3_of(path: Path) -> str:
-    """xxh3_128 in hex, at the speed of memory."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
-
-
-def has_size(path: Path, num_bytes: int) -> bool:
-    """True if the file exists and is that long."""
-    return path.is_file() and path.stat().st_size == num_bytes
 
 
 def write_temporary(folder: Path, name: str, content: bytes) -> Path:
@@ -331,44 +305,3 @@ def write_temporary(folder: Path, name: str, content: bytes) -> Path:
     temporary.write_bytes(content)
     sync_file(temporary)
     return temporary
-
-
-def sync_file(path: Path) -> None:
-    """Flush a file's content to disk."""
-    sync_descriptor(path, os.O_RDONLY)
-
-
-def sync_folder(path: Path) -> None:
-    """Flush a folder's entries to disk: without it a rename may not survive a power cut."""
-    sync_descriptor(path, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def sync_descriptor(path: Path, flags: int) -> None:
-    """Open, fsync, close."""
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def make_folder(path: Path) -> None:
-    """Create a folder and its parents."""
-    path.mkdir(parents=True, exist_ok=True)
-
-
-def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def try_lock_alone(descriptor: int) -> bool:
-    """True if no other process holds the lock."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

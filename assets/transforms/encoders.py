@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -70,6 +70,17 @@ class ReferenceEncoder:
         ids = [np.array(encoding.ids, np.uint32) for encoding in encodings]
         lengths = np.array([0, *map(len, ids)], np.int64)
         return np.concatenate([np.zeros(0, np.uint32), *ids]), np.cumsum(lengths)
+
+    @cached_property
+    def kinds(self) -> dict[str, str | None]:
+        """Types of the tokenizer's decoder, model and normalizer."""
+        content = json.loads(self.tokenizer.to_str())
+        return {key: (content[key] or {}).get("type") for key in ("decoder", "model", "normalizer")}
+
+    @property
+    def is_byte_level(self) -> bool:
+        """Whether it is byte-level BPE, whose entries write each byte as one character."""
+        return self.kinds["decoder"] == "ByteLevel" and self.kinds["model"] == "BPE"
 
     def decode(self, ids: Sequence[list[int]]) -> list[str]:
         """The texts of some documents' ids; 18 MB/s."""

@@ -6,7 +6,6 @@ The tokens of byte-level BPE are bytes: every document is compared, which takes 
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import NamedTuple
 
@@ -76,8 +75,7 @@ def spellings_of(reference: ReferenceEncoder) -> Spellings | None:
     """The bytes of every id of byte-level BPE, as its decoder gives them; None for any other."""
     from assets.transforms.bpe_merging import byte_letters
 
-    content = json.loads(reference.tokenizer.to_str())
-    if (content["decoder"] or {}).get("type") != "ByteLevel" or content["model"]["type"] != "BPE":
+    if not reference.is_byte_level:
         return None
     vocabulary = reference.tokenizer.get_vocab(with_added_tokens=True)
     bytes_of = {letter: byte for byte, letter in enumerate(byte_letters())}

@@ -7,7 +7,6 @@ kind of tokenizer), `tokenizers` says where they lie, at 1 MB/s.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -40,11 +39,9 @@ def token_sizes(reference: ReferenceEncoder) -> NDArray[np.uint32]:
     """Bytes of the text that each id stands for; zeros if the tokenizer is not byte-level BPE."""
     vocabulary = reference.tokenizer.get_vocab(with_added_tokens=True)
     sizes = np.zeros(max(vocabulary.values()) + 1, np.uint32)
-    content = json.loads(reference.tokenizer.to_str())
-    decoder, kind = content["decoder"] or {}, content["model"]["type"]
-    if decoder.get("type") == "ByteLevel" and kind == "BPE" and content["normalizer"] is None:
+    if reference.is_byte_level and reference.kinds["normalizer"] is None:
         for token, token_id in vocabulary.items():
-            sizes[token_id] = len(token)  # byte-level BPE writes each byte as one character
+            sizes[token_id] = len(token)
         for token_id, added in reference.tokenizer.get_added_tokens_decoder().items():
             sizes[token_id] = len(added.content.encode())
     return sizes

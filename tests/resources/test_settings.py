@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from assets.transforms.presets import lay_over
+from resources.config_faults import inner_model
 from resources.settings import (
     CONFIG_VARIABLE,
     STORE_VARIABLE,
@@ -12,7 +13,6 @@ from resources.settings import (
     SettingsError,
     check_ledger,
     config_path,
-    inner_model,
     load_settings,
     store_root,
 )

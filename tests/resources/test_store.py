@@ -11,18 +11,10 @@ import pytest
 import xxhash
 from polars.testing import assert_frame_equal
 
+from resources.disk import HASH_BLOCK_BYTES, hash_file, try_lock_alone
 from resources.drawn_shards import drawn_folders
 from resources.records import Manifest, PartRecord, Stats
-from resources.store import (
-    HASH_BLOCK_BYTES,
-    Partition,
-    PartWriter,
-    Store,
-    StoreError,
-    hash_file,
-    part_stem,
-    try_lock_alone,
-)
+from resources.store import Partition, PartWriter, Store, StoreError, part_stem
 
 ROWS = pl.DataFrame({"doc_id": ["a", "b"], "tokens": [[1, 2], [3]]})
 

@@ -11,8 +11,8 @@ from builders import Build, open_corpus, write_corpus
 from small_tokenizer import changed, with_token
 
 from assets.transforms.round_trip import RoundTrip
+from resources.disk import map_array
 from resources.reports import read_report
-from resources.store import map_array
 
 TO_DEDUPED = (
     *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
