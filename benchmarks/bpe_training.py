@@ -24,8 +24,8 @@ import polars as pl
 from corpus_texts import read_texts
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.transforms.bpe_merging import spelling
-from assets.transforms.bpe_training import is_fast_exact, train_fast, train_with_tokenizers
+from assets.tokenized.bpe_merging import spelling
+from assets.tokenized.bpe_training import is_fast_exact, train_fast, train_with_tokenizers
 
 END = "<|endoftext|>"
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -48,7 +48,8 @@ def main() -> None:
 
 def choose(folder: Path, count: int) -> pl.DataFrame:
     """Normalised documents of up to 100 kB, in an order by hash."""
-    from assets.transforms.normalize import NormalizeConfig, normalize_text
+    from assets.filtered.normalize import normalize_text
+    from resources.settings.filter_steps import NormalizeConfig
 
     texts = read_texts(folder)
     texts = texts.with_columns(normalize_text(texts["text"], NormalizeConfig()).alias("text"))
@@ -58,7 +59,8 @@ def choose(folder: Path, count: int) -> pl.DataFrame:
 
 def our_decisions(documents: pl.DataFrame, presets: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(kept, decisions) under the presets and nothing else."""
-    from assets.transforms.filtered import FilterConfig, filter_documents
+    from assets.filtered.filter_documents import filter_documents
+    from resources.settings.filters import FilterConfig
 
     given = {"presets": presets, "language": {"backend": "none"}, "rules": {"length": None}}
     return filter_documents(documents, FilterConfig.model_validate(given))
@@ -68,8 +70,8 @@ def print_rules(
     documents: pl.DataFrame, ours: pl.DataFrame, theirs: pl.DataFrame, shown: list[str]
 ) -> None:
     """Print the table of rules, and the documents that are asked for."""
-    from assets.transforms.filtered import FilterConfig
-    from assets.transforms.rules import rules_for
+    from assets.filtered.rules.rules import rules_for
+    from resources.settings.filters import FilterConfig
 
     rules = rules_for(FilterConfig.model_validate({"presets": PRESETS}).rules)
     rules = [rule for rule in rules if rule.score in theirs.columns and rule.group != "length"]

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 import yaml
 
-from resources.corpus import GLOBAL, Corpus, Outcome, Plan, Task, Work, run_tasks
-from resources.records import Manifest, PartRecord, Stats, fingerprint_of
-from resources.settings import load_settings
-from resources.stages import Stage, manifest_of
-from resources.store import Store
+from resources.corpus import Corpus
+from resources.materialization import Stage, manifest_of
+from resources.settings.pipeline import load_settings
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.store.store import Store
+from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
 
 Run = Callable[[Corpus, list[Task], Work], list[Outcome]]
 STAGES = ("signatures", "band_index", "duplicates", "deduped")
@@ -38,7 +39,7 @@ def empty_corpus(folder: Path, sources: Sequence[str], *, workers: int, **dedup:
 def publish(
     corpus: Corpus, stage: Stage, partition: str, plan: Plan, work: Work, run: Run = run_tasks
 ) -> Manifest:
-    """Compute what is missing of a plan and commit it, as `resources.stages.run_stage` does."""
+    """Compute what is missing of a plan and commit it, as `resources.materialization.run_stage` does."""
     folder = corpus.store.partition(stage.name, partition)
     with folder.writing(corpus.settings.keep_manifests):
         return folder.commit(manifest_of(stage, partition, plan, run(corpus, plan.tasks, work)))
@@ -46,7 +47,7 @@ def publish(
 
 def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts: int) -> None:
     """Publish documents (doc_id, text and what else `filtered` writes) as parts of a source."""
-    from assets.filtered import FILTERED
+    from assets.filtered.asset import FILTERED
 
     folder, name = corpus.store.root, FILTERED.name
     size = -(-documents.height // parts)
@@ -75,20 +76,25 @@ def run_stage(corpus: Corpus, name: str) -> list[Manifest]:
 def steps_of(corpus: Corpus, name: str) -> Iterator[Any]:
     """Arguments of `publish` for each partition of a stage, planned when it is its turn."""
     if name == "band_index":
-        from assets.band_index import BAND_INDEX, index_prefix, plan_index, run_index
+        from assets.deduped.band_index_asset import BAND_INDEX, index_prefix, plan_index, run_index
 
         yield BAND_INDEX, GLOBAL, plan_index(corpus, GLOBAL), index_prefix, run_index
     elif name == "duplicates":
-        from assets.duplicates import DUPLICATES, find_duplicates, plan_duplicates, run_clustering
+        from assets.deduped.duplicates_asset import (
+            DUPLICATES,
+            find_duplicates,
+            plan_duplicates,
+            run_clustering,
+        )
 
         yield DUPLICATES, GLOBAL, plan_duplicates(corpus, GLOBAL), find_duplicates, run_clustering
     elif name == "signatures":
-        from assets.signatures import SIGNATURES, plan_signatures, sign_part
+        from assets.deduped.signatures_asset import SIGNATURES, plan_signatures, sign_part
 
         for source in corpus.settings.source_names():
             yield SIGNATURES, source, plan_signatures(corpus, source), sign_part
     else:
-        from assets.deduped import DEDUPED, dedup_part, plan_deduped
+        from assets.deduped.asset import DEDUPED, dedup_part, plan_deduped
 
         for source in corpus.settings.source_names():
             yield DEDUPED, source, plan_deduped(corpus, source), dedup_part

@@ -107,8 +107,9 @@ def filter_only(
     documents: pl.DataFrame, given: dict[str, Any]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The transform without files."""
-    from assets.transforms.filtered import FilterConfig, filter_documents
-    from resources.filter_data import load_filter_data
+    from assets.filtered.filter_documents import filter_documents
+    from assets.filtered.filter_files import load_filter_data
+    from resources.settings.filters import FilterConfig
 
     config = FilterConfig.model_validate(given)
     return filter_documents(documents, config, load_filter_data(config, ROOT))
@@ -116,9 +117,9 @@ def filter_only(
 
 def whole_stage(part: Path, folder: Path) -> None:
     """What the asset does for one part: read, filter, summarise, write, hash, publish."""
-    from assets.filtered import filter_part
-    from assets.transforms.filtered import FilterConfig
-    from resources.corpus import Task
+    from assets.filtered.asset import filter_part
+    from resources.settings.filters import FilterConfig
+    from resources.tasks import Task
 
     config = FilterConfig.model_validate(ALL_RULES)
     spec = {"path": part, "config": config, "folder": ROOT, "model": None, "digests": None}

@@ -25,8 +25,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.transforms.shard_formats import flat_rows
-from resources.formats import FORMATS, ShardAbout
+from assets.sharded.formats import FORMATS, ShardAbout
+from assets.sharded.formats.flat_rows import flat_rows
 
 LENGTH = 2048
 MEAN_LENGTH = 600

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.transforms.language import LanguageConfig, detect_language
+from assets.filtered.language.detect_language import detect_language
+from resources.settings.filter_steps import LanguageConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (50, 200, 1_000)

@@ -14,7 +14,8 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.order import PhaseOrder, SourceShape
+from corpus_loader.epochs import SourceShape
+from corpus_loader.order import PhaseOrder
 
 BATCH = 512
 BLOCK = 32_768

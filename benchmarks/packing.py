@@ -31,13 +31,8 @@ import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from assets.transforms.packing import (  # noqa: E402
-    NO_LIMIT,
-    count_sequences,
-    pack_and_extend,
-    pack_pieces,
-)
-from assets.transforms.pieces import cut_stream, split  # noqa: E402
+from assets.bucketed.document_chunks import cut_stream, split  # noqa: E402
+from assets.bucketed.packing import NO_LIMIT, count_sequences, pack_and_extend, pack_pieces
 
 LENGTHS = (2048, 8192)
 PEER_DOCUMENTS = 100_000
@@ -131,7 +126,7 @@ def best_fit_decreasing(lengths: NDArray[np.int64], capacity: int) -> int:
 
 def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     """CPU time of the steps for some documents, and of a peer for fewer."""
-    from assets.transforms.kernels.packing import plan_sequences
+    from assets.bucketed.kernels.packing_plan import plan_sequences
 
     pieces = split(num_tokens, length)
     histogram = np.bincount(pieces.lengths, minlength=length + 1)
@@ -173,7 +168,8 @@ def olmo_packer(num_tokens: NDArray[np.int64], length: int) -> tuple[float, int]
 def print_whole(tables: list[pl.DataFrame]) -> None:
     """The whole transform of each mode over all documents as one window."""
     try:
-        from assets.transforms.bucketed import BucketConfig, make_sequences
+        from assets.bucketed.make_sequences import make_sequences
+        from resources.settings.buckets import BucketConfig
     except ImportError as error:
         print(f"\nthe whole transform is left out: {error}")
         return

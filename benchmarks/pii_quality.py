@@ -22,7 +22,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from assets.transforms.pii import KINDS, PiiConfig, find_pii
+from assets.filtered.pii.find_pii import find_pii
+from resources.settings.filter_steps import KINDS, PiiConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 Maker = Callable[[random.Random], str]

@@ -23,9 +23,8 @@ from corpus_texts import read_texts
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.transforms.kernels.substrings import first_equal, lengthen
-from assets.transforms.minhash import text_buffers
-from assets.transforms.substring_runs import (
+from assets.deduped.kernels.word_runs import first_equal, lengthen
+from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,
     fingerprints,
@@ -35,7 +34,8 @@ from assets.transforms.substring_runs import (
     shared_picks,
     shared_runs,
 )
-from assets.transforms.substrings import SubstringsConfig
+from assets.text.buffers import text_buffers
+from resources.settings.repeats import SubstringsConfig
 
 CONFIG = SubstringsConfig()
 NUM_PARTS = 2

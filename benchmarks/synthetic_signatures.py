@@ -22,11 +22,12 @@ from dedup_stages import publish
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
 
-from assets.transforms.dedup_config import DedupConfig
-from assets.transforms.kernels.band_index import sort_entries
-from assets.transforms.kernels.hashing import join
-from resources.corpus import Corpus, Plan, Task
-from resources.records import PartRecord, Stats, fingerprint_of
+from assets.deduped.kernels.sorted_runs import sort_entries
+from assets.text.kernels.hashing import join
+from resources.corpus import Corpus
+from resources.settings.dedup import DedupConfig
+from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.tasks import Plan, Task
 
 PART_DOCUMENTS = 100_000
 SOURCES = tuple(f"synthetic-{number}" for number in range(4))
@@ -137,8 +138,8 @@ def publish_documents(corpus: Corpus, where: Layout, documents: int) -> None:
 
     Parts that are published are left as they are: call it again with more documents for a night.
     """
-    from assets.filtered import FILTERED
-    from assets.signatures import SIGNATURES
+    from assets.deduped.signatures_asset import SIGNATURES
+    from assets.filtered.asset import FILTERED
 
     config = corpus.settings.dedup
     firsts = range(0, documents, PART_DOCUMENTS)

@@ -81,7 +81,8 @@ def write_part(documents: pl.DataFrame, folder: Path, megabytes: float) -> Path:
 
 def train(documents: pl.DataFrame, folder: Path) -> Path:
     """A tokenizer of 32,000 entries, trained on the first documents."""
-    from assets.transforms.tokenizer import TokenizerConfig, train_bpe
+    from assets.tokenized.tokenizer import train_bpe
+    from resources.settings.tokenizer import TokenizerConfig
 
     sizes = documents["text"].str.len_bytes().cast(pl.Int64)
     texts = documents.filter(sizes.cum_sum() <= 20_000_000)["text"].to_list()
@@ -148,7 +149,7 @@ def peak_megabytes() -> float:
 
 def encode_only(name: str, part: Path, tokenizer: Path) -> Any:
     """An encoder alone, in the stage's slices."""
-    from assets.transforms.tokenized import slices_of
+    from assets.tokenized.encode_documents import slices_of
 
     start = time.process_time()
     encode = encoder_named(name, tokenizer.read_text(encoding="utf-8"))
@@ -160,7 +161,7 @@ def encode_only(name: str, part: Path, tokenizer: Path) -> Any:
 
 def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], object] | None:
     """A function that encodes a slice of texts; None if its package is missing."""
-    from assets.transforms.encoders import FastEncoder, ReferenceEncoder
+    from assets.tokenized.encoders import FastEncoder, ReferenceEncoder
 
     if name != "gigatoken":
         made = {"fastokens": FastEncoder, "tokenizers": ReferenceEncoder}[name](tokenizer_json)
@@ -176,11 +177,11 @@ def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], objec
 
 def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     """What the asset does for one part: read, encode, check, write, hash, publish."""
-    from assets.tokenized import encode_part
-    from assets.transforms.encoders import load_encoders
-    from assets.transforms.round_trip import round_trip
-    from assets.transforms.tokenized import TokenFormat, encode_documents
-    from resources.corpus import Task
+    from assets.tokenized.asset import encode_part
+    from assets.tokenized.encode_documents import TokenFormat, encode_documents
+    from assets.tokenized.encoders import load_encoders
+    from assets.tokenized.round_trip import round_trip
+    from resources.tasks import Task
 
     start = time.process_time()
     encoders = load_encoders(tokenizer.read_text(encoding="utf-8"))

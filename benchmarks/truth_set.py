@@ -141,7 +141,7 @@ def fields(pages: Sequence[str], rng: random.Random) -> Planted:
 def shingle_matrix(texts: pl.Series, ngram: int = 5) -> Any:
     """Which text has which word n-gram: a sparse matrix of ones, float32 [texts, n-grams].
 
-    Words are those of `assets/transforms/minhash.py`; a text shorter than the n-gram has one. Each
+    Words are those of `assets/deduped/minhash/minhash.py`; a text shorter than the n-gram has one. Each
     word is numbered, then each pair of a number and the next word, and so on: no hash is involved.
     """
     from scipy.sparse import csr_array
@@ -165,8 +165,8 @@ def numbered_words(texts: pl.Series, least: int) -> tuple[NDArray[np.int64], NDA
 
     Texts of fewer than `least` words are filled up with word 0, which is none.
     """
-    from assets.transforms.kernels.words import join_words
-    from assets.transforms.minhash import code_point_entries, text_buffers
+    from assets.text.buffers import code_point_entries, text_buffers
+    from assets.text.kernels.words import join_words
 
     joined, starts, ends = join_words(*text_buffers(texts), code_point_entries())
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(joined)]

@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Any
 
+from corpus_loader.epochs import SourceShape
 from corpus_loader.files import DIGITS, CorpusError, Files
-from corpus_loader.order import PhaseOrder, SourceShape
+from corpus_loader.order import PhaseOrder
 
 VERSION = 1
 KIND = "mixture"  # of the file, in the manifest

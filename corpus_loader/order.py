@@ -25,7 +25,6 @@ from corpus_loader.epochs import Epochs, Indices, SourceShape, key_of, unique_pa
 from corpus_loader.interleave import Int64s, Interleaving
 from corpus_loader.permutation import GOLDEN_GAMMA, derive_key, mix64
 
-__all__ = ["PhaseOrder", "Samples", "SourceOrder", "SourceShape", "order_seed"]
 SEED_BITS = 53  # whole numbers that any JSON reader keeps
 LARGEST_TABLE = 1 << 22  # entries of the tables of one look-up: 32 MB, whatever is asked for
 LAST = np.iinfo(np.uint64).max

@@ -23,17 +23,17 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-from assets.transforms.filter_config import FilterConfig
-from assets.transforms.presets import PRESETS
-from assets.transforms.replay import UsageError, unknown_name
-from assets.transforms.rules import rules_for
+from assets.filtered.rules.rules import rules_for
 from pipeline_defs import duplicates, paths, plan, sample, trace, verify, whatif
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.summary import summarize
-from resources.config_faults import inner_model
-from resources.corpus import load_corpus
-from resources.records import to_json
-from resources.settings import Settings, SettingsError
-from resources.store import StoreError
+from resources.errors import UsageError, unknown_name
+from resources.settings.faults import inner_model
+from resources.settings.filters import FilterConfig
+from resources.settings.pipeline import Settings, SettingsError
+from resources.settings.presets import PRESETS
+from resources.store.records import to_json
+from resources.store.store import StoreError
 
 TOP_REASONS = 3
 PIPE_WIDTH = 180  # columns, where the output is no terminal

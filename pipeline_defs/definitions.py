@@ -2,21 +2,21 @@
 
 import dagster as dg
 
-from assets.band_index import band_index
-from assets.bucketed import bucketed
-from assets.deduped import deduped
-from assets.duplicates import duplicates
-from assets.evaluation import evaluation
-from assets.filtered import filtered
-from assets.mixed import mixed
-from assets.quality import quality
-from assets.raw import raw
-from assets.repeated import repeated
-from assets.sharded import sharded
-from assets.signatures import signatures
-from assets.substrings import substrings
-from assets.tokenized import tokenized
-from assets.tokenizer import tokenizer
+from assets.bucketed.asset import bucketed
+from assets.deduped.asset import deduped
+from assets.deduped.band_index_asset import band_index
+from assets.deduped.duplicates_asset import duplicates
+from assets.deduped.evaluation_asset import evaluation
+from assets.deduped.repeated_asset import repeated
+from assets.deduped.signatures_asset import signatures
+from assets.deduped.substrings_asset import substrings
+from assets.filtered.asset import filtered
+from assets.filtered.classifier_asset import quality
+from assets.mixed.asset import mixed
+from assets.raw.asset import raw
+from assets.sharded.asset import sharded
+from assets.tokenized.asset import tokenized
+from assets.tokenized.tokenizer_asset import tokenizer
 from pipeline_defs.jobs import EXECUTORS, build_corpus, mix_after_build, mix_corpus, nightly
 from pipeline_defs.partitions import CORPUS
 from resources.corpus import Corpus

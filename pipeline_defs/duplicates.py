@@ -15,15 +15,17 @@ from typing import Any
 
 import polars as pl
 
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from assets.transforms.diff import common_start
-from assets.transforms.duplicates import CLUSTER_SCHEMA
-from assets.transforms.replay import UsageError
 from pipeline_defs.duplicates_show import Copy, cluster_page, print_cluster, print_clusters
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.sample import positive
 from pipeline_defs.whatif import pick_sources, write_text
-from resources.corpus import GLOBAL, Corpus, load_corpus, required_file
-from resources.records import Manifest, PartRecord, to_json
-from resources.store import StoreError
+from resources.corpus import Corpus
+from resources.errors import UsageError
+from resources.store.records import Manifest, PartRecord, required_file, to_json
+from resources.store.store import StoreError
+from resources.tasks import GLOBAL
 
 LEAST_PREFIX = 4  # characters of an id: of 1e9 documents, 15,000 begin alike
 MAX_SUGGESTED = 5

@@ -19,9 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resources.disk import xxh3_of
-from resources.phase_mixture import mixture_files, read_mixture
-from resources.records import (
+from assets.mixed.mixture_files import mixture_files, read_mixture
+from resources.store.disk import xxh3_of
+from resources.store.records import (
     FileRecord,
     Manifest,
     PartRecord,
@@ -29,7 +29,7 @@ from resources.records import (
     fingerprint_of,
     to_json,
 )
-from resources.store import Partition, Store, StoreError, part_stem
+from resources.store.store import Partition, Store, StoreError, part_stem
 
 STRAY = "not in the manifest"
 REMOVE = "remove it"

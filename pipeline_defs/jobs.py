@@ -7,7 +7,7 @@ of partitions, so that `dagster job execute` without config or tags runs every s
 import dagster as dg
 
 from pipeline_defs.partitions import CORPUS, PHASES, SOURCES
-from resources.settings import SettingsError
+from resources.settings.pipeline import SettingsError
 
 # A fork server that has imported everything gives a step process in 0.6 s; spawn takes 4 s. The
 # last four are what stages import when they need it: here once, not once a step.
@@ -16,8 +16,8 @@ PRELOAD = [
     "dagster._core.storage.runs.sqlite.sqlite_run_storage",
     "dagster._core.storage.event_log.sqlite.sqlite_event_log",
     "pipeline_defs.definitions",
-    "assets.transforms.kernels.minhash",
-    "assets.transforms.kernels.text_scores",
+    "assets.deduped.kernels.minhash_sketch",
+    "assets.filtered.kernels.text_scores",
     "pyarrow.parquet",
     "tokenizers",
 ]

@@ -5,7 +5,7 @@ Read from pipeline.yaml when the code location loads; a mistake there is refused
 
 import dagster as dg
 
-from resources.corpus import load_corpus
+from pipeline_defs.load_corpus import load_corpus
 
 CORPUS = load_corpus()
 SOURCES = dg.StaticPartitionsDefinition(CORPUS.settings.source_names())

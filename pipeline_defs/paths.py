@@ -14,11 +14,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from assets.transforms.replay import UsageError, unknown_name
-from assets.transforms.shard_formats import FORMAT_NAMES
-from resources.corpus import Corpus, load_corpus
-from resources.records import Manifest
-from resources.store import StoreError
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError, unknown_name
+from resources.settings.shards import FORMAT_NAMES
+from resources.store.records import Manifest
+from resources.store.store import StoreError
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -19,16 +19,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assets.transforms.mix_plan import PhasePlan, plan_phase
-from assets.transforms.mix_report import Drawn
-from assets.transforms.mixed import PhaseConfig
-from assets.transforms.replay import UsageError, unknown_name
+from assets.mixed.mixture_files import read_mixture, realised
+from assets.mixed.phase_plan_files import plan_from_shards
+from assets.mixed.plan import PhasePlan, plan_phase
+from assets.mixed.report import Drawn
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.plan_counts import Available, available_for, bytes_per_token
 from pipeline_defs.plan_show import plot, show
-from resources.corpus import Corpus, load_corpus
-from resources.phase_mixture import read_mixture, realised
-from resources.phase_plan import plan_from_shards
-from resources.records import to_json
+from resources.corpus import Corpus
+from resources.errors import UsageError, unknown_name
+from resources.settings.phases import PhaseConfig
+from resources.store.records import to_json
 
 NOT_BUILT = "not built yet"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from assets.transforms.bucketed import BucketConfig
-from assets.transforms.mix_samples import SourceRows
-from assets.transforms.mixed import PhaseConfig
+from assets.mixed.phase_source_files import phase_source
+from assets.mixed.samples import SourceRows
 from resources.corpus import Corpus
-from resources.phase_sources import phase_source
-from resources.records import Manifest
+from resources.settings.buckets import BucketConfig
+from resources.settings.phases import PhaseConfig
+from resources.store.records import Manifest
 
 STAGES = ("sharded", "bucketed", "tokenized", "deduped")
 BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where nothing is tokenized

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from assets.transforms.mix_report import Drawn, shares_chart, stacked
-from assets.transforms.plots import bar_chart, pie_chart
+from assets.mixed.report import Drawn, shares_chart, stacked
+from assets.report.plots import bar_chart, pie_chart
 from pipeline_defs.whatif_show import PIPE_WIDTH, new_table
 
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")

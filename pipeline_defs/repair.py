@@ -20,10 +20,11 @@ import dagster as dg
 from pipeline_defs.definitions import STAGES
 from pipeline_defs.faults import Fault, file_fault, find_faults, record_path
 from pipeline_defs.stage_plans import ORDER, NotRebuilt, check_plan, check_published, planned
-from resources.corpus import GLOBAL, Corpus
-from resources.records import PartRecord
-from resources.reports import HOME_VARIABLE, read_report
-from resources.store import Partition
+from resources.corpus import Corpus
+from resources.run_reports import HOME_VARIABLE, read_report
+from resources.store.records import PartRecord
+from resources.store.store import Partition
+from resources.tasks import GLOBAL
 
 MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be sure
 ASIDE = ".damaged"

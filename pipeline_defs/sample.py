@@ -17,11 +17,12 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from assets.transforms.lines import LinesConfig, edit_lines
-from assets.transforms.normalize import NormalizeConfig, normalize_text
-from assets.transforms.passages import Span, listed_words, offending_spans, sample_keys, windows
-from assets.transforms.replay import UsageError, find_field, thresholds, unknown_name
-from assets.transforms.rules import Rule, rules_for
+from assets.filtered.line_edits import edit_lines
+from assets.filtered.normalize import normalize_text
+from assets.filtered.passages import Span, listed_words, offending_spans, sample_keys, windows
+from assets.filtered.rules.rules import Rule, rules_for
+from assets.filtered.rules.threshold_replay import find_field, thresholds
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.whatif import (
     BATCH_ROWS,
     batches,
@@ -32,9 +33,11 @@ from pipeline_defs.whatif import (
     rules_config,
     write_text,
 )
-from resources.corpus import Corpus, load_corpus, required_file
-from resources.records import Manifest
-from resources.store import StoreError
+from resources.corpus import Corpus
+from resources.errors import UsageError, unknown_name
+from resources.settings.filter_steps import LinesConfig, NormalizeConfig
+from resources.store.records import Manifest, required_file
+from resources.store.store import StoreError
 
 # C0 controls as their pictures; C1, zero-width and bidirectional controls (UAX 9) as one sign.
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}

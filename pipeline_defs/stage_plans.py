@@ -7,25 +7,26 @@ from typing import Any
 
 import polars as pl
 
-from assets.band_index import plan_index
-from assets.bucketed import plan_bucketed
-from assets.deduped import plan_deduped
-from assets.duplicates import plan_duplicates
-from assets.evaluation import plan_evaluation
-from assets.filtered import plan_filtered
-from assets.mixed import plan_mixed
-from assets.quality import plan_quality
-from assets.raw import plan_raw
-from assets.repeated import plan_repeated
-from assets.sharded import plan_sharded
-from assets.signatures import plan_signatures
-from assets.substrings import plan_substrings
-from assets.tokenized import plan_tokenized
-from assets.tokenizer import plan_tokenizer
+from assets.bucketed.asset import plan_bucketed
+from assets.deduped.asset import plan_deduped
+from assets.deduped.band_index_asset import plan_index
+from assets.deduped.duplicates_asset import plan_duplicates
+from assets.deduped.evaluation_asset import plan_evaluation
+from assets.deduped.repeated_asset import plan_repeated
+from assets.deduped.signatures_asset import plan_signatures
+from assets.deduped.substrings_asset import plan_substrings
+from assets.filtered.asset import plan_filtered
+from assets.filtered.classifier_asset import plan_quality
+from assets.mixed.asset import plan_mixed
+from assets.raw.asset import plan_raw
+from assets.sharded.asset import plan_sharded
+from assets.tokenized.asset import plan_tokenized
+from assets.tokenized.tokenizer_asset import plan_tokenizer
 from pipeline_defs.definitions import STAGES
-from resources.corpus import Corpus, Plan, stream_name
-from resources.records import to_json
-from resources.store import Partition
+from resources.corpus import Corpus
+from resources.store.records import to_json
+from resources.store.store import Partition
+from resources.tasks import Plan, stream_name
 
 PLANS: dict[str, Callable[[Corpus, str], Plan]] = {  # in the order of the flow
     "raw": plan_raw,
@@ -87,7 +88,9 @@ def check_plan(plan: Plan, partition: Partition) -> None:
         if changed := differing_keys(now, then):
             raise NotRebuilt(f"{what} changed since ({', '.join(changed)}). Build again.")
     there = {(part.name, part.fingerprint) for part in manifest.parts}
-    for task in () if "size_cap" in plan.about else plan.tasks:  # a cap's parts: see assets/raw.py
+    for task in (
+        () if "size_cap" in plan.about else plan.tasks
+    ):  # a cap's parts: see assets/raw/asset.py
         name = stream_name(task.name, 0) if task.is_stream else task.name
         if (name, task.fingerprint) not in there:
             raise NotRebuilt(f"the inputs of {task.title} changed since. Build again.")

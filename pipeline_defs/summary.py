@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from resources.corpus import GLOBAL, Corpus
-from resources.records import Manifest
-from resources.reports import read_report
+from resources.corpus import Corpus
+from resources.run_reports import read_report
+from resources.store.records import Manifest
+from resources.tasks import GLOBAL
 
 SOURCE_STAGES = (
     "raw",

@@ -14,16 +14,17 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
-from assets.transforms.replay import UsageError, unknown_name
+from assets.sharded.flat_row_files import FlatShard, open_shard
 from corpus_loader.files import CorpusError, LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.trace_document import trace_document
 from pipeline_defs.trace_show import print_document, print_row
-from resources.corpus import Corpus, load_corpus
-from resources.flat_rows import FlatShard, open_shard
-from resources.records import to_json
-from resources.store import StoreError
+from resources.corpus import Corpus
+from resources.errors import UsageError, unknown_name
+from resources.store.records import to_json
+from resources.store.store import StoreError
 from resources.trace_rows import describe_row
 
 MOST_DIGITS = 18

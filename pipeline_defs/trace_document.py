@@ -9,14 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from assets.transforms.replay import UsageError
+from assets.sharded.flat_row_files import pieces_of
 from pipeline_defs.duplicates import LEAST_PREFIX, MAX_SUGGESTED, filtered_manifests, path_of
 from pipeline_defs.sample import raw_manifest
-from resources.corpus import GLOBAL, Corpus
-from resources.flat_rows import pieces_of
+from resources.corpus import Corpus
+from resources.errors import UsageError
 from resources.lineage import ORIGIN
-from resources.records import Manifest, PartRecord
-from resources.store import StoreError
+from resources.store.records import Manifest, PartRecord
+from resources.store.store import StoreError
+from resources.tasks import GLOBAL
 
 CLUSTER = ("cluster_id", "cluster_size", "kept_doc_id", "kept_source", "similarity", "method")
 CHANGES = ("step", "num_cut", "cut_chars", "kept_share", "is_rejected")

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from assets.transforms.replay import UsageError
+from assets.sharded.shard_files import MANIFEST_NAME
 from pipeline_defs.faults import REMOVE, STRAY, Findings, compare, files_of, find_faults
-from resources.corpus import load_corpus
-from resources.records import FileRecord
-from resources.shard_files import MANIFEST_NAME
+from pipeline_defs.load_corpus import load_corpus
+from resources.errors import UsageError
+from resources.store.records import FileRecord
 
 
 class FolderFile(msgspec.Struct, frozen=True):

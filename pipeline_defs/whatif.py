@@ -17,25 +17,27 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from assets.transforms.filter_config import FilterConfig, FilterData
-from assets.transforms.replay import (
+from assets.filtered.filter_data import FilterData
+from assets.filtered.filter_files import FilterFileError, load_filter_data
+from assets.filtered.rules.rules import Rule, rules_for
+from assets.filtered.rules.threshold_replay import (
     Change,
     Overlay,
     Tally,
-    UsageError,
     changed_rules,
     count_masks,
     overlay_of,
     parse_change,
     tally,
-    unknown_name,
 )
-from assets.transforms.rules import Rule, RulesConfig, rules_for
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.whatif_show import plot, show
-from resources.corpus import Corpus, load_corpus, required_file
-from resources.filter_data import FilterFileError, load_filter_data
-from resources.records import Manifest, to_json
-from resources.store import StoreError
+from resources.corpus import Corpus
+from resources.errors import UsageError, unknown_name
+from resources.settings.filters import FilterConfig
+from resources.settings.rules import RulesConfig
+from resources.store.records import Manifest, required_file, to_json
+from resources.store.store import StoreError
 
 BATCH_ROWS = 2_000_000  # bounds memory: some 100 bytes a row
 TOP_PAIRS = 10

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from resources.corpus import Corpus, required_file
-from resources.disk import map_array
-from resources.records import Manifest, PartRecord
-from resources.store import Partition, StoreError
+from resources.corpus import Corpus
+from resources.store.disk import map_array
+from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.store import Partition, StoreError
 
 HEAD_HEX = 16  # digits of a doc_id that the sorted arrays hold, as an integer
 ORIGIN = ("source", "origin", "id", "url", "lang", "license")

@@ -9,11 +9,13 @@ import msgspec
 import polars as pl
 from numpy.typing import NDArray
 
-from resources.corpus import GLOBAL, Corpus, required_file
-from resources.flat_rows import FlatShard
+from assets.sharded.flat_row_files import FlatShard
+from assets.sharded.shard_files import MANIFEST_NAME
+from resources.corpus import Corpus
 from resources.lineage import newest_first, origins, places_of
-from resources.shard_files import MANIFEST_NAME
-from resources.store import StoreError
+from resources.store.records import required_file
+from resources.store.store import StoreError
+from resources.tasks import GLOBAL
 
 TEXT_TOKENS = 64  # decoded of each piece
 TEXT_CHARS = 160

@@ -50,8 +50,8 @@ def write_corpus(folder: Path, **changes: Any) -> Path:
 def open_corpus(config: Path, store: Path | None = None) -> Any:
     """The corpus of a config file."""
     from resources.corpus import Corpus
-    from resources.settings import load_settings
-    from resources.store import Store
+    from resources.settings.pipeline import load_settings
+    from resources.store.store import Store
 
     return Corpus(load_settings(config), config, Store(store or config.parent / "store"))
 

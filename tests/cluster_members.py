@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.transforms.dedup_config import DedupConfig
+from resources.settings.dedup import DedupConfig
 
 Pair = tuple[int, int]
 VALUES, ROWS = 4, 2  # of a signature, of a band

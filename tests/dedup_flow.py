@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from assets.transforms.band_index import candidate_pairs, merge_runs
-from assets.transforms.dedup_config import DedupConfig
-from assets.transforms.duplicates import decide
-from assets.transforms.minhash import shingle_sets
-from assets.transforms.refs import refs_of
-from assets.transforms.signatures import signatures
+from assets.deduped.clusters.duplicates import decide
+from assets.deduped.index.band_index import candidate_pairs, merge_runs
+from assets.deduped.index.row_ids import refs_of
+from assets.deduped.minhash.minhash import shingle_sets
+from assets.deduped.minhash.signatures import signatures
+from resources.settings.dedup import DedupConfig
 
 MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.transforms.shard_formats import as_lists
-from resources.formats import FORMATS, ShardAbout, ShardFile
+from assets.sharded.formats import FORMATS, ShardAbout, ShardFile
+from assets.sharded.formats.flat_rows import as_lists
 
 SPAN = pl.Struct({"doc_id": pl.String, "start": pl.UInt32, "length": pl.UInt32})
 DTYPES = {"uint16": pl.UInt16, "uint32": pl.UInt32}

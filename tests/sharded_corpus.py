@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 from builders import open_corpus, write_corpus
 
-from resources.records import Manifest, add_stats, fingerprint_of
-from resources.shard_files import (
+from assets.sharded.shard_files import (
     INDEX,
     ShardSet,
     about_shards,
@@ -17,7 +16,8 @@ from resources.shard_files import (
     publish_index,
     shard_name,
 )
-from resources.store import PartWriter, Store
+from resources.store.records import Manifest, add_stats, fingerprint_of
+from resources.store.store import PartWriter, Store
 
 LENGTH = 8
 BUCKETS = {"mode": "pack", "sequence_length": LENGTH}

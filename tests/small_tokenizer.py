@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from assets.transforms.tokenizer import TokenizerConfig, train_bpe
+from assets.tokenized.tokenizer import train_bpe
+from resources.settings.tokenizer import TokenizerConfig
 
 MULTILINGUAL = Path(__file__).parents[1] / "sample_data/multilingual/part-1.parquet"
 VOCAB_SIZE = 1000

@@ -7,10 +7,10 @@ raise the stage's code version together with these values.
 
 import polars as pl
 
-from assets.transforms.dedup_config import DedupConfig
-from assets.transforms.lsh import solve_bands
-from assets.transforms.minhash import permutations
-from assets.transforms.signatures import signatures
+from assets.deduped.minhash.minhash import permutations
+from assets.deduped.minhash.signatures import signatures
+from resources.settings.dedup import DedupConfig
+from resources.settings.lsh import solve_bands
 
 TEXTS = ["The quick brown fox jumps over the lazy dog, twice.", "机器学习 GPU加速"]
 DOCUMENTS = pl.DataFrame({"doc_id": ["en", "zh"], "text": TEXTS})

@@ -14,16 +14,19 @@ Change a value only on purpose, with the `code_version` of the stage, and say so
 import numpy as np
 import polars as pl
 
-from assets.transforms.encoders import load_encoders
-from assets.transforms.mix_plan import plan_phase
-from assets.transforms.mix_samples import nearest_samples
-from assets.transforms.mixed import PhaseConfig
-from assets.transforms.sharded import ShardConfig, plan_shards, scatter
-from assets.transforms.tokenized import TokenFormat, encode_documents
-from assets.transforms.tokenizer import TokenizerConfig, tokenizer_fingerprint, train_bpe
-from assets.transforms.tokenizer_sample import is_sampled
-from corpus_loader.order import SourceOrder, SourceShape, order_seed
+from assets.mixed.plan import plan_phase
+from assets.mixed.samples import nearest_samples
+from assets.sharded.shuffle import plan_shards, scatter
+from assets.tokenized.encode_documents import TokenFormat, encode_documents
+from assets.tokenized.encoders import load_encoders
+from assets.tokenized.tokenizer import tokenizer_fingerprint, train_bpe
+from assets.tokenized.training_sample import is_sampled
+from corpus_loader.epochs import SourceShape
+from corpus_loader.order import SourceOrder, order_seed
 from corpus_loader.permutation import derive_key, permute
+from resources.settings.phases import PhaseConfig
+from resources.settings.shards import ShardConfig
+from resources.settings.tokenizer import TokenizerConfig
 
 TEXTS = [
     "The mill turns, and the miller's wheel turns.",

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from assets.sharded.formats.base import ShardAbout
+from assets.sharded.formats.megatron import MEGATRON
 from corpus_loader.flat import MappedFile, read_index, read_spans
-from resources.formats.base import ShardAbout
-from resources.formats.megatron import MEGATRON
 
 
 @pytest.mark.parametrize("dtype", [pl.UInt16, pl.UInt32])

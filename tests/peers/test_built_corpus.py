@@ -10,7 +10,7 @@ import pytest
 from builders import Build, open_corpus, write_corpus
 from format_folders import peer
 
-from assets.transforms.shard_formats import FORMAT_NAMES
+from resources.settings.shards import FORMAT_NAMES
 
 LENGTH = 64
 Rows = list[list[int]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
 
-from assets.transforms.shard_formats import FORMAT_NAMES
+from resources.settings.shards import FORMAT_NAMES
 
 TEXT = (Path(__file__).parents[2] / "docs/formats.md").read_text()
 EXAMPLES = dict(re.findall(r"^## (\w+)\n\n```python\n(.*?)```", TEXT, re.M | re.S))

@@ -1,7 +1,7 @@
 """MDS under Streaming's own reader and writer, where mosaicml-streaming is installed.
 
 It does not share an environment with a current `datasets`, so that CI has an independent reading of
-the layout instead (tests/resources/test_formats.py).
+the layout instead (tests/sharded/test_formats.py).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_a_file_that_filters_name_is_checked_before_any_work(
     tmp_path: Path, filters: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "import polars as pl\nfrom assets.transforms.custom import CustomRule\n"
+        "import polars as pl\nfrom assets.filtered.rules.custom import CustomRule\n"
         "score = pl.col('text').str.len_chars()\n"
         "RULES = [CustomRule('long', score, maximum=9, rejects=['short'])]\n"
     )

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
-from assets.transforms.duplicates import CLUSTER_SCHEMA
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from pipeline_defs import duplicates
 from pipeline_defs.cli import main
-from resources.records import Manifest, PartRecord, Stats
-from resources.store import PartWriter
+from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.store import PartWriter
 
 NASTY = "the old \x1b[31mred\x07 <script>alert(1)</script> [bold]of[/nothing] \u202e {x} end"
 SHORT = "short"
@@ -276,7 +276,7 @@ def test_a_list_without_clusters_says_what_was_looked_for(
 def test_the_ledger_is_printed_as_the_config_takes_it(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from assets.transforms.ledger import read_order
+    from assets.deduped.index.ledger import read_order
 
     entry = {
         "id": 7,

@@ -9,8 +9,8 @@ import pytest
 from builders import open_corpus, write_corpus
 
 from pipeline_defs import cli, paths
-from resources.records import Manifest, Stats
-from resources.store import PartWriter
+from resources.store.records import Manifest, Stats
+from resources.store.store import PartWriter
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from builders import open_corpus, write_corpus
 from sharded_corpus import corpus_with, shard, write_sharded
 
-from assets.mixed import plan_mixed
-from assets.transforms.mixed import MixError
+from assets.mixed.asset import plan_mixed
+from assets.mixed.budgets import MixError
 from pipeline_defs.cli import main
 from pipeline_defs.plan import plan_corpus
-from resources.records import Manifest, PartRecord, Stats
+from resources.store.records import Manifest, PartRecord, Stats
 
 EDGES = {"mode": "buckets", "edges": [16]}
 

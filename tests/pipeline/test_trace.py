@@ -11,12 +11,12 @@ import pytest
 import yaml
 from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
 
-from assets.sharded import SHARDED, plan_sharded, run_passes, write_shard
+from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.cli import main
-from resources.stages import manifest_of
+from resources.materialization import manifest_of
 from resources.trace_rows import byte_of
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus
 
-from assets.transforms.presets import lay_over
 from pipeline_defs.cli import main
+from resources.settings.presets import lay_over
 
 CHANGES = (
     "gopher_quality.min_words=60",
@@ -89,7 +89,7 @@ EDITING = {
 }
 CUSTOM = """
 import polars as pl
-from assets.transforms.custom import CustomRule
+from assets.filtered.rules.custom import CustomRule
 digits = pl.col("text").str.count_matches("[0-9]") / pl.col("text").str.len_chars()
 RULES = [CustomRule("digits", digits, maximum=0.2)]
 """

@@ -1,0 +1,1 @@
+"""Pack documents into sequences."""

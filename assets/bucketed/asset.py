@@ -1,0 +1,100 @@
+"""bucketed: documents become training sequences, window by window."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from assets.bucketed.make_sequences import group_windows, make_sequences
+from assets.bucketed.report import readable, report_markdown, shares, warnings_of
+from assets.tokenized.asset import token_bytes, tokenized
+from assets.tokenized.encode_documents import NO_TOKENS
+from pipeline_defs.partitions import SOURCES
+from resources.corpus import Corpus
+from resources.materialization import Stage, run_stage, stage_asset
+from resources.settings.buckets import BucketConfig
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
+from resources.tasks import Plan, Task
+
+BUCKETED = Stage("bucketed", code_version="2")
+
+
+@stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"numba", "arrow"})
+def bucketed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    """Training sequences by bucket, each with the spans of the documents in it."""
+    result = run_stage(context, BUCKETED, plan_bucketed, bucket_window, describe=describe_bucketed)
+    for source in context.partition_keys:
+        manifest = context.resources.corpus.store.newest(BUCKETED.name, source)
+        if manifest.parts:
+            for warning in warnings_of(manifest.stats.extra, config_of(manifest)):
+                context.log.warning(f"source {source!r}: {warning}")
+    return result
+
+
+def plan_bucketed(corpus: Corpus, source: str) -> Plan:
+    """One task per window of consecutive tokenized parts, named after the first of them."""
+    manifest = corpus.store.newest("tokenized", source)
+    config = corpus.settings.buckets
+    dump = config.model_dump(mode="json")
+    windows = group_windows([part.stats.tokens for part in manifest.parts], config.window_tokens)
+    tasks = []
+    for window in windows:
+        parts = manifest.parts[window]
+        files = [required_file(manifest, part, "tokens") for part in parts]
+        made_of = [part.fingerprint for part in parts]
+        tasks.append(
+            Task(
+                root=corpus.store.root,
+                stage=BUCKETED.name,
+                partition=source,
+                name=parts[0].name,
+                fingerprint=fingerprint_of(BUCKETED.name, BUCKETED.code_version, dump, made_of),
+                work_bytes=sum(file.bytes for file in files),
+                spec={
+                    "paths": [corpus.store.path_of(manifest, file) for file in files],
+                    "config": config,
+                    "padding": manifest.about["end_of_document_id"],
+                    "text_bytes": sum(part.stats.text_bytes for part in parts),
+                },
+            )
+        )
+    return Plan(tasks, dump, manifest.about | {"tokenized": manifest.fingerprint})
+
+
+def bucket_window(task: Task) -> list[PartRecord]:
+    """Make the sequences of one window, whose documents are mapped, not read into memory."""
+    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in task.spec["paths"]]
+    sequences, counts = make_sequences(tables, task.spec["config"], task.spec["padding"])
+    writer = task.writer()
+    writer.write_arrow("sequences", sequences)
+    documents = sum(table.height for table in tables)
+    without = counts.pop("documents_without_tokens")
+    num_tokens = sum(counts["bucket_tokens"].values())
+    stats = Stats(
+        rows_in=documents,
+        rows_kept=documents - without,
+        rejected={NO_TOKENS: without} if without else {},
+        tokens=num_tokens,
+        bytes=num_tokens * token_bytes(sequences.schema["tokens"]),
+        text_bytes=task.spec["text_bytes"],
+        extra=counts,
+    )
+    return [writer.publish(stats)]
+
+
+def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
+    """Padding, documents cut, sequences by bucket and histograms."""
+    if not manifest.parts:
+        return {}
+    extra = manifest.stats.extra
+    return {
+        **report_markdown(extra, config_of(manifest)),
+        **shares(extra, manifest.stats.rows_in),
+        **{name: readable(extra[name]) for name in ("document_lengths", "sequence_documents")},
+    }
+
+
+def config_of(manifest: Manifest) -> BucketConfig:
+    """The config that sequences were made with."""
+    return BucketConfig.model_validate(manifest.config)

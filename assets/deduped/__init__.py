@@ -1,0 +1,1 @@
+"""Find duplicates over all sources; keep one of each."""

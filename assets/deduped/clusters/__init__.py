@@ -1,0 +1,1 @@
+"""From pairs to clusters, and who stays."""

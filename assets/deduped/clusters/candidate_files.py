@@ -1,0 +1,188 @@
+"""The members of candidate components, gathered from signed parts into batches on disk.
+
+Purpose: clusters are decided from facts of their members, of which there may be more than fit the
+memory. They are read part by part, in ingest order, and go to the batch of their component, so that
+a batch holds whole components. A component that has the members that it had in the last run is not
+gathered again: what was decided then still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.deduped.clusters.component_files import Components
+from assets.deduped.clusters.components import batch_of
+from assets.deduped.index.ledger import LedgerEntry
+from assets.deduped.index.row_ids import rows_of, slice_of_part
+from corpus_loader.permutation import mix64
+from resources.settings.dedup import DedupConfig
+
+BLOCK_ROWS = 1 << 20
+SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
+FIXED_MEMBER_BYTES = 400  # a member's facts but for its signature and shingles, in a Polars frame
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class SignedFiles:
+    """A signed part: its place in the ledger and its files."""
+
+    entry: LedgerEntry
+    signatures: Path
+    documents: Path  # the filtered part that was signed
+    text_bytes: int
+
+
+def digest_components(refs: Words, labels: Words, scratch: Path) -> tuple[Words, Words]:
+    """(labels, ascending; digests, uint64 [components, 2]) of the components' members.
+
+    A digest is the sum of two hashes of each member: the same for the same members in any order.
+    The sums lie in a file below `scratch`, 16 bytes a member.
+    """
+    if len(refs) == 0:
+        return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    sums = np.memmap(scratch / "digests", np.uint64, "w+", shape=(len(refs), 2))
+    for start in range(0, len(refs), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        places = np.searchsorted(refs, labels[block])
+        for column in range(2):
+            np.add.at(sums[:, column], places, mix64(refs[block] ^ SALTS[column]))
+    is_label = np.flatnonzero(refs == labels)
+    return np.asarray(refs[is_label]), np.asarray(sums[is_label])
+
+
+def known_members(
+    labels: Words, now: tuple[Words, Words], before: tuple[Words, Words]
+) -> NDArray[np.bool_]:
+    """Whether each member's component has the digest that it had before; all of `now` and `before`
+    as `digest_components` returns them."""
+    if len(before[0]) == 0 or len(labels) == 0:
+        return np.zeros(len(labels), np.bool_)
+    places = np.minimum(np.searchsorted(before[0], now[0]), len(before[0]) - 1)
+    is_same = (before[0][places] == now[0]) & (before[1][places] == now[1]).all(axis=1)
+    known = np.empty(len(labels), np.bool_)
+    for start in range(0, len(labels), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        known[block] = is_same[np.searchsorted(now[0], labels[block])]
+    return known
+
+
+def member_bytes(config: DedupConfig, text_bytes: float) -> int:
+    """Memory of a member's facts; `text_bytes` is the mean length of a document's text."""
+    # 8 bytes a shingle, twice: one begins at every fifth byte, a word, or at every byte.
+    per_byte = 3 if config.shingle == "words" else 16
+    shingles = per_byte * text_bytes if config.verify == "exact" else 0
+    return FIXED_MEMBER_BYTES + 4 * config.num_values + int(shingles)
+
+
+def gather_batches(
+    parts: Sequence[SignedFiles],
+    components: Components,
+    batches: int,
+    config: DedupConfig,
+    scratch: Path,
+) -> list[list[Path]]:
+    """Files of the members' facts by batch, each in ascending order of refs; see `read_facts`."""
+    files: list[list[Path]] = [[] for _ in range(batches)]
+    held: list[pl.DataFrame] = []
+    flush_bytes = max(1 << 20, config.memory_bytes // 16)
+    for facts in facts_of_parts(parts, components, config):
+        held.append(facts)
+        if sum(frame.estimated_size() for frame in held) >= flush_bytes:
+            flush(held, files, scratch)
+    flush(held, files, scratch)
+    return files
+
+
+def facts_of_parts(
+    parts: Sequence[SignedFiles], components: Components, config: DedupConfig
+) -> Iterator[pl.DataFrame]:
+    """Facts of the members to decide on, part by part, two parts read at the same time."""
+
+    def read(part: SignedFiles) -> pl.DataFrame | None:
+        return read_facts(part, components, config)
+
+    with ThreadPoolExecutor(2) as pool:
+        for start in range(0, len(parts), 2):
+            for facts in pool.map(read, parts[start : start + 2]):
+                if facts is not None:
+                    yield facts
+
+
+def read_facts(
+    part: SignedFiles, components: Components, config: DedupConfig
+) -> pl.DataFrame | None:
+    """Facts of one part's members whose component is not known: the columns that `decide` reads,
+    and `shingles` List(UInt64) for `verify: exact`."""
+    piece = slice_of_part(components.refs, part.entry.id)
+    is_new = ~components.is_known[piece]
+    refs, labels = components.refs[piece][is_new], components.labels[piece][is_new]
+    if len(refs) == 0:
+        return None
+    rows = rows_of(refs)
+    facts = pl.read_ipc(part.signatures)[rows].with_columns(
+        ref=pl.Series(refs),
+        component=pl.Series(labels),
+        source=pl.lit(part.entry.source),
+        generation=generations_of(part.entry, rows),
+    )
+    if config.verify != "exact":
+        return facts
+    from assets.deduped.minhash.minhash import shingle_sets
+
+    texts = pl.read_parquet(part.documents, columns=["text"])["text"][rows].fill_null("")
+    values, offsets = shingle_sets(texts, config)
+    return facts.with_columns(shingles=list_series(values, offsets))
+
+
+def generations_of(entry: LedgerEntry, rows: NDArray[np.uint32]) -> pl.Series:
+    """The generation of each of a part's rows, UInt32."""
+    stops, generations = np.array(entry.generations, np.int64).T
+    return pl.Series(generations[np.searchsorted(stops, rows, side="right")], dtype=pl.UInt32)
+
+
+def list_series(values: Words, offsets: NDArray[np.int64]) -> pl.Series:
+    """List(UInt64) whose item i is values[offsets[i] : offsets[i + 1]]."""
+    import pyarrow as pa
+
+    array = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
+    series = pl.from_arrow(array)
+    assert isinstance(series, pl.Series)
+    return series
+
+
+def list_buffers(series: pl.Series) -> tuple[Words, NDArray[np.int64]]:
+    """(values, offsets [n + 1]) of a List(UInt64) series; the inverse of `list_series`."""
+    array: Any = series.rechunk().to_arrow()
+    offsets = array.offsets.to_numpy()
+    return array.values.to_numpy(), offsets
+
+
+def flush(held: list[pl.DataFrame], files: list[list[Path]], scratch: Path) -> None:
+    """Write what is held to a new file of each batch that has some of it."""
+    if not held:
+        return
+    facts = pl.concat(held)
+    held.clear()
+    batches = batch_of(facts["component"].to_numpy(), len(files))
+    for batch in np.unique(batches):
+        path = scratch / f"facts-{batch}-{len(files[batch])}.arrow"
+        facts.filter(pl.Series(batches == batch)).write_ipc(path, compression="uncompressed")
+        files[batch].append(path)
+
+
+def read_batch(files: Sequence[Path]) -> pl.DataFrame:
+    """The facts of one batch; its files are removed."""
+    facts = pl.concat([pl.read_ipc(path) for path in files], rechunk=True)
+    for path in files:
+        path.unlink()
+    return facts

@@ -1,0 +1,106 @@
+"""Clusters decided batch by batch, and what is carried over from the last run.
+
+Two batches are decided at a time; files in between lie in a scratch folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from assets.deduped.clusters.candidate_files import (
+    SignedFiles,
+    Words,
+    gather_batches,
+    list_buffers,
+    member_bytes,
+    read_batch,
+)
+from assets.deduped.clusters.component_files import Components, split_pairs
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
+from assets.deduped.index.row_ids import rows_of, slice_of_part
+from resources.settings.dedup import DedupConfig
+
+TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}}
+BATCHES_IN_MEMORY = 8  # the memory over the facts of a batch: two at a time, each with its working
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Where digests and tables of the last run lie, if what it decided still holds."""
+
+    digests: Path | None
+    tables: dict[int, Path]
+
+    def read_digests(self) -> tuple[Words, Words]:
+        """Labels and digests of the components, as `digest_components` returned them."""
+        if self.digests is None:
+            return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+        table = np.fromfile(self.digests, np.uint64).reshape(3, -1)
+        return table[0], np.ascontiguousarray(table[1:].T)
+
+
+NOTHING_DECIDED = Decided(None, {})
+
+
+def decide_batches(
+    parts: Sequence[SignedFiles],
+    pair_files: Sequence[Path],
+    components: Components,
+    config: DedupConfig,
+    scratch: Path,
+) -> list[pl.DataFrame]:
+    """Decisions on every component that is not known, a mapped frame per batch, sorted by ref."""
+    to_decide = int((~components.is_known).sum())
+    if to_decide == 0:
+        return []
+    text_bytes = sum(part.text_bytes for part in parts) / max(1, sum(p.entry.rows for p in parts))
+    needed = to_decide * member_bytes(config, text_bytes) * BATCHES_IN_MEMORY
+    batches = max(1, -(-needed // config.memory_bytes))
+    numbers = np.array([part.entry.id for part in parts], np.int64)
+    pairs = split_pairs(pair_files, numbers, components, batches, scratch, config.memory_bytes)
+    facts = gather_batches(parts, components, batches, config, scratch)
+    with ThreadPoolExecutor(2) as pool:
+        work = partial(decide_batch, config, scratch)
+        return list(pool.map(work, range(batches), facts, pairs))
+
+
+def decide_batch(
+    config: DedupConfig, scratch: Path, batch: int, facts: list[Path], pairs: Path
+) -> pl.DataFrame:
+    """Decide one batch; its decisions are mapped from a file."""
+    if not facts:
+        return pl.DataFrame(schema=CLUSTER_SCHEMA)
+    members = read_batch(facts)
+    shingles = list_buffers(members["shingles"]) if config.verify == "exact" else None
+    found = np.fromfile(pairs, np.uint64).reshape(-1, 2)
+    path = scratch / f"decisions-{batch}.arrow"
+    decide(members.drop("shingles", strict=False), found, config, shingles).write_ipc(path)
+    return pl.read_ipc(path)
+
+
+def rows_of_part(number: int, decisions: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The decisions on documents of one part, with their rows instead of refs."""
+    yield pl.DataFrame(schema=TABLE_SCHEMA)
+    for frame in decisions:
+        piece = frame[slice_of_part(frame["ref"].to_numpy(), number)]
+        rows = pl.Series(rows_of(piece["ref"].to_numpy()))
+        yield piece.with_columns(row=rows).select(list(TABLE_SCHEMA))
+
+
+def known_rows(
+    part: SignedFiles, components: Components, before: Path | None
+) -> Iterator[pl.DataFrame]:
+    """Rows of the last run whose components have not changed."""
+    if before is None:
+        return
+    piece = slice_of_part(components.refs, part.entry.id)
+    refs = components.refs[piece][components.is_known[piece]]
+    rows = pl.Series(rows_of(refs))
+    yield pl.read_parquet(before).filter(pl.col("row").is_in(rows.implode()))

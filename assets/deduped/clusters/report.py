@@ -1,0 +1,152 @@
+"""What deduplication found, in numbers that add up over parts, and drawn; and whether it jumped.
+
+A part's summary is a kilobyte; the summaries of all parts are added when the stage reports, so that
+no report reads a cluster again. A cluster counts where its survivor is: once.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from math import sqrt
+from statistics import median
+
+import numpy as np
+import polars as pl
+
+from assets.report.excerpts import as_excerpt
+from assets.report.histograms import Summary, counted
+from assets.report.plots import as_markdown, bar_chart, heat_map, histogram
+
+ARROW = " > "  # between two names of sources, which hold no blank
+STEPS = 40
+# 2, 3, 4, 6, 8, 12, ...: powers of two and the numbers halfway between, up to 2**40.
+SIZES = np.array([size << k for k in range(40) for size in (2, 3)])
+TOP_CLUSTERS = 10
+TOP_SOURCES = 20  # in the heat map: more cannot be read
+HISTORY = 10  # runs: older ones say little about today's input
+
+
+def summarize_clusters(clusters: pl.DataFrame, source: str, num_documents: int) -> Summary:
+    """Counts of one part by name, from its table `clusters` and how many documents it has.
+
+    `documents`, `removed` and `pairs` ("source > source of the survivor") by source, `methods`,
+    `similarities` of removed documents by step of 1/40 (without similarity: not counted), and
+    `sizes` of the clusters whose survivor is here, by the smallest size of the bin.
+    """
+    removed = clusters.filter(pl.col("method").is_not_null())
+    sizes = clusters.filter(pl.col("method").is_null())["cluster_size"].to_numpy()
+    bins = SIZES[np.searchsorted(SIZES, sizes, side="right") - 1]
+    # A Float32 share may lie a hair below its step: 0.7 is 0.69999999.
+    steps = (removed["similarity"].cast(pl.Float64) * STEPS + 1e-5).floor().clip(0, STEPS - 1)
+    pairs = counted(removed["kept_source"])
+    return {
+        "documents": {source: num_documents},
+        "removed": {source: removed.height},
+        "pairs": {f"{source}{ARROW}{kept}": count for kept, count in pairs.items()},
+        "methods": counted(removed["method"]),
+        "sizes": counted(pl.Series(bins, dtype=pl.Int64)),
+        "similarities": counted(steps.cast(pl.Int64)),
+    }
+
+
+def largest_clusters(clusters: pl.DataFrame, n: int = TOP_CLUSTERS) -> list[tuple[int, str]]:
+    """(cluster_size, doc_id of the survivor) of the `n` largest whose survivor is in this part.
+
+    The largest of many parts are the first of all their lists sorted by (-size, doc_id).
+    """
+    survivors = clusters.filter(pl.col("method").is_null())
+    order = survivors.sort("cluster_size", "kept_doc_id", descending=[True, False]).head(n)
+    return list(order.select("cluster_size", "kept_doc_id").iter_rows())
+
+
+def duplicates_markdown(
+    summary: Summary, largest: Sequence[tuple[int, str, str]]
+) -> dict[str, str | int | float]:
+    """Plots as Markdown by title, and plain numbers, which Dagster plots over time.
+
+    `largest` holds (size, doc_id of the survivor, its text or the beginning of it), as to be shown.
+    Without documents there is nothing to say: an empty dictionary.
+    """
+    documents = summary.get("documents", {})
+    if not sum(documents.values()):
+        return {}
+    removed = summary["removed"]
+    rates = {source: removed[source] / max(1, count) for source, count in documents.items()}
+    return {
+        "duplicates_per_source": _per_source(summary, rates),
+        "duplicates_between_sources": _between_sources(summary),
+        "cluster_sizes": _cluster_sizes(summary["sizes"]),
+        "largest_clusters": _largest(largest),
+        "similarity_of_removed": _similarities(summary["similarities"]),
+        "duplicate_rate": sum(removed.values()) / sum(documents.values()),
+        "clusters": sum(summary["sizes"].values()),
+        "largest_cluster": max((size for size, _, _ in largest), default=0),
+        **{f"duplicate_rate/{source}": rate for source, rate in rates.items()},
+        **{f"removed/{method}": count for method, count in summary["methods"].items()},
+    }
+
+
+def _per_source(summary: Summary, rates: Mapping[str, float]) -> str:
+    bars = [
+        (source, (rate,), f"{rate:.1%}: {summary['removed'][source]:,} documents")
+        for source, rate in sorted(rates.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return as_markdown(bar_chart("share of documents removed", bars), "removed per source")
+
+
+def _between_sources(summary: Summary) -> str:
+    """A source's removed documents by the source of what stayed; on the diagonal: its own."""
+    counts = {(a, b): n for pair, n in summary["pairs"].items() for a, b in [pair.split(ARROW)]}
+    involved = {source: 0 for source in summary["documents"]}
+    for pair, count in counts.items():
+        for source in set(pair):
+            involved[source] += count
+    ranked = sorted(involved, key=lambda source: (-involved[source], source))
+    shown = sorted(ranked[:TOP_SOURCES])
+    shares = {pair: n / max(1, summary["documents"][pair[0]]) for pair, n in counts.items()}
+    more = f" ({len(shown)} of {len(ranked)} sources)" if len(ranked) > len(shown) else ""
+    title = f"share of the row's documents removed for one of the column's{more}"
+    return as_markdown(heat_map(title, shown, shown, shares), "removed between sources")
+
+
+def _cluster_sizes(sizes: Mapping[str, int]) -> str:
+    counts = {int(size): count for size, count in sizes.items()}
+    last = max(counts, default=2)
+    starts = list(takewhile(lambda size: size <= last, SIZES.tolist()))
+    ends = [start - 1 for start in SIZES.tolist()[1 : len(starts) + 1]]
+    bars = [
+        (
+            f"{start:,}" if start == end else f"{start:,} to {end:,}",
+            (sqrt(counts.get(start, 0)),),  # small bins stay visible
+            f"{counts.get(start, 0):,} clusters",
+        )
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return as_markdown(bar_chart("documents in a cluster", bars), "cluster sizes")
+
+
+def _similarities(similarities: Mapping[str, int]) -> str:
+    counts = {int(step): count for step, count in similarities.items()}
+    bins = [(f"{step / STEPS:g}", counts.get(step, 0)) for step in range(STEPS)]
+    bins[-1] = ("1", bins[-1][1])
+    return as_markdown(histogram("similarity to the document that stayed", bins, []), "similarity")
+
+
+def _largest(largest: Sequence[tuple[int, str, str]]) -> str:
+    rows = [f"| {size:,} | `{doc_id}` | {as_excerpt(text)} |" for size, doc_id, text in largest]
+    head = ["| documents | survivor | its text begins |", "|---:|---|---|"]
+    return "\n".join([*head, *rows]) if rows else "No two documents are duplicates."
+
+
+def rate_jump(
+    rate: float, history: Sequence[float], limit: float
+) -> tuple[bool, dict[str, float | int]]:
+    """(whether a rate is further than `limit` from the median of `history`, the numbers to show).
+
+    `history` has the newest first; ten are looked at. The first of all rates cannot jump.
+    """
+    earlier = list(history)[:HISTORY]
+    if not earlier:
+        return False, {"rate": rate, "runs": 0}
+    usual = median(earlier)
+    facts: dict[str, float | int] = {"rate": rate, "median": usual, "runs": len(earlier)}
+    return abs(rate - usual) > limit, facts

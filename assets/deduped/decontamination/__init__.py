@@ -1,0 +1,1 @@
+"""Compare documents with evaluation sets."""

@@ -1,0 +1,41 @@
+"""Contamination of a source for people: hits per evaluation set, and the largest of them."""
+
+import polars as pl
+
+from assets.report.excerpts import as_excerpt
+
+SHOWN = 20
+
+
+def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
+    """Markdown of hits (`find_contamination`, and is_contaminated): counts by set, the largest."""
+    if hits.is_empty():
+        return {"contamination": "No document has an n-gram of an evaluation item."}
+    by_set = (
+        hits.group_by("set")
+        .agg(
+            pl.n_unique("item"),
+            pl.n_unique("doc_id"),
+            enough=pl.col("doc_id").filter("is_contaminated").n_unique(),
+        )
+        .sort("set")
+    )
+    counts = "".join(
+        f"| {name} | {items:,} | {documents:,} | {enough:,} |\n"
+        for name, items, documents, enough in by_set.rows()
+    )
+    largest = hits.sort(
+        ["item_share", "num_ngrams", "doc_id", "set", "item"],
+        descending=[True, True, False, False, False],
+    ).head(SHOWN)
+    rows = "".join(
+        f"| {hit['doc_id']} | {hit['set']} | {as_excerpt(hit['item'])} | {hit['item_share']:.0%} "
+        f"| {as_excerpt(hit['passage'])} |\n"
+        for hit in largest.iter_rows(named=True)
+    )
+    return {
+        "contamination": "| set | items hit | documents hit | of which enough |\n"
+        f"|---|---|---|---|\n{counts}\n"
+        "| document | set | item | share of the item | passage |\n"
+        f"|---|---|---|---|---|\n{rows}"
+    }

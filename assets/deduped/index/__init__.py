@@ -1,0 +1,1 @@
+"""The index of keys over all parts, and the ledger."""

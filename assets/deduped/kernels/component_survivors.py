@@ -1,0 +1,181 @@
+"""Clusters as connected components of duplicates, stable from one round to the next.
+
+Purpose: rounds are decided one after the other, and no later one changes an earlier one. In a round
+the new documents form groups; a group that is similar to clusters of earlier rounds joins the one
+with the best survivor and leaves the others apart, so that what was published stays published.
+Two documents are only compared if the answer can still change the result: in a cluster of n
+documents about n times, however many pairs it has.
+Trade-off: which documents are compared depends on the candidate pairs, all pairs in small sets, and
+leaders in larger ones (see candidate_sets): a similar pair that shares no key may be missed there.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import from_dtype, njit, types
+from numpy.typing import NDArray
+
+from assets.deduped.kernels.candidate_sets import (
+    END,
+    LIMIT,
+    SETS,
+    CandidateSets,
+    add_leader,
+    join_sets,
+    new_sets,
+    root,
+)
+from assets.deduped.kernels.pair_similarity import EVIDENCE, Evidence, is_duplicate
+
+_UNTOUCHED = np.int32(0x7FFFFFFF)
+
+_options = {"cache": True, "nogil": True}
+_ranks = types.Array(types.int32, 1, "C", readonly=True)
+_stops = types.Array(types.int64, 1, "C", readonly=True)
+
+
+CLUSTER = np.dtype(
+    [
+        ("parent", np.int32),
+        ("size", np.int32),  # of roots: different texts
+        ("best", np.int32),  # of roots: the best rank
+        ("touched", np.int32),  # of new roots: the best rank of an older cluster it is similar to
+    ]
+)
+CLUSTERS = types.Array(from_dtype(CLUSTER), 1, "C")
+Clusters = NDArray[np.void]
+
+
+@njit(CLUSTERS(_ranks), **_options)
+def _new_clusters(ranks: NDArray[np.int32]) -> Clusters:
+    clusters = np.empty(len(ranks), CLUSTER)
+    for row in range(len(ranks)):
+        clusters[row].parent, clusters[row].size = row, 1
+        clusters[row].best, clusters[row].touched = ranks[row], _UNTOUCHED
+    return clusters
+
+
+@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, types.int64), **_options)
+def _consider(clusters: Clusters, evidence: Evidence, one: int, other: int, first_new: int) -> None:
+    """Let two documents, `other` a new one, meet: compared only if that can change something."""
+    node = np.int64(evidence.same[one, 0])
+    other_node = np.int64(evidence.same[other, 0])
+    if other_node < first_new:  # a copy of an earlier document belongs to that one
+        node, other_node = other_node, node
+    ours, theirs = root(clusters, node), root(clusters, other_node)
+    if ours == theirs or other_node < first_new:
+        return
+    if node < first_new:
+        rank = clusters[ours].best
+        if rank < clusters[theirs].touched and is_duplicate(evidence, one, other):
+            clusters[theirs].touched = rank
+        return
+    if is_duplicate(evidence, one, other):
+        kept, joined = min(ours, theirs), max(ours, theirs)
+        clusters[joined].parent = kept
+        clusters[kept].size += clusters[joined].size
+        clusters[kept].best = min(clusters[kept].best, clusters[joined].best)
+        clusters[kept].touched = min(clusters[kept].touched, clusters[joined].touched)
+
+
+@njit(types.boolean(CLUSTERS, SETS, types.int64, _ranks), **_options)
+def _is_settled(
+    clusters: Clusters, sets: CandidateSets, row: int, order: NDArray[np.int32]
+) -> bool:
+    """Whether all of a row's set is in its group or in the cluster that this will join."""
+    cluster = root(clusters, row)
+    size, touched = clusters[cluster].size, clusters[cluster].touched
+    if touched != _UNTOUCHED:
+        size += clusters[root(clusters, np.int64(order[touched]))].size
+    return size == sets[root(sets, row)].size
+
+
+@njit(types.void(CLUSTERS, EVIDENCE, SETS, types.int64, types.int64), **_options)
+def _meet_set(
+    clusters: Clusters, evidence: Evidence, sets: CandidateSets, row: int, first_new: int
+) -> None:
+    """Let a new document meet the earlier rows of its set, or the leaders of a large one."""
+    home = root(sets, row)
+    is_small = sets[home].size <= LIMIT
+    other = np.int32(home) if is_small else sets[home].first_leader
+    while other != END:
+        if other < row:
+            _consider(clusters, evidence, np.int64(other), row, first_new)
+        other = sets[other].next_member if is_small else sets[other].next_leader
+
+
+@njit(types.void(CLUSTERS, SETS, types.int64), **_options)
+def _lead(clusters: Clusters, sets: CandidateSets, row: int) -> None:
+    """Make a row a leader of its set if it stands for a cluster that has none there."""
+    cluster, home = root(clusters, row), root(sets, row)
+    if clusters[cluster].touched != _UNTOUCHED:
+        return
+    leader = sets[home].first_leader
+    while leader != END and root(clusters, np.int64(leader)) != cluster:
+        leader = sets[leader].next_leader
+    if leader == END:
+        add_leader(sets, home, row)
+
+
+@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, _ranks), **_options)
+def _close_round(
+    clusters: Clusters, evidence: Evidence, start: int, stop: int, order: NDArray[np.int32]
+) -> None:
+    """Attach new groups and new copies of earlier documents to their clusters."""
+    for row in range(start, stop):
+        if clusters[row].parent == row and clusters[row].touched != _UNTOUCHED:
+            survivor = np.int64(order[clusters[row].touched])
+            cluster = root(clusters, survivor)
+            clusters[row].parent = cluster
+            clusters[cluster].size += clusters[row].size
+            clusters[cluster].best = min(clusters[cluster].best, clusters[row].best)
+    for row in range(start, stop):
+        node = np.int64(evidence.same[row, 0])
+        if node < start:
+            cluster = root(clusters, node)
+            clusters[row].parent = cluster
+            clusters[cluster].best = min(clusters[cluster].best, clusters[row].best)
+
+
+@njit(
+    types.int32[::1](EVIDENCE, types.Tuple((_stops, _ranks)), _stops, types.UniTuple(_ranks, 2)),
+    **_options,
+)
+def component_survivors(
+    evidence: Evidence,
+    candidates: tuple[NDArray[np.int64], NDArray[np.int32]],
+    row_stops: NDArray[np.int64],
+    ranking: tuple[NDArray[np.int32], NDArray[np.int32]],
+) -> NDArray[np.int32]:
+    """Survivor of each row's cluster, int32 [n]: the best-ranked row of it, perhaps the row itself.
+
+    `candidates` are the earlier candidates of each row (see `group_pairs`); round r has the rows
+    row_stops[r] to row_stops[r + 1]; `ranking` is the rank of each row, 0 the best, and the row of
+    each rank.
+    """
+    (offsets, earlier), (ranks, order) = candidates, ranking
+    size = len(ranks)
+    sets = new_sets(size)
+    clusters = _new_clusters(ranks)
+    for r in range(len(row_stops) - 1):
+        start, stop = row_stops[r], row_stops[r + 1]
+        for row in range(start, stop):
+            node = np.int64(evidence.same[row, 0])
+            if start <= node < row:
+                clusters[row].parent = node
+                clusters[node].best = min(clusters[node].best, clusters[row].best)
+        for row in range(start, stop):
+            node = np.int64(evidence.same[row, 0])
+            for i in range(offsets[row], offsets[row + 1]):
+                other = np.int64(earlier[i])
+                join_sets(sets, np.int64(evidence.same[other, 0]), node)
+                _consider(clusters, evidence, other, row, start)
+        for row in range(start, stop):
+            if evidence.same[row, 0] == row:
+                if not _is_settled(clusters, sets, row, order):
+                    _meet_set(clusters, evidence, sets, row, start)
+                _lead(clusters, sets, row)
+        _close_round(clusters, evidence, start, stop, order)
+    survivors = np.empty(size, np.int32)
+    for row in range(size):
+        survivors[row] = order[clusters[root(clusters, row)].best]
+    return survivors

@@ -1,0 +1,67 @@
+"""The sets of shingles themselves, as sorted hashes.
+
+Purpose: what a signature estimates, exactly: cluster_pairs.py counts what two sets have in common.
+Trade-off: 8 bytes a shingle, more than the text has in bytes per word, so sets are made of
+candidates only.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit, types, uint64
+from numpy.typing import NDArray
+
+from assets.deduped.kernels.shingles import BLOCK, Shingle, Text, first_span, next_spans
+from assets.text.kernels.hashing import hash_bytes
+
+Words = NDArray[np.uint64]
+Offsets = NDArray[np.int64]
+_bytes = types.Array(types.uint8, 1, "C", readonly=True)
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+_shingle = types.Tuple((types.int64, types.boolean))
+_options = {"cache": True, "nogil": True}
+
+
+@njit(**_options)
+def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) -> int:
+    """Write the 64-bit hash of every shingle of a text; return how many."""
+    size = 0
+    count, state = next_spans(text, shingle, first_span(text, shingle), spans)
+    while count:
+        for i in range(count):
+            hashes[size + i] = hash_bytes(text[0], uint64(spans[0, i]), uint64(spans[1, i]))
+        size += count
+        count, state = next_spans(text, shingle, state, spans)
+    return size
+
+
+@njit(types.int64(types.uint64[::1]), **_options)
+def _sort_unique(values: Words) -> int:
+    """Sort values in place, each once; return how many there are then."""
+    values.sort()
+    size = 0
+    for i in range(len(values)):
+        if size == 0 or values[i] != values[size - 1]:
+            values[size] = values[i]
+            size += 1
+    return size
+
+
+@njit(
+    types.Tuple((types.uint64[::1], types.int64[::1]))(_bytes, _offsets, _offsets, _shingle),
+    **_options,
+)
+def hash_sets(
+    joined: NDArray[np.uint8], starts: Offsets, word_offsets: Offsets, shingle: Shingle
+) -> tuple[Words, Offsets]:
+    """Sorted hashes of each text's shingles, each once, uint64, and offsets, int64 [n + 1]."""
+    # There are no more shingles than words, or bytes; what is not written to takes no memory.
+    values = np.empty(len(joined) if shingle[1] else len(starts), np.uint64)
+    offsets = np.zeros(len(word_offsets), np.int64)
+    spans, size = np.empty((2, BLOCK), np.int64), 0
+    for i in range(len(word_offsets) - 1):
+        if word_offsets[i + 1] > word_offsets[i]:
+            text = joined, starts[word_offsets[i] : word_offsets[i + 1] + 1]
+            count = _hash_shingles(text, shingle, spans, values[size:])
+            size += _sort_unique(values[size : size + count])
+        offsets[i + 1] = size
+    return values[:size], offsets

@@ -1,0 +1,1 @@
+"""Shingles, MinHash signatures and keys."""

@@ -1,0 +1,1 @@
+"""Repeated lines and repeated runs of words."""

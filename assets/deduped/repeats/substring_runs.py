@@ -1,0 +1,213 @@
+"""How `substrings` finds runs of at least N words that stand elsewhere too, in any amount of text.
+
+Purpose: Lee et al. (arXiv 2107.06499) cut what two documents share in 50 tokens or more, found in a
+suffix array over BPE tokens. Here a token is a word as `minhash.py` cuts and lower-cases it: a run
+is found whatever its case, spacing and punctuation, and whatever tokenizer comes later.
+Definition: a run of N words is *repeated* if an equal run begins in an earlier document, or in the
+same one at least N words before (without `keep_first`: also if in a later one, or N words after).
+The words of repeated runs are cut, and no others. So the first occurrence of a run stays, but for
+words in it that belong to another run as well, which stands earlier elsewhere.
+Method: winnowing. A run of N words is stood for by its *pick*, the least hash of the shorter runs
+of k words in it. Equal runs have equal picks, so that a run whose pick occurs once in the corpus is
+not repeated; one pick per 19 words finds nearly all that is to be found. The runs that are left are
+told apart by 128-bit hashes of their N words. For both, parts exchange hashes only, through tables
+cut by the first bits; texts and places stay in their part. No repeat is missed; a false one takes
+two different runs with the same 128 bits: 1e-15 among 1e12 runs, unless made to collide.
+Price: on 161 MB of real documents, a quarter of whose runs of 50 occur twice, 42 MB/s and core and
+0.2 GB; hashes of all runs 27 MB/s and 1.5 GB; a suffix array, whole corpus in memory, 5 MB/s and
+2.7 GB; all three find the same 2,268,412 words (benchmarks/substrings.py, 2.5 GHz Xeon).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.text.buffers import blocks, code_point_entries, text_buffers
+from resources.settings.repeats import SubstringsConfig
+
+RUN = ("hash", "second_hash")  # 128 bits that stand for all words of a run
+RUNS_SCHEMA = pl.Schema(
+    {"text": pl.UInt32, "word": pl.UInt32, "hash": pl.UInt64, "second_hash": pl.UInt64}
+)
+Hashes = NDArray[np.uint64]
+Places = NDArray[np.int64]
+
+
+class Block(NamedTuple):
+    """Some hundred texts: number of the first, words before each, hashes and picks."""
+
+    first_text: int
+    word_offsets: NDArray[np.int64]  # [texts + 1]
+    hashes: NDArray[np.uint64]  # [2, words]: of the run of `pick_words` words that begins there
+    picks: NDArray[np.int64]  # [words]: where the pick of the run that begins there is, or -1
+
+
+def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]:
+    """Hashes and picks of texts without nulls, a block in memory at a time."""
+    from assets.deduped.kernels.word_runs import hash_words, lengthen, winnow
+    from assets.text.kernels.words import join_words
+
+    data, offsets = text_buffers(texts)
+    width = config.min_words - config.pick_words + 1
+    for rows, block in blocks(offsets):
+        joined, starts, word_offsets = join_words(data, block, code_point_entries())
+        hashes = hash_words(joined, starts)
+        for lane in hashes:
+            lengthen(lane, 1, config.pick_words)
+        picks = winnow(hashes[0], word_offsets, config.min_words, width)
+        yield Block(rows.start, word_offsets, hashes, picks)
+
+
+def fingerprints(texts: pl.Series, config: SubstringsConfig, salt: int) -> pl.DataFrame:
+    """hash UInt64 of each pick, sorted, each once, and count UInt32 of its places.
+
+    Texts are compared with those of the same `salt`, uint64.
+    """
+    picked = [np.empty(0, np.uint64)]
+    for block in hashed_blocks(texts, config):
+        picks = block.picks[block.picks >= 0]
+        picked.append(block.hashes[0, picks[_begins(picks)]])
+    hashes, counts = np.unique(np.concatenate(picked) ^ np.uint64(salt), return_counts=True)
+    return pl.DataFrame({"hash": hashes, "count": counts.astype(np.uint32)})
+
+
+def candidate_runs(
+    texts: pl.Series, shared: pl.Series, config: SubstringsConfig, salt: int
+) -> pl.DataFrame:
+    """All runs of N words whose pick is among `shared`, UInt64: those that may be repeated.
+
+    text and word UInt32: where it begins; hash and second_hash UInt64 of its words. In order.
+    """
+    from assets.deduped.kernels.word_runs import lengthen
+
+    known = np.sort(shared.to_numpy() ^ np.uint64(salt))
+    found = [pl.DataFrame(schema=RUNS_SCHEMA)]
+    for block in hashed_blocks(texts, config):
+        starts = np.flatnonzero(block.picks >= 0)
+        starts = starts[_is_among(block.hashes[0, block.picks[starts]], known)]
+        if not len(starts):
+            continue
+        for lane in block.hashes:
+            lengthen(lane, config.pick_words, config.min_words)
+        text = np.searchsorted(block.word_offsets, starts, side="right") - 1
+        columns = (
+            text + block.first_text,
+            starts - block.word_offsets[text],
+            block.hashes[0, starts] ^ np.uint64(salt),
+            block.hashes[1, starts],
+        )
+        found.append(pl.DataFrame(dict(zip(RUNS_SCHEMA, columns, strict=True))).cast(RUNS_SCHEMA))
+    return pl.concat(found)
+
+
+def _is_among(values: Hashes, known: Hashes) -> NDArray[np.bool_]:
+    """Whether each value is in a sorted array; equal values that stand side by side cost one."""
+    begins = _begins(values)
+    looked_up = values[begins]
+    places = np.searchsorted(known, looked_up)
+    is_known = np.append(known, np.uint64(0))[places] == looked_up
+    return np.repeat(is_known & (places < len(known)), np.diff(begins, append=len(values)))
+
+
+def _begins(values: NDArray[Any]) -> Places:
+    """Where a value differs from the one before it."""
+    return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+
+
+def distinct_runs(runs: pl.DataFrame) -> pl.DataFrame:
+    """hash and second_hash UInt64 of a part's runs, each pair once, sorted by hash."""
+    first = _first_equal(hashes_of(runs))
+    is_first = pl.Series(first == np.arange(len(first)))
+    return runs.select(RUN).filter(is_first).sort(RUN)
+
+
+def hashes_of(table: pl.DataFrame) -> Hashes:
+    """Both hashes of a table's runs, uint64 [2, n]."""
+    return np.stack([table[name].to_numpy() for name in RUN])
+
+
+def _first_equal(hashes: Hashes) -> Places:
+    from assets.deduped.kernels.word_runs import first_equal
+
+    first: Places = first_equal(hashes)
+    return first
+
+
+def _last_equal(first: Places) -> Places:
+    """The last place that is equal to each, from the first one."""
+    last = np.empty_like(first)
+    last[first] = np.arange(len(first))  # NumPy writes in order: the last of equals stays
+    return last[first]
+
+
+def numbered(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Tables of parts in ingest order as one, with `part` UInt32, its number."""
+    parts = enumerate(tables)
+    return pl.concat(
+        [table.with_columns(part=pl.lit(number, pl.UInt32)) for number, table in parts]
+    )
+
+
+def shared_picks(picks: pl.DataFrame) -> pl.DataFrame:
+    """Those of several parts' `numbered` fingerprints that are picked at two places or more.
+
+    Complete for all hashes with some prefix, if the tables are: one prefix at a time fits memory.
+    """
+    first = _first_equal(picks["hash"].to_numpy()[None])
+    times = np.bincount(first, picks["count"].to_numpy(), len(first))[first]
+    return picks.filter(pl.Series(times > 1))
+
+
+def shared_runs(runs: pl.DataFrame, keep_first: bool) -> pl.DataFrame:
+    """Those of several parts' `numbered` runs that an earlier part has, or without `keep_first`
+    any other; complete for a prefix as `shared_picks`."""
+    part, first = runs["part"].to_numpy(), _first_equal(hashes_of(runs))
+    is_shared = part[first] < part
+    if not keep_first:
+        is_shared |= part[_last_equal(first)] > part
+    return runs.filter(pl.Series(is_shared))
+
+
+def repeated_words(runs: pl.DataFrame, elsewhere: pl.DataFrame, config: SubstringsConfig) -> Places:
+    """Spans of words to be cut, int64 [3, m]: texts, first and last words (exclusive), in order.
+
+    `runs` as `candidate_runs` gives them; `elsewhere`: those of them that another part has, as
+    `shared_runs` says. The spans are disjoint and do not touch.
+    """
+    hashes, size = hashes_of(runs), config.min_words
+    text, word = (runs[name].to_numpy().astype(np.int64) for name in ("text", "word"))
+    first = _first_equal(hashes)
+    is_repeated = (text[first] < text) | (word[first] + size <= word)
+    if not config.keep_first:
+        last = _last_equal(first)
+        is_repeated |= (text[last] > text) | (word[last] - size >= word)
+    known = hashes_of(elsewhere)
+    is_repeated |= _first_equal(np.concatenate([known, hashes], axis=1))[len(elsewhere) :] < len(
+        elsewhere
+    )
+    return _merged(text[is_repeated], word[is_repeated], size)
+
+
+def _merged(texts: Places, words: Places, size: int) -> Places:
+    """Spans, int64 [3, m], covered by runs of `size` words that begin at places in order."""
+    is_apart = (texts[1:] != texts[:-1]) | (words[1:] > words[:-1] + size)
+    first = np.flatnonzero(np.append(True, is_apart)[: len(texts)])
+    last = np.append(first[1:], len(texts))[: len(first)] - 1
+    return np.stack([texts[first], words[first], words[last] + size])
+
+
+def located_spans(documents: pl.DataFrame, spans: Places) -> pl.DataFrame:
+    """doc_id; start and stop UInt32, byte offsets into the text; num_words UInt32.
+
+    `spans` as `repeated_words` gives them: from the first word's start to the last word's end.
+    """
+    from assets.deduped.kernels.word_runs import locate_words
+
+    data, offsets = text_buffers(documents["text"])
+    start, stop = locate_words(data, offsets, code_point_entries(), spans)
+    columns = {"start": start, "stop": stop, "num_words": spans[2] - spans[1]}
+    numbers = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64)).cast(pl.UInt32)
+    return numbers.insert_column(0, documents["doc_id"].gather(spans[0]))

@@ -1,0 +1,1 @@
+"""Keep good documents; record every decision."""

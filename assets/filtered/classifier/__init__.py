@@ -1,0 +1,1 @@
+"""A classifier of good and bad documents."""

@@ -1,0 +1,216 @@
+"""A quality score that the user defines by example: a linear classifier over word n-grams.
+
+Purpose: sources or labelled documents say what is good and what is bad; every document then gets
+the probability that it is one of the good, if good and bad were equally common. Words are those of
+`minhash`; features are described in `kernels.word_features`.
+Trade-off: no embeddings and no subwords, as a fastText classifier has: instead exact dual training
+without a learning rate, whose bytes depend neither on the order of documents nor on threads, and
+a model of 1 MB. It learns topics and style, and nothing else: trained on technical references
+against web pages it ranks unseen science above web pages (AUC 0.98), but hardly novels (0.58).
+Give it examples of all that is wanted. A user's own fastText model is the alternative.
+Price, on one core of a 2.5 GHz Xeon: scoring 440 to 680 MB/s, 370 to 400 where every document is
+read to its end; training on 64 MB half a second, in 3 bytes of memory per byte of sample.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import polars as pl
+import xxhash
+from numpy.typing import NDArray
+
+from assets.text.buffers import blocks, code_point_entries, text_buffers
+from corpus_loader.permutation import derive_key, mix64
+from resources.settings.quality import QualityConfig
+
+Booleans = NDArray[np.bool_]
+LABELS = {"good": True, "bad": False, 1: True, 0: False}  # 1 == True and 0 == False in a dict
+EVERY_LABEL = {"k": -1, "threshold": -1.0}  # 0.0 would leave out what is below 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class QualityModel:
+    """A trained classifier: one weight per bucket, float32 [buckets], and what its features are."""
+
+    weights: NDArray[np.float32]
+    bias: float
+    ngram_words: int
+    max_document_bytes: int
+
+    def to_table(self) -> pl.DataFrame:
+        """The model as a table of `buckets` rows; everything but `weight` is the same in each."""
+        facts = {
+            "bias": pl.lit(self.bias, pl.Float64),
+            "ngram_words": pl.lit(self.ngram_words, pl.Int64),
+            "max_document_bytes": pl.lit(self.max_document_bytes, pl.Int64),
+        }
+        return pl.DataFrame({"weight": self.weights}).with_columns(**facts)
+
+    @classmethod
+    def from_table(cls, table: pl.DataFrame) -> Self:
+        """The model that `to_table` wrote."""
+        facts = table.drop("weight").row(0, named=True)
+        return cls(weights=table["weight"].to_numpy(), **facts)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """Buckets of all documents, the range of each in them, and a hash of each one's words."""
+
+    buckets: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+
+def train_quality(texts: pl.Series, labels: Booleans, config: QualityConfig) -> QualityModel:
+    """Train on the documents that are not held out; both sides weigh the same, however many.
+
+    `labels`, bool [n], says which texts are good. Raises ValueError if one side has no document
+    with words to train on. The same documents in another order give the same model.
+    """
+    from assets.filtered.kernels.word_features import fit_epoch
+
+    features = _find_features(texts, config)
+    is_used = ~_is_drawn(features.keys, config) & (np.diff(features.offsets) > 0)
+    rows = np.flatnonzero(is_used)
+    num_good = int(labels[rows].sum())
+    num_bad = len(rows) - num_good
+    if not (num_good and num_bad):
+        raise ValueError(
+            f"quality: {num_good} good and {num_bad} bad documents with words to train on; at "
+            "least one of each is needed. Add examples, or hold out a smaller share."
+        )
+    caps = np.where(labels, len(rows) / num_good, len(rows) / num_bad) / (2 * config.l2)
+    signs = np.where(labels, 1.0, -1.0)
+    alphas, weights = np.zeros(len(labels)), np.zeros(config.buckets + 1)
+    for epoch in range(config.epochs):
+        keys = mix64(features.keys[rows] ^ np.uint64(derive_key(config.seed, "quality", epoch)))
+        order = rows[np.lexsort((labels[rows], keys))]
+        fit_epoch(features.buckets, features.offsets, signs, caps, order, alphas, weights)
+    return QualityModel(
+        weights=weights[:-1].astype(np.float32),
+        bias=float(weights[-1]),
+        ngram_words=config.ngram_words,
+        max_document_bytes=config.max_document_bytes,
+    )
+
+
+def is_held_out(texts: pl.Series, config: QualityConfig) -> Booleans:
+    """Which documents measure the classifier, bool [n]; texts of the same words go together.
+
+    Decided by a hash of the words, so that a copy of a training document is never held out.
+    """
+    features = _find_features(texts, config)
+    return _is_drawn(features.keys, config) & (np.diff(features.offsets) > 0)
+
+
+def score_quality(texts: pl.Series, model: QualityModel) -> pl.Series:
+    """Probability of being good, Float64 in [0, 1], of each text; null for texts without words."""
+    from assets.filtered.kernels.word_features import score_texts
+
+    data, offsets = text_buffers(texts)
+    bits = len(model.weights).bit_length() - 1
+    shape = (model.ngram_words, bits, model.max_document_bytes)
+    scores = score_texts(data, offsets, code_point_entries(), shape, model.weights, model.bias)
+    return pl.Series("quality", scores).fill_nan(None)
+
+
+def _find_features(texts: pl.Series, config: QualityConfig) -> _Features:
+    from assets.filtered.kernels.word_features import find_features
+
+    data, offsets = text_buffers(texts)
+    found = [
+        find_features(data, block, code_point_entries(), config.shape)
+        for _, block in blocks(offsets)
+    ]
+    sizes = [np.diff(block_offsets) for _, block_offsets, _ in found]
+    return _Features(
+        np.concatenate([np.empty(0, np.uint32), *(buckets for buckets, _, _ in found)]),
+        np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]), dtype=np.int64),
+        np.concatenate([np.empty(0, np.uint64), *(keys for _, _, keys in found)]),
+    )
+
+
+def _is_drawn(keys: NDArray[np.uint64], config: QualityConfig) -> Booleans:
+    mixed = mix64(keys ^ np.uint64(derive_key(config.seed, "quality held out")))
+    return np.asarray(mixed.astype(np.float64) < config.held_out * 2.0**64)
+
+
+def take_sample(documents: pl.DataFrame, share: float, config: QualityConfig) -> pl.Series:
+    """Texts, String, of a seeded sample of a part: about `share` (0 to 1) of its documents.
+
+    `documents` has `doc_id` (32 hex digits) and `text`. Each document is taken or left by its id
+    and the seed alone, so that long ones and small parts have the same chance; texts stay whole.
+    """
+    heads = documents["doc_id"].str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64)
+    key = np.uint64(derive_key(config.seed, "quality sample"))
+    chance = mix64(heads.to_numpy() ^ key).astype(np.float64)
+    return documents["text"].filter(pl.Series(chance < share * 2.0**64, dtype=pl.Boolean))
+
+
+def take_lines(
+    lines: Iterable[bytes], share: float, config: QualityConfig
+) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of a seeded sample of a file's lines, of about `share` of its bytes.
+
+    Decided by a hash of the line; blank lines are passed over.
+    """
+    seed = derive_key(config.seed, "quality lines")
+    for number, line in enumerate(lines, 1):
+        if line.strip() and xxhash.xxh3_64_intdigest(line, seed) < share * 2.0**64:
+            yield number, line
+
+
+def read_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, bool]]:
+    """(text, is good) of each numbered line of a labelled file.
+
+    Raises ValueError that names the line if it is no JSON object with `text` and `label`.
+    """
+    for number, line in lines:
+        try:
+            record: Any = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"line {number}: not JSON: {error}") from None
+        text, label = (
+            (record.get("text"), record.get("label")) if isinstance(record, dict) else (None, None)
+        )
+        if not isinstance(text, str):
+            raise ValueError(f"line {number}: `text` must be a string (got {text!r:.80})")
+        if not isinstance(label, str | int) or label not in LABELS:
+            raise ValueError(
+                f"line {number}: `label` must be 1 or 0, true or false, good or bad (got "
+                f"{label!r:.80})"
+            )
+        yield text, LABELS[label]
+
+
+@cache
+def load_fasttext(path: str) -> Any:
+    """A supervised fastText model, plain or quantised, loaded once a process.
+
+    Raises ValueError if the file cannot be opened or is no fastText model.
+    """
+    import fasttext
+
+    return fasttext.load_model(path)
+
+
+def score_fasttext(texts: pl.Series, model_path: str, label: str) -> pl.Series:
+    """Probability of `label`, Float64, by a fastText model file; line ends are read as blanks.
+
+    Raises ValueError that lists the model's labels if `label` is not one of them. A Python loop:
+    fastText itself, at 5 MB/s a core for lid.176, is what costs.
+    """
+    model = load_fasttext(model_path)
+    labels, _ = model.predict("", **EVERY_LABEL)
+    if label not in labels:
+        raise ValueError(f"{model_path} has no label {label!r}; it has {sorted(labels)}")
+    scores = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        found, probabilities = model.predict(text.replace("\n", " "), **EVERY_LABEL)
+        scores[row] = probabilities[found.index(label)]
+    return pl.Series("fasttext", scores)

@@ -1,0 +1,22 @@
+"""Files that filters name, read once and passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assets.filtered.classifier.classifier import QualityModel
+from assets.filtered.rules.custom import CustomRule
+
+
+@dataclass(frozen=True)
+class FilterData:
+    """What a config names and what lies in files: read outside the transforms."""
+
+    profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    blocked_domains: frozenset[str] = frozenset()
+    allowed_domains: frozenset[str] = frozenset()
+    custom: tuple[CustomRule, ...] = ()
+    quality: QualityModel | None = None
+    fasttext_path: str | None = None

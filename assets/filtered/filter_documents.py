@@ -1,0 +1,168 @@
+"""Normalise, judge and split documents: the kept on one side, a decision about each on the other.
+
+    documents -> normalize_text -> detect_language -> judge: scores, broken rules -> decisions
+    documents -> normalize_text -> line corrections -> PII -> texts of the kept
+
+Rules judge the normalised text; FineWeb's see it after the line corrections, as in its recipe. A
+decision holds all scores and all broken rules, not only the first: what another threshold would
+keep can be told from the decisions alone, at some 100 bytes a document.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from assets.filtered.filter_data import FilterData
+from assets.filtered.language.detect_language import detect_language
+from assets.filtered.normalize import normalize_text
+from assets.filtered.rules.custom import custom_scores
+from assets.filtered.rules.rules import Rule, rules_for
+from assets.filtered.scores import (
+    BASE,
+    NAMES,
+    SCORES,
+    counts_behind,
+    has_line_edits,
+    provide,
+    texts_left,
+    texts_of,
+)
+from resources.settings.filters import FilterConfig
+
+NO_FILES = FilterData()
+FIXED = ("detected_lang", "lang_score")  # in the decisions of every config
+EDIT_COUNTS = (
+    *("unfinished_lines", "few_word_lines", "long_word_lines", "javascript_lines"),
+    *("policy_lines", "citations", "refinedweb_lines", "copyright_notices"),
+)
+
+
+def filter_documents(
+    documents: pl.DataFrame, config: FilterConfig, data: FilterData = NO_FILES
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (kept, decisions) of documents with doc_id, text (no nulls), lang and other columns.
+
+    kept: documents that break no rule, same columns and order, text normalised and corrected, lang
+    the declared or else the detected one. decisions: one row per document, in order: doc_id, kept,
+    reasons (List(String)), detected_lang, lang_score (Float64), num_bytes (UInt32, UTF-8 of the
+    text as it is kept, or would be), then one column per score, Float64 (names: String).
+    """
+    texts = normalize_text(documents["text"], config.normalize)
+    detected = detect_language(texts, config.language)
+    lang = documents["lang"].cast(pl.String)
+    lang = lang.zip_with(lang.is_not_null(), detected["lang"])
+    judged = judge(_to_judge(documents, texts, lang, detected), config, data)
+    edited = judged["final_text"]
+    decisions = documents.select(
+        "doc_id",
+        judged["kept"],
+        judged["reasons"],
+        detected["lang"].alias("detected_lang"),
+        detected["lang_score"].cast(pl.Float64),
+        edited.str.len_bytes().alias("num_bytes"),
+        *judged.select(_decided(judged, config, data)).cast({pl.Int64: pl.Float64}),
+    )
+    kept = documents.with_columns(edited.alias("text"), lang.alias("lang"))
+    return kept.filter(decisions["kept"]), decisions
+
+
+def judge(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    """Add kept (Boolean), reasons (List(String)), every score and count, and final_text.
+
+    In mode first_failure a document that breaks a rule of one group is not scored by later groups
+    (its scores there are null), and only its first reason is named: the same as in mode all.
+    """
+    rules = rules_for(config.rules, data.custom)
+    alive = documents.with_row_index("row")
+    rejected: list[pl.DataFrame] = []
+    for group in _rounds(rules, config.mode):
+        alive = _score(alive, group, config, data)
+        if config.mode == "first_failure":
+            is_broken = alive.select(pl.any_horizontal(rule.broken for rule in group)).to_series()
+            rejected.append(alive.filter(is_broken))
+            alive = alive.filter(~is_broken)
+    alive = provide(alive, texts_left(config), config, data)
+    judged = pl.concat([*rejected, alive], how="diagonal_relaxed") if rejected else alive
+    judged = mark_broken_rules(judged.sort("row"), rules, only_first=config.mode != "all")
+    return judged.with_columns(final_text=pl.coalesce(texts_of(judged)))
+
+
+def mark_broken_rules(
+    scores: pl.DataFrame, rules: Sequence[Rule], *, only_first: bool = False
+) -> pl.DataFrame:
+    """Add after the other columns: reasons (List(String): all broken, in rule order), kept."""
+    if not rules:
+        return scores.with_columns(reasons=pl.lit([], pl.List(pl.String)), kept=True)
+    is_broken = scores.select(rule.broken.alias(rule.name) for rule in rules).to_numpy()
+    if only_first:
+        is_broken = is_broken & (is_broken.cumsum(axis=1) == 1)
+    lengths = is_broken.sum(axis=1)
+    # Built from Arrow's parts: concat_list over 45 rules costs five times as much.
+    names = pa.array(rule.name for rule in rules).take(pa.array(is_broken.nonzero()[1]))
+    offsets = np.concatenate([[0], lengths.cumsum()])
+    lists: Any = pa.LargeListArray.from_arrays(pa.array(offsets), names.cast(pa.large_string()))
+    reasons = pl.Series("reasons", lists, dtype=pl.List(pl.String))
+    return scores.with_columns(reasons, pl.Series("kept", lengths == 0))
+
+
+def count_first_reasons(decisions: pl.DataFrame) -> dict[str, int]:
+    """Count each rejected document under its first broken rule: the counts sum to the rejected."""
+    return _count(decisions.filter(~pl.col("kept"))["reasons"].list.first())
+
+
+def count_reasons(decisions: pl.DataFrame) -> dict[str, int]:
+    """Count the documents that break each rule; one that breaks two rules is counted in both."""
+    return _count(decisions["reasons"].explode(empty_as_null=False))
+
+
+def _to_judge(
+    documents: pl.DataFrame, texts: pl.Series, lang: pl.Series, detected: pl.DataFrame
+) -> pl.DataFrame:
+    """The columns that providers look at, String but for lang_score; what is missing is null."""
+    columns = {name: documents[name] for name in BASE if name in documents.columns}
+    columns |= {"text": texts, "lang": lang, "detected_lang": detected["lang"]}
+    columns |= {"lang_score": detected["lang_score"].cast(pl.Float64)}
+    missing = [pl.lit(None, pl.String).alias(name) for name in BASE if name not in columns]
+    return pl.DataFrame(columns).with_columns(missing).select(BASE)
+
+
+def _rounds(rules: Sequence[Rule], mode: str) -> Iterator[list[Rule]]:
+    """All rules at once, or group by group."""
+    if mode == "all":
+        yield list(rules)
+        return
+    for _, group in groupby(rules, key=lambda rule: rule.group):
+        yield list(group)
+
+
+def _score(
+    documents: pl.DataFrame, rules: Sequence[Rule], config: FilterConfig, data: FilterData
+) -> pl.DataFrame:
+    """Add the scores that some rules look at."""
+    names = {rule.score: None for rule in rules}  # in rule order, each once
+    documents = provide(documents, counts_behind(names), config, data)
+    scores = {
+        name: SCORES[name].cast(pl.String if name in NAMES else pl.Float64)
+        for name in names
+        if name in SCORES
+    }
+    custom = [rule for rule in data.custom if rule.column in names]
+    return documents.with_columns(**scores, **custom_scores(documents, custom).to_dict())
+
+
+def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> list[str]:
+    """Columns of the decisions after the fixed ones: scores, counts of edits, PII."""
+    scores = [rule.score for rule in rules_for(config.rules, data.custom)]
+    edits = EDIT_COUNTS if has_line_edits(config.lines) else ()
+    pii = [name for name in judged.columns if name.startswith("pii_")] if config.pii else []
+    return [name for name in dict.fromkeys([*scores, *edits, *pii]) if name not in FIXED]
+
+
+def _count(names: pl.Series) -> dict[str, int]:
+    """Return the most frequent first, equally frequent ones by name."""
+    counts = names.alias("rule").value_counts().sort("count", "rule", descending=[True, False])
+    return dict(counts.iter_rows())

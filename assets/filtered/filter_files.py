@@ -1,0 +1,194 @@
+"""The files that a filter config names: lists of words and domains, vocabularies, custom rules.
+
+They are read once per process and content: the digests are part of the key, and of the fingerprint
+of every part that they make.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import msgspec
+
+import assets.transforms
+from assets.filtered.filter_data import FilterData
+from assets.filtered.rules.custom import CustomRule, check_custom_rules
+from assets.filtered.scores import uses_profanity
+from resources.settings.filters import FilterConfig
+from resources.store.disk import hash_file
+
+DATA = Path(assets.transforms.__path__[0]) / "data"
+T = TypeVar("T")
+SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
+LARGE_FILE_BYTES = 16 << 20  # 10 ms to hash
+PROFANITY = DATA / "profanity.json"
+VOCABULARY = DATA / "medical_vocabulary.json"
+
+
+class FilterFileError(ValueError):
+    """A file that the filter config names is missing or wrong; the message says which and how."""
+
+
+class _Profanity(msgspec.Struct):
+    languages: dict[str, tuple[str, ...]]
+
+
+class _Vocabulary(msgspec.Struct):
+    categories: dict[str, tuple[str, ...]]
+
+
+def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
+    """Every file that the config's rules look at, by the key that names it; all of them exist.
+
+    Raises FilterFileError for one that does not.
+    """
+    rules = config.rules
+    named: dict[str, str | None] = {
+        "filters.custom": config.custom,
+        "filters.fasttext.path": config.fasttext.path if config.fasttext else None,
+        "filters.words.vocabulary_file": config.words.vocabulary_file if rules.medical else None,
+    }
+    if uses_profanity(config):
+        for language, name in config.words.profanity_files.items():
+            named[f"filters.words.profanity_files.{language}"] = name
+    if rules.metadata:
+        for key in ("blocked_domains_file", "allowed_domains_file"):
+            named[f"filters.rules.metadata.{key}"] = getattr(rules.metadata, key)
+    files = {key: (folder / name) for key, name in named.items() if name is not None}
+    for key, path in files.items():
+        if not path.is_file():
+            raise FilterFileError(
+                f"{key}: no file {named[key]!r} (looked for {path}). Correct it, or leave it out."
+            )
+    if uses_profanity(config) and config.words.builtin_profanity:
+        files["profanity"] = PROFANITY
+    if rules.medical and not config.words.vocabulary_file:
+        files["vocabulary"] = VOCABULARY
+    return files
+
+
+def digests_of(config: FilterConfig, folder: Path) -> tuple[str, ...]:
+    """sha256 of the content of every file in `files_of`, with the key that names it."""
+    return tuple(
+        f"{key}={_digest_of(path)}" for key, path in sorted(files_of(config, folder).items())
+    )
+
+
+def _digest_of(path: Path) -> str:
+    """sha256; a model of gigabytes is read again only if its size or time of change differ."""
+    status = path.stat()
+    if status.st_size < LARGE_FILE_BYTES:
+        return hash_file(path)[0]
+    return _digest_of_large(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _digest_of_large(path: Path, _: int, __: int) -> str:
+    return hash_file(path)[0]
+
+
+def load_filter_data(
+    config: FilterConfig, folder: Path, digests: tuple[str, ...] | None = None
+) -> FilterData:
+    """Read what the config names: as it is, or as it was when `digests` were taken.
+
+    Raises FilterFileError if a file is missing or wrong, or has changed since.
+    """
+    found = digests_of(config, folder)
+    if digests is not None and found != digests:
+        changed = sorted({digest.split("=")[0] for digest in set(found) ^ set(digests)})
+        raise FilterFileError(
+            f"{', '.join(changed)}: changed while the run was under way. Run again."
+        )
+    return _load(config.model_dump_json(), folder, found)
+
+
+@lru_cache(maxsize=32)
+def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
+    config = FilterConfig.model_validate_json(config_json)
+    files = files_of(config, folder)
+    metadata = config.rules.metadata
+    blocked = set(metadata.blocked_domains) if metadata else set()
+    allowed = set(metadata.allowed_domains) if metadata else set()
+    for key, path in files.items():
+        if key.endswith("blocked_domains_file"):
+            blocked |= set(_lines_of(key, path))
+        elif key.endswith("allowed_domains_file"):
+            allowed |= set(_lines_of(key, path))
+    vocabulary = files.get("filters.words.vocabulary_file", files.get("vocabulary"))
+    return FilterData(
+        profanity=_profanity(files),
+        vocabulary=_decode(vocabulary, _Vocabulary).categories if vocabulary else {},
+        blocked_domains=frozenset(map(_plain_address, blocked)),
+        allowed_domains=frozenset(map(_plain_address, allowed)),
+        custom=load_custom_rules(files["filters.custom"]) if config.custom else (),
+        fasttext_path=str(files["filters.fasttext.path"]) if config.fasttext else None,
+    )
+
+
+def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
+    lists: dict[str, tuple[str, ...]] = {}
+    if "profanity" in files:
+        lists |= _decode(files["profanity"], _Profanity).languages
+    prefix = "filters.words.profanity_files."
+    for key, path in files.items():
+        if key.startswith(prefix):
+            language = key.removeprefix(prefix)
+            lists[language] = (*lists.get(language, ()), *_lines_of(key, path))
+    return lists
+
+
+def _decode(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FilterFileError(
+            f"{path}: {error}. See assets/transforms/data for the form."
+        ) from error
+
+
+def _lines_of(key: str, path: Path) -> Iterator[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FilterFileError(f"{key}: {path} is not UTF-8: {error}. Convert it.") from error
+    for line in text.splitlines():
+        entry = line.strip()
+        if entry and not entry.startswith("#"):
+            yield entry
+
+
+def _plain_address(entry: str) -> str:
+    """A domain or URL as `metadata_facts` looks it up: lower case, no scheme, no www, no slash."""
+    address = SCHEME.sub("", entry.lower()).removeprefix("www.").rstrip("/")
+    return address.removeprefix("*.").removeprefix(".")
+
+
+def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:
+    """Run a file of custom rules, once per content, and check its examples.
+
+    Raises FilterFileError that says what is wrong.
+    """
+    if path.suffix != ".py":
+        raise FilterFileError(f"filters.custom: {path} is no Python file: its name must end in .py")
+    return _run_custom_rules(path, path.read_bytes())
+
+
+@lru_cache(maxsize=32)
+def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
+    """The source itself is compiled: Python's cache would take two edits of a second for one."""
+    module = ModuleType(f"tokenmill_custom_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, str(path), "exec"), module.__dict__)
+        return check_custom_rules(getattr(module, "RULES", None))
+    except Exception as error:
+        raise FilterFileError(f"filters.custom: {path}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,150 @@
+"""Find lines in bytes, trim and copy them: what the line rules of C4 and RefinedWeb share.
+
+Both passes only ever remove bytes, so a text is unchanged exactly if it kept its length: every text
+is written to one output buffer, and unchanged ones are taken back from it.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+from enum import IntEnum, auto
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from assets.text.kernels.character_classes import LETTERS_END, add_marks, classes_by
+from assets.text.kernels.utf8 import decode, last_start
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Classes = NDArray[np.uint16]
+
+
+class LineCount(IntEnum):
+    """The counts, in the order of the columns; numba takes the members as integers."""
+
+    SENTENCES = 0
+    LOREM_IPSUM_LINES = auto()
+    CURLY_BRACKET_LINES = auto()
+    JAVASCRIPT_LINES = auto()
+    POLICY_LINES = auto()
+    UNFINISHED_LINES = auto()
+    FEW_WORD_LINES = auto()
+    LONG_WORD_LINES = auto()
+    CITATIONS = auto()
+    REFINEDWEB_LINES = auto()
+    REFINEDWEB_WORDS = auto()
+    LINE_WORDS = auto()
+
+
+class Line(NamedTuple):
+    """A stretch of a byte buffer, in bytes, and the number of its words."""
+
+    start: int
+    stop: int
+    words: int
+
+
+# One table serves two questions, since tuples of arrays cost numba a reference count per call:
+# the first five bits say what the byte of this number begins, the others what the code point is.
+BYTE_SPACE, NEWLINE, MAYBE_SPACE, BRACKET, BRACE = (1 << bit for bit in range(5))
+SPACE, WORD, UPPER, DIGIT, DECIMAL, SOFT_END, HARD_END, CLOSER, END_MARK = (
+    1 << bit for bit in range(5, 14)
+)
+ANY_END = SOFT_END | HARD_END
+FLAGGED = 1 << 14  # not a class: the row may hold a phrase
+LINE_FEED, BLANK, UNDERSCORE = (ord(sign) for sign in "\n _")
+# These stand inside numbers, names and addresses too, so they end a sentence before a blank only.
+SOFT_MARKS = ".?!…‼⁇⁈⁉‽․﹒．"
+
+
+@cache
+def _unicode_classes() -> Classes:
+    tests = {SPACE: str.isspace, WORD: str.isalnum, UPPER: str.isupper}
+    classes = classes_by({**tests, DIGIT: str.isdigit, DECIMAL: str.isdecimal})
+    codes = np.r_[0:0xD800, 0xE000:LETTERS_END]
+    texts = pl.Series([chr(code) for code in codes])
+    for pattern, bit in (
+        (r"\p{Sentence_Terminal}", HARD_END),
+        (r"[\p{Pe}\p{Pf}\p{Pi}'\"]", CLOSER),
+    ):
+        classes[codes[texts.str.contains(pattern).to_numpy()]] |= bit
+    soft = [ord(mark) for mark in SOFT_MARKS]
+    classes[soft] = classes[soft] & ~np.uint16(HARD_END) | SOFT_END
+    classes[:128] |= (classes[:128] & SPACE != 0) * np.uint16(BYTE_SPACE)
+    classes[[0xC2, 0xE1, 0xE2, 0xE3]] |= MAYBE_SPACE  # where the white space beyond ASCII begins
+    add_marks(classes, "\n", NEWLINE)
+    add_marks(classes, "[", BRACKET)
+    add_marks(classes, "{", BRACE)
+    return classes
+
+
+def character_classes(end_marks: tuple[str, ...] = ()) -> Classes:
+    """Return the table, uint16 [0x110000]; it is made in 0.1 s, once a process, and then copied."""
+    classes = _unicode_classes().copy()
+    add_marks(classes, "".join(end_marks), END_MARK)
+    return classes
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def skip(text: Bytes, i: int, stop: int, classes: Classes, wanted: int) -> tuple[int, np.uint16]:
+    """Return the end of the run of `wanted` characters at byte `i`, and the classes in it."""
+    kinds = np.uint16(0)
+    while i < stop:
+        code, width = decode(text, i)
+        if not classes[code] & wanted:
+            break
+        kinds |= classes[code]
+        i += width
+    return i, kinds
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def trim(text: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int]:
+    """Return the bounds of text[start:stop] without the white space around it."""
+    if start < stop and BLANK < text[start] < 0x80 and BLANK < text[stop - 1] < 0x80:
+        return start, stop
+    start, _ = skip(text, start, stop, classes, SPACE)
+    while start < stop:
+        i = last_start(text, stop)
+        if not classes[decode(text, i)[0]] & SPACE:
+            break
+        stop = i
+    return start, stop
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def scan_line(
+    text: Bytes, start: int, stop: int, classes: Classes
+) -> tuple[np.int64, np.int64, np.int64]:
+    """Return the end of the line that begins at `start`, its words, its bytes' classes."""
+    one = uint64(BYTE_SPACE)
+    i, end, words, kinds, after_space = uint64(start), uint64(stop), uint64(0), uint64(0), one
+    while i < end:
+        kind = uint64(classes[text[i]])
+        if kind & uint64(NEWLINE | MAYBE_SPACE):
+            if kind & uint64(NEWLINE):
+                break
+            code, width = decode(text, i)
+            kind = uint64((classes[code] & SPACE) != 0)
+            i += uint64(width - 1)
+        words += after_space & ~kind
+        after_space = kind & one
+        kinds |= kind
+        i += one
+    return np.int64(i), np.int64(words), np.int64(kinds)
+
+
+@njit(cache=True, nogil=True)
+def is_word(text: Bytes, i: int, classes: Classes) -> bool:
+    return text[i] == UNDERSCORE or (classes[decode(text, i)[0]] & WORD) != 0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def copy(text: Bytes, start: int, stop: int, out: Bytes, size: int) -> int:
+    source, target = uint64(start), uint64(size)
+    for i in range(uint64(max(stop - start, 0))):
+        out[target + i] = text[source + i]
+    return size + max(stop - start, 0)

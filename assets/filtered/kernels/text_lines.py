@@ -1,0 +1,197 @@
+"""Count the lines and paragraphs of a text, and which of them are copies.
+
+Lines are the non-blank lines without surrounding white space, paragraphs are runs of lines between
+blank ones. Copies are found by 64-bit hashes in a table of the document's own: two different lines
+count as equal with a chance of 3e-8 in a million lines.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS, Count
+from assets.filtered.kernels.text_words import BULLET, SPACE, TERMINAL
+from assets.text.kernels.hashing import INCREMENT, absorb, hash_bytes
+from assets.text.kernels.many_bytes import EIGHT, ONE, find_byte, find_bytes, read_8
+from assets.text.kernels.utf8 import count_continuations, decode, last_start
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+NEWLINE, DOT, DOTS = 0x0A, 0x2E, uint64(0x2E2E2E2E2E2E2E2E)
+PARAGRAPH_SEED = uint64(0xCBF29CE484222325)
+FIRST_SLOTS, MOST_FIRST_SLOTS, BYTES_PER_SLOT = 64, 4096, 16
+PROBE_LIMIT = 1 << 12  # a run of 4,096 filled slots in a half-empty table is no accident
+
+_options = {"cache": True, "nogil": True}
+_inlined = {**_options, "forceinline": True}
+
+
+@njit(**_options)
+def count_ellipses(text: Bytes, is_wide: bool) -> int:
+    """Count the "..." of a text from left to right, and with `is_wide` the U+2026."""
+    threes = characters = 0
+    for i in range(len(text) - 2):  # a machine loop over 16 or 32 bytes at once, as the next one
+        threes += (text[i] == DOT) & (text[i + 1] == DOT) & (text[i + 2] == DOT)
+    if is_wide:
+        for i in range(len(text) - 2):
+            characters += (text[i] == 0xE2) & (text[i + 1] == 0x80) & (text[i + 2] == 0xA6)
+    return characters + (_count_dots(text) if threes else 0)
+
+
+@njit(**_options)
+def _count_dots(text: Bytes) -> int:
+    """Count the "..." of a text from left to right."""
+    found = run = 0
+    at, stop = uint64(0), uint64(len(text))
+    while at < stop:
+        if run == 0 and at + EIGHT <= stop and not find_bytes(read_8(text, at), DOTS):
+            at += EIGHT
+            continue
+        run = run + 1 if text[at] == DOT else 0
+        if run == 3:
+            found, run = found + 1, 0
+        at += ONE
+    return found
+
+
+@njit(**_options)
+def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> int:
+    """Fill the counts of lines and paragraphs; return the table slots that were read."""
+    start, stop = span
+    slots = FIRST_SLOTS
+    while slots < MOST_FIRST_SLOTS and uint64(slots * BYTES_PER_SLOT) < stop - start:
+        slots *= 2
+    seen, keys, work = np.zeros(slots, np.uint64), 0, 0
+    is_wide = counts[Count.CHARACTERS] < np.int64(stop - start)
+    paragraph, characters = PARAGRAPH_SEED, 0
+    while start < stop:
+        end = find_byte(data, (start, stop), NEWLINE)
+        counts[Count.RAW_LINES] += 1
+        counts[Count.NEWLINES] += end < stop
+        if 2 * keys + 2 > len(seen):
+            seen, work = _grown(seen), work + len(seen)
+        line, length = _count_line(data, (start, end), kinds, is_wide, counts)
+        if length:
+            new, probes = _count_copies(seen, line, length, Count.DUPLICATE_LINES, counts)
+            keys, work = keys + new, work + probes
+            paragraph, characters = absorb(paragraph, line), characters + length
+        if characters and (not length or end + ONE >= stop):
+            counts[Count.PARAGRAPHS] += 1
+            key, first = paragraph * INCREMENT, Count.DUPLICATE_PARAGRAPHS
+            new, probes = _count_copies(seen, key, characters, first, counts)
+            keys, work = keys + new, work + probes
+            paragraph, characters = PARAGRAPH_SEED, 0
+        start = end + ONE
+    return work
+
+
+@njit(**_inlined)
+def _count_line(
+    data: Bytes, span: tuple[int, int], kinds: Bytes, is_wide: bool, counts: Integers
+) -> tuple[int, int]:
+    """Return the line's hash and its characters without surrounding white space (0: blank)."""
+    length = np.int64(span[1] - span[0])
+    if is_wide:
+        length -= np.int64(count_continuations(data, span[0], span[1]))
+    counts[Count.LONGEST_RAW_LINE] = max(counts[Count.LONGEST_RAW_LINE], length)
+    start, first_kind, blanks = _skip_space(data, span, kinds)
+    if start == span[1]:
+        return ONE, 0
+    stop, last_kind, more_blanks = _drop_space(data, span[1], kinds)
+    length -= blanks + more_blanks
+    counts[Count.LINES] += 1
+    counts[Count.BULLET_LINES] += (first_kind & BULLET) != 0
+    counts[Count.TERMINAL_LINES] += (last_kind & TERMINAL) != 0
+    counts[Count.ELLIPSIS_LINES] += _ends_in_ellipsis(data, start, stop)
+    counts[Count.SHORT_LINES] += length <= SHORT_LINE_CHARS
+    return hash_bytes(data, start, stop), length
+
+
+@njit(**_inlined)
+def _skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
+    """Return where the line's text starts, the class of its first character, and the blanks."""
+    at, stop = span
+    kind, blanks = SPACE, 0
+    while at < stop:
+        code, width = decode(data, at)
+        kind = np.int64(kinds[code])
+        if not kind & SPACE:
+            break
+        at += width
+        blanks += 1
+    return at, kind, blanks
+
+
+@njit(**_inlined)
+def _drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
+    """Return where the text before `stop` ends, the class of its last character, and the blanks."""
+    blanks = 0
+    while True:
+        at = last_start(data, stop)
+        kind = np.int64(kinds[decode(data, at)[0]])
+        if not kind & SPACE:
+            return stop, kind, blanks
+        stop = at
+        blanks += 1
+
+
+@njit(**_inlined)
+def _ends_in_ellipsis(data: Bytes, start: int, stop: int) -> bool:
+    if stop - start < uint64(3):
+        return False
+    a, b, c = data[stop - uint64(3)], data[stop - uint64(2)], data[stop - ONE]
+    is_dots = a == DOT and b == DOT and c == DOT
+    is_character = a == 0xE2 and b == 0x80 and c == 0xA6  # U+2026
+    return bool(is_dots or is_character)
+
+
+@njit(**_inlined)
+def _count_copies(
+    seen: Hashes, key: int, characters: int, first: int, counts: Integers
+) -> tuple[int, int]:
+    """Enter a line or paragraph, and count it if it is a copy; return keys added and slots read.
+
+    The counts are those from `first` on: duplicates and their characters, repeated ones and theirs.
+    The lowest bit of a key says that it came more than once.
+    """
+    key = max(key, uint64(2)) & ~ONE  # 0 marks a free slot
+    slot, probes = _slot(seen, key)
+    entry = seen[slot]
+    if entry == 0:
+        seen[slot] = key
+        return 1, probes
+    if entry & ~ONE == key:
+        copies = 1 if entry & ONE else 2
+        seen[slot] = key | ONE
+        counts[first] += 1
+        counts[first + 1] += characters
+        counts[first + 2] += copies
+        counts[first + 3] += copies * characters
+    return 0, probes
+
+
+@njit(**_inlined)
+def _slot(seen: Hashes, key: int) -> tuple[int, int]:
+    """Return the slot that holds the key, or else a free one, and the slots read.
+
+    After PROBE_LIMIT it is one that another key holds, and the key goes uncounted.
+    """
+    mask = uint64(len(seen) - 1)
+    slot = (key >> uint64(32)) & mask
+    probes = 1
+    while seen[slot] != 0 and seen[slot] & ~ONE != key and probes < PROBE_LIMIT:
+        slot = (slot + ONE) & mask
+        probes += 1
+    return slot, probes
+
+
+@njit(**_options)
+def _grown(seen: Hashes) -> Hashes:
+    larger = np.zeros(4 * len(seen), np.uint64)
+    for entry in seen:
+        if entry != 0:
+            larger[_slot(larger, entry & ~ONE)[0]] = entry
+    return larger

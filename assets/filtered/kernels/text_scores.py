@@ -1,0 +1,112 @@
+"""Count words, lines, paragraphs and their repetition over the Arrow buffers of a text column.
+
+The counts behind most filter scores: 270 MB/s on one core, 165 with n-grams, for a compile of some
+seconds that numba caches on disk. `text_counts` names them, `text_words` counts characters and
+words, `text_lines` lines and paragraphs, `ngrams` repeated runs of words.
+The tests hold the kernels to a plain Python reference.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numba import njit, uint64
+
+from assets.filtered.kernels.ngrams import NGRAM_COUNTS, count_ngrams
+from assets.filtered.kernels.text_counts import Count
+from assets.filtered.kernels.text_lines import count_ellipses, count_lines
+from assets.filtered.kernels.text_words import (
+    EDGES,
+    Bytes,
+    Classes,
+    Hashes,
+    Integers,
+    Positions,
+    character_classes,
+    count_words,
+)
+
+BLOCK_BYTES = 1 << 20  # what is made of a block stays in the cache
+
+
+def count_text(texts: pl.Series, *, ngrams: bool = True) -> pl.DataFrame:
+    """Return one Int64 column per count, named in lower case; one row per text (no nulls).
+
+    The columns are those of `Count` and, with `ngrams`, of `kernels.ngrams.NGRAM_COUNTS`.
+    """
+    counts, ngram_counts, _ = _count_and_work(texts, ngrams)
+    frame = pl.DataFrame(counts, schema=[count.name.lower() for count in Count], orient="row")
+    if not ngrams:
+        return frame
+    return frame.hstack(pl.DataFrame(ngram_counts, schema=list(NGRAM_COUNTS), orient="row"))
+
+
+def count_work(texts: pl.Series) -> int:
+    """Return how many table slots and n-grams `count_text` looks at, for tests of linear work."""
+    return _count_and_work(texts, True)[2]
+
+
+def _count_and_work(texts: pl.Series, ngrams: bool) -> tuple[Integers, Integers, int]:
+    counts = np.zeros((len(texts), len(Count)), np.int64)
+    ngram_counts = np.zeros((len(texts), len(NGRAM_COUNTS)), np.int64)
+    words, work = _room_for_words(0), 0
+    for rows in _blocks(texts.str.len_bytes().cast(pl.Int64).to_numpy()):
+        starts, data = _buffers(texts[rows])
+        num_words = (len(data) + len(starts)) // 2 if ngrams else 0  # at most
+        if len(words[0]) < num_words:
+            words = _room_for_words(num_words)
+        texts_and_classes = ((starts, data), character_classes())
+        word_offsets, probes = _count_documents(*texts_and_classes, words, counts[rows])
+        work += probes
+        del data, texts_and_classes  # the tables of a long text come after it
+        if ngrams:
+            work += sum(count_ngrams(*words, word_offsets, ngram_counts[rows]))
+    return counts, ngram_counts, work
+
+
+def _room_for_words(num_words: int) -> tuple[Hashes, Positions]:
+    return np.empty(num_words, np.uint64), np.empty(num_words, np.uint32)
+
+
+def _blocks(num_bytes: Integers) -> Iterator[slice]:
+    """Yield runs of rows of at most BLOCK_BYTES, or one longer text."""
+    ends, first = np.cumsum(num_bytes), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + BLOCK_BYTES, "right")), first + 1)
+        yield slice(first, last)
+        first = last
+
+
+def _buffers(texts: pl.Series) -> tuple[Integers, Bytes]:
+    array: Any = texts.rechunk().to_arrow()
+    _, offsets, data = array.buffers()
+    starts = np.frombuffer(offsets, np.int64)[array.offset :][: len(texts) + 1]
+    return starts, np.frombuffer(data or b"", np.uint8)
+
+
+@njit(cache=True, nogil=True)
+def _count_documents(
+    texts: tuple[Integers, Bytes],
+    classes: Classes,
+    words: tuple[Hashes, Positions],
+    counts: Integers,
+) -> tuple[Integers, int]:
+    """Fill the counts, and the hash and end of each word if there is room; return word offsets."""
+    starts, data = texts
+    word_offsets = np.zeros(len(starts), np.int64)
+    edges = np.empty(EDGES + 8, np.uint64)
+    num_words, probes = 0, 0
+    for row in range(len(counts)):
+        span = (uint64(starts[row]), uint64(starts[row + 1]))
+        own = (words[0][num_words:], words[1][num_words:])
+        own_counts = counts[row]
+        count_words(data, span, classes, (edges, *own), own_counts)
+        text = data[starts[row] : starts[row + 1]]
+        own_counts[Count.ELLIPSES] = count_ellipses(text, len(text) > own_counts[Count.CHARACTERS])
+        probes += count_lines(data, span, classes[0], own_counts)
+        num_words += own_counts[Count.WORDS] if len(words[0]) else 0
+        word_offsets[row + 1] = num_words
+    return word_offsets, probes

@@ -1,0 +1,139 @@
+"""What filtering did, in numbers that add up over parts, and drawn: funnel, overlap, histograms.
+
+A part's summary is a few kilobytes; the summaries of all parts are added when the stage reports, so
+that no report reads a decision again. Histograms have fixed bins, or they would not add: shares
+and probabilities in steps of 1/40, everything else in half powers of two.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.filtered.rules.rules import Rule
+from assets.report.histograms import STEPS, Summary, bin_of, counted, is_share
+from assets.report.plots import as_markdown, bar_chart, histogram, pie_chart
+
+TOP_PAIRS = 15
+
+
+def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summary:
+    """Counts of one part by name: `broken`, `alone`, `pairs` ("a + b"), `languages`, documents and
+    bytes by first reason (`first`, `first_bytes`; "" is kept), and `histogram/<score>` by bin."""
+    reasons = decisions["reasons"]
+    names = [rule.name for rule in rules]
+    first = decisions.select(
+        first=reasons.list.first().fill_null(""), size=pl.col("num_bytes").cast(pl.Int64)
+    )
+    by_first = first.group_by("first").agg(pl.len(), pl.sum("size")).sort("first")
+    broken = _broken_matrix(reasons, names)
+    alone = broken[broken.sum(axis=1) == 1].sum(axis=0)
+    together = (broken.T @ broken).astype(int)
+    summary: Summary = {
+        "first": dict(by_first.select("first", "len").iter_rows()),
+        "first_bytes": dict(by_first.select("first", "size").iter_rows()),
+        "broken": {name: int(together[i, i]) for i, name in enumerate(names)},
+        "alone": {name: int(alone[i]) for i, name in enumerate(names)},
+        "pairs": {
+            f"{names[i]} + {names[j]}": int(together[i, j])
+            for i in range(len(names))
+            for j in range(i + 1, len(names))
+            if together[i, j]
+        },
+        "languages": counted(decisions["detected_lang"].fill_null("unknown")),
+    }
+    scores = dict.fromkeys(rule.score for rule in rules if not isinstance(rule.threshold, tuple))
+    return summary | {
+        f"histogram/{score}": counted(bin_of(score, decisions[score])) for score in scores
+    }
+
+
+def _broken_matrix(reasons: pl.Series, names: Sequence[str]) -> NDArray[np.float32]:
+    """1 where a document (row) broke a rule (column)."""
+    broken = np.zeros((len(reasons), len(names)), np.float32)
+    pairs = pl.DataFrame({"rule": reasons}).with_row_index("row").explode("rule").drop_nulls()
+    columns = {name: column for column, name in enumerate(names)}
+    broken[pairs["row"], pairs["rule"].replace_strict(columns, return_dtype=pl.Int64)] = 1
+    return broken
+
+
+def place_of(score: str, threshold: float) -> float:
+    """Where a threshold lies on the axis of bins."""
+    if is_share(score):
+        return min(max(threshold, 0.0), 1.0) * STEPS
+    return float(np.log2(max(threshold, 0.0) + 1) * 2)
+
+
+def bin_start(score: str, number: int) -> str:
+    """The lowest value of a bin, for people."""
+    value = number / STEPS if is_share(score) else 2 ** (number / 2) - 1
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def funnel_rows(summary: Summary, rules: Sequence[Rule]) -> list[tuple[str, int, int]]:
+    """(step, documents left, bytes left): all documents, then after each rule in rule order."""
+    documents, size = (sum(summary[key].values()) for key in ("first", "first_bytes"))
+    rows = [("all documents", documents, size)]
+    for rule in rules:
+        documents -= summary["first"].get(rule.name, 0)
+        size -= summary["first_bytes"].get(rule.name, 0)
+        rows.append((rule.name, documents, size))
+    return rows
+
+
+def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
+    """Markdown by title: `funnel`, `top_reasons`, `languages` and `score_histograms`."""
+    rows = funnel_rows(summary, rules)
+    bars = [
+        (name, (left,), f"{left:,} documents, {size / 1e6:,.1f} MB") for name, left, size in rows
+    ]
+    pairs = sorted(summary["pairs"].items(), key=lambda item: (-item[1], item[0]))[:TOP_PAIRS]
+    return {
+        "funnel": as_markdown(bar_chart("left after each rule", bars), "funnel"),
+        "top_reasons": "\n".join(
+            [
+                "| rule | breaks it | breaks only it | first reason |",
+                "|---|---:|---:|---:|",
+                *(_reason_row(name, summary) for name in _by_count(summary["broken"])),
+                "",
+                "| two rules together | documents |",
+                "|---|---:|",
+                *(f"| {pair} | {count:,} |" for pair, count in pairs),
+            ]
+        ),
+        "languages": as_markdown(
+            pie_chart("detected language, documents", summary["languages"]), "languages"
+        ),
+        "score_histograms": "\n\n".join(_histograms(summary, rules)),
+    }
+
+
+def _by_count(counts: Mapping[str, int]) -> list[str]:
+    found = [name for name, count in counts.items() if count]
+    return sorted(found, key=lambda name: (-counts[name], name))
+
+
+def _reason_row(name: str, summary: Summary) -> str:
+    numbers = [summary[key].get(name, 0) for key in ("broken", "alone", "first")]
+    return f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |"
+
+
+def _histograms(summary: Summary, rules: Sequence[Rule]) -> list[str]:
+    by_score: dict[str, list[Rule]] = {}
+    for rule in rules:
+        if not isinstance(rule.threshold, tuple):
+            by_score.setdefault(rule.score, []).append(rule)
+    plots = []
+    for score, limited in by_score.items():
+        counts = {int(number): n for number, n in summary[f"histogram/{score}"].items()}
+        limits = [(place_of(score, limit), f"{limit:g}") for limit in _limits(limited)]
+        last = STEPS - 1 if is_share(score) else int(max([*counts, *(x for x, _ in limits)]))
+        bins = [(bin_start(score, i), counts.get(i, 0)) for i in range(last + 1)]
+        bins[-1] = ("1" if is_share(score) else bin_start(score, last + 1), bins[-1][1])
+        plots.append(as_markdown(histogram(score, bins, limits), score))
+    return plots
+
+
+def _limits(rules: Sequence[Rule]) -> list[float]:
+    return [rule.threshold for rule in rules if not isinstance(rule.threshold, tuple)]

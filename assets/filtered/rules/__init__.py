@@ -1,0 +1,1 @@
+"""Rules: named expressions over scores."""

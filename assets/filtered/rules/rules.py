@@ -1,0 +1,93 @@
+"""A rule: one score, one threshold, one fault; and the rules that a config puts in force.
+
+Rules come in groups (`rule_groups`), one per paper or purpose; scores are defined in `scores`.
+Scores are stored with the decision, so that other thresholds can be replayed without the text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from assets.filtered.rules.custom import CustomRule
+from resources.settings.rules import RuleGroup, RulesConfig
+
+Threshold = float | tuple[str, ...]
+Direction = Literal["below", "above", "outside", "inside"]
+PREFIXES: Mapping[str, Direction] = {"min_": "below", "allowed": "outside", "blocked_": "inside"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A comparison of one score with a threshold; the name is the group's and the fault's.
+
+    `field` is the threshold's key in its group. A document at the threshold is kept, unless the
+    rule is inclusive.
+    """
+
+    name: str
+    score: str
+    threshold: Threshold
+    direction: Direction
+    field: str = ""
+    is_inclusive: bool = False
+
+    @property
+    def group(self) -> str:
+        """The group's name."""
+        return self.name.split(".")[0]
+
+    @property
+    def broken(self) -> pl.Expr:
+        """Boolean over the score columns, never null: a null breaks no rule, but is in no list."""
+        score = pl.col(self.score)
+        if isinstance(self.threshold, tuple):
+            is_listed = score.is_in(list(self.threshold)).fill_null(False)
+            return is_listed if self.direction == "inside" else ~is_listed
+        beyond = score < self.threshold if self.direction == "below" else score > self.threshold
+        if self.is_inclusive:
+            beyond |= score == self.threshold
+        return beyond.fill_null(False)
+
+
+def rules_for(config: RulesConfig, custom: Sequence[CustomRule] = ()) -> list[Rule]:
+    """Return the rules in force, in the order of groups and fields; custom rules come last."""
+    groups = [(name, group) for name, group in config if isinstance(group, RuleGroup)]
+    rules = [
+        _to_rule(name, group, field)
+        for name, group in groups
+        for field in type(group).model_fields
+        if is_rule(group, field) and not _is_off(getattr(group, field))
+    ]
+    return rules + [rule for each in custom for rule in _custom_rules(each, config.custom)]
+
+
+def is_rule(group: RuleGroup, field: str) -> bool:
+    """Whether a field of a group is a threshold, and not a setting of how a score is made."""
+    return type(group).model_fields[field].json_schema_extra is not None
+
+
+def _is_off(threshold: Any) -> bool:
+    return threshold is None or threshold is False  # 0 is a threshold, though equal to False
+
+
+def _to_rule(group_name: str, group: RuleGroup, field: str) -> Rule:
+    names: Any = type(group).model_fields[field].json_schema_extra
+    threshold = getattr(group, field)
+    direction: Direction = "above"
+    for prefix, meaning in PREFIXES.items():
+        if field.startswith(prefix):
+            direction = meaning
+    if threshold is True:
+        threshold = 0
+    name = f"{group_name}.{names['fault']}"
+    return Rule(name, names["score"], threshold, direction, field, group.inclusive)
+
+
+def _custom_rules(custom: CustomRule, thresholds: Mapping[str, float | None]) -> list[Rule]:
+    """A user's rule with its own threshold, or the one that the config gives (null: off)."""
+    threshold = thresholds.get(custom.name, custom.threshold)
+    if threshold is None:
+        return []
+    return [Rule(f"custom.{custom.name}", custom.column, threshold, custom.direction, custom.name)]

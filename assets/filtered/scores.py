@@ -1,0 +1,281 @@
+"""What every score is, and which pass over the text provides the counts behind it.
+
+A score is an expression over the document's columns and counts; a provider adds the counts of one
+pass (a kernel, or a few expressions), and is run only if a rule in force looks at one of them.
+All scores are Float64 (names of languages and licences: String). Nothing of nothing is 0, so that
+the empty text has every score; null means that the score is not defined for this document, and
+breaks no rule.
+"""
+
+from collections.abc import Callable, Iterable
+
+import polars as pl
+
+from assets.filtered.classifier.classifier import score_fasttext, score_quality
+from assets.filtered.code_signals import count_code
+from assets.filtered.filter_data import FilterData
+from assets.filtered.language.detect_language import paragraph_language_share
+from assets.filtered.line_edits import edit_lines
+from assets.filtered.metadata import metadata_facts
+from assets.filtered.pii.find_pii import find_pii
+from assets.filtered.word_lists import WordLists, count_listed
+from assets.text.table_rows import order_of
+from resources.settings.filter_steps import LinesConfig, PiiConfig
+from resources.settings.filters import FilterConfig
+from resources.settings.rules import MetadataRules
+
+
+def _per(count: str | pl.Expr, total: str | pl.Expr) -> pl.Expr:
+    """Divide; nothing of nothing is 0."""
+    part = pl.col(count) if isinstance(count, str) else count
+    whole = pl.col(total) if isinstance(total, str) else total
+    return part / whole.clip(lower_bound=1)
+
+
+# Words, lines and paragraphs are those of kernels.text_scores; "edited_" counts the text that the
+# line corrections leave.
+SCORES: dict[str, pl.Expr] = {
+    "char_count": pl.col("edited_characters"),  # code points
+    "edited_word_count": pl.col("edited_words"),
+    "word_count": pl.col("words"),
+    "license": pl.col("license").str.strip_chars().str.to_lowercase(),
+    "missing_fields": pl.col("missing_fields"),
+    "blocked_domain": pl.col("blocked_domain"),
+    "foreign_domain": pl.col("foreign_domain"),
+    "url_hits": pl.col("url_hits"),
+    "url_soft_hits": pl.col("url_soft_hits"),
+    "lang_score": pl.col("lang_score"),
+    "lang": pl.col("lang").str.strip_chars().str.to_lowercase().str.extract(r"^([^-_]+)"),
+    "detected_lang": pl.col("detected_lang"),
+    "paragraph_lang_share": pl.col("paragraph_lang_share"),
+    # Gopher, A1.
+    "mean_word_length": _per("word_characters", "words"),  # mean, where dolma takes the median
+    "hash_ratio": _per("hashes", "words"),  # hashes and ellipses apart, as datatrove
+    "ellipsis_ratio": _per("ellipses", "words"),
+    "bullet_line_share": _per("bullet_lines", "lines"),  # first character of "●•*-" (DCLM)
+    "ellipsis_line_share": _per("ellipsis_lines", "lines"),  # ends in "..." or "…"
+    "alphabetic_word_share": _per("alphabetic_words", "words"),  # at least one letter
+    "stop_word_count": pl.col("distinct_stop_words"),  # in any case; datatrove: as written
+    # Gopher, table A1. Duplicate: copies after the first; repeated: all copies.
+    "duplicate_line_share": _per("duplicate_lines", "lines"),
+    "duplicate_paragraph_share": _per("duplicate_paragraphs", "paragraphs"),
+    "duplicate_line_char_share": _per("duplicate_line_characters", "characters"),
+    "duplicate_paragraph_char_share": _per("duplicate_paragraph_characters", "characters"),
+    "repeated_line_share": _per("repeated_lines", "lines"),
+    "repeated_paragraph_share": _per("repeated_paragraphs", "paragraphs"),
+    "repeated_line_char_share": _per("repeated_line_characters", "characters"),
+    "repeated_paragraph_char_share": _per("repeated_paragraph_characters", "characters"),
+    **{
+        f"top_{n}_gram_char_share": _per(f"top_{n}_gram_characters", "word_characters")
+        for n in (2, 3, 4)
+    },
+    **{
+        f"duplicate_{n}_gram_char_share": _per(f"duplicate_{n}_gram_characters", "word_characters")
+        for n in range(5, 11)
+    },
+    # C4, section 2.2: lines with the fault. Of lorem ipsum, brackets and sentences those that
+    # `lines.c4` keeps count; for "javascript" and policy it takes the line, and the count says so.
+    "lorem_ipsum_lines": pl.col("lorem_ipsum_lines"),
+    "curly_bracket_lines": pl.col("curly_bracket_lines"),
+    "javascript_lines": pl.col("javascript_lines"),
+    "policy_lines": pl.col("policy_lines"),
+    "sentence_count": pl.col("sentences"),
+    # FineWeb, section 3.6.
+    "terminal_line_share": _per("edited_terminal_lines", "edited_lines"),
+    "short_line_share": _per("edited_short_lines", "edited_lines"),  # up to 30 characters
+    "duplicate_char_share": _per(
+        "edited_duplicate_line_characters", pl.col("edited_characters") - pl.col("edited_newlines")
+    ),
+    "list_ratio": _per("edited_newlines", "edited_words"),  # newlines per word, datatrove only
+    "removed_word_share": _per("refinedweb_words", "line_words"),
+    # StarCoder, 3.1: lines split at "\n", blank ones and white space included.
+    "longest_line": pl.col("longest_raw_line"),
+    "mean_line_length": _per(pl.col("characters") - pl.col("newlines"), "raw_lines"),
+    "alphanumeric_share": _per("alphanumeric_characters", "characters"),
+    "alphabetic_share": _per("alphabetic_characters", "characters"),
+    # RedPajama counts a tokenizer's tokens; identifiers and punctuation marks need none.
+    "letters_per_token": _per(
+        "alphabetic_characters", pl.col("code_words") + pl.col("punctuation_characters")
+    ),
+    "comment_share": _per("comment_characters", "characters"),
+    "code_lines": pl.col("code_lines"),
+    "indented_line_share": _per("indented_lines", "code_lines"),
+    "keyword_share": _per("keyword_words", "code_words"),
+    "punctuation_share": _per("punctuation_characters", "characters"),
+    "is_generated": pl.col("is_generated"),
+    "is_xml_head": pl.col("is_xml_head"),
+    "visible_html_share": _per("visible_text_characters", "characters"),
+    "visible_html_chars": pl.col("visible_text_characters"),
+    "data_file_chars": pl.when(pl.col("is_data_file") == 1).then(pl.col("characters")),
+    "encoded_share": _per("long_hex_or_base64_characters", "characters"),
+    # Words of lists: kernels.word_lists says what a word is there.
+    "vocabulary_density": _per("vocabulary_words", "list_words"),
+    "vocabulary_categories": pl.col("vocabulary_categories"),
+    "profanity_density": _per("profane_words", "list_words"),
+    "profane_words": pl.col("profane_words"),
+    "copyright_notices_left": pl.col("copyright_notices_left"),
+    "pii_density": _per("pii_total", "edited_words"),
+    "pii_total": pl.col("pii_total"),
+    "quality_score": pl.col("quality_score"),
+    "fasttext_score": pl.col("fasttext_score"),
+}
+NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
+
+Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
+
+
+def counts_behind(scores: Iterable[str]) -> set[str]:
+    """Return the columns that the expressions of some scores look at."""
+    return {root for score in scores if score in SCORES for root in SCORES[score].meta.root_names()}
+
+
+def provide(
+    documents: pl.DataFrame, wanted: Iterable[str], config: FilterConfig, data: FilterData
+) -> pl.DataFrame:
+    """Add the columns wanted that `documents` has not, and those that come in the same pass.
+
+    `documents` has the String columns of `BASE`; providers run in the order of `PROVIDERS`, since a
+    later one looks at the text that an earlier one leaves.
+    """
+    wanted = set(wanted)
+    if wanted & _EDITED:  # what no correction changed is not counted twice
+        wanted |= set(EDITED)
+    if wanted & (_EDITED | _PII) and has_line_edits(config.lines):
+        wanted |= {"line_text"}
+    for columns, function in PROVIDERS:
+        if (columns & wanted) - set(documents.columns):
+            documents = documents.hstack(function(documents, config, data))
+    return documents
+
+
+def _metadata(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    rules = config.rules.metadata or MetadataRules()
+    return metadata_facts(documents, rules, data.blocked_domains, data.allowed_domains)
+
+
+def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    share = paragraph_language_share(documents["text"], documents["lang"], config.language)
+    return share.alias("paragraph_lang_share").to_frame()
+
+
+def _text_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    from assets.filtered.kernels.text_scores import count_text
+
+    group = config.rules.gopher_repetition
+    has_ngrams = group is not None and any(
+        getattr(group, field) is not None for field in type(group).model_fields if "gram" in field
+    )
+    return count_text(documents["text"], ngrams=has_ngrams)
+
+
+def _lines(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    edited, counts = edit_lines(documents["text"], config.lines)
+    is_removed = config.lines.remove_copyright
+    left = pl.lit(0, pl.Int64) if is_removed else pl.col("copyright_notices")
+    return counts.with_columns(edited.alias("line_text"), copyright_notices_left=left)
+
+
+def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    """Counts of the text that the line corrections leave; only what they changed is read again."""
+    from assets.filtered.kernels.text_scores import count_text
+
+    counts = documents.select(EDITED)
+    if "line_text" in documents.columns:
+        is_edited = (documents["line_text"] != documents["text"]).arg_true()
+        again = count_text(documents["line_text"].gather(is_edited), ngrams=False).select(EDITED)
+        counts = pl.concat([counts, again])[order_of(counts.height, is_edited)]
+    return counts.rename({name: f"edited_{name}" for name in EDITED})
+
+
+def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    rules = config.rules
+    lists = WordLists(
+        stop_words=rules.gopher_quality.stop_words if rules.gopher_quality else (),
+        profanity=data.profanity if uses_profanity(config) else {},
+        obfuscation=config.words.obfuscation,
+        vocabulary=data.vocabulary if rules.medical else {},
+    )
+    return count_listed(documents["text"], documents["lang"], lists)
+
+
+def uses_profanity(config: FilterConfig) -> bool:
+    """Whether a rule in force looks at profane words."""
+    rules = config.rules
+    return rules.profanity is not None or (rules.c4 is not None and rules.c4.bad_words)
+
+
+def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    paths = [pl.col("meta").str.json_path_match(path) for path in CODE_PATHS]
+    names = documents.select(pl.coalesce(*paths, "lang")).to_series()
+    return count_code(documents["text"], names)
+
+
+def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    text = documents[texts_of(documents)[0]]
+    clean, counts = find_pii(text, config.pii or PiiConfig(action="tag"))
+    return counts.with_columns(clean.alias("clean_text"))
+
+
+def _quality(documents: pl.DataFrame, _: FilterConfig, data: FilterData) -> pl.DataFrame:
+    if data.quality is None:
+        raise ValueError("rules.quality.min_score needs a classifier: set `quality` in the config")
+    return score_quality(documents["text"], data.quality).alias("quality_score").to_frame()
+
+
+def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    if config.fasttext is None or data.fasttext_path is None:
+        raise ValueError("rules.quality.min_fasttext_score needs a model: set `filters.fasttext`")
+    scores = score_fasttext(documents["text"], data.fasttext_path, config.fasttext.label)
+    return scores.alias("fasttext_score").to_frame()
+
+
+def texts_of(documents: pl.DataFrame) -> list[str]:
+    """Names of the columns with the text, the last correction first."""
+    return [c for c in ("clean_text", "line_text", "text") if c in documents.columns]
+
+
+def texts_left(config: FilterConfig) -> set[str]:
+    """Names of the columns with the texts that the config's corrections leave."""
+    lines = {"line_text"} if has_line_edits(config.lines) else set()
+    return lines | ({"clean_text"} if config.pii else set())
+
+
+def has_line_edits(lines: LinesConfig) -> bool:
+    """Whether any correction that takes lines is switched on."""
+    return lines.c4 is not None or lines.refinedweb is not None or lines.remove_copyright
+
+
+BASE = ("text", "lang", "detected_lang", "lang_score", "license", "url", "id", "meta")
+# Where a record of source code has its file name; else its `lang` may say "python".
+CODE_PATHS = ("$.path", "$.file_path", "$.filename", "$.language", "$.meta.path")
+EDITED = (
+    *("lines", "terminal_lines", "short_lines", "duplicate_line_characters"),
+    *("characters", "newlines", "words"),
+)
+_METADATA = {"missing_fields", "url_hits", "url_soft_hits", "blocked_domain", "foreign_domain"}
+_LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_lines"}
+_LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
+_EDITED = {f"edited_{name}" for name in EDITED}
+_LISTS = {"list_words", "distinct_stop_words", "profane_words"}
+_LISTS |= {"vocabulary_words", "vocabulary_categories"}
+_CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is_data_file"}
+_CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_head"}
+_CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
+_PII = {"pii_total", "clean_text"}
+_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
+_OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
+_TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
+_TEXT_COUNTS -= _OTHERS | set(BASE)
+
+PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
+    (_METADATA, _metadata),
+    ({"paragraph_lang_share"}, _paragraphs),
+    (_TEXT_COUNTS, _text_counts),
+    (_LINES, _lines),
+    (_EDITED, _edited_counts),
+    (_LISTS, _lists),
+    (_CODE, _code),
+    (_PII, _pii),
+    ({"quality_score"}, _quality),
+    ({"fasttext_score"}, _fasttext),
+)

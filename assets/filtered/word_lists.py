@@ -1,0 +1,219 @@
+"""Count the words of each text that are on a list: stop words, profanity, a domain's vocabulary.
+
+A *word* is a maximal run of letters, digits and marks; an apostrophe (' or ’) between two of them
+belongs to it, an underscore does not. Han, kana, Thai, Lao, Khmer and Myanmar characters are words
+of their own, so that a list entry in these scripts is a phrase of them. Words are compared in lower
+case, one code point for each. A *term* is one word or a phrase of up to 16, whatever stands between
+its words; of each kind the longest term at a place counts, and terms of a kind do not overlap. A
+word with an apostrophe that begins no term counts by its first part that is listed, before or after
+the first apostrophe ("patient's", "l'enculé").
+
+Profanity may be disguised. A *token* is a run of letters, digits, marks and !#$*+@, without those
+symbols at its ends. It is read again if it begins with a letter, at least half of its characters
+are letters, and one to three of 01345789!#$*+@ (not 9) stand between letters, or a letter stands
+three times in a row. Then 0134578@$!+ are read as oieastbasit (1 as i, or as l), runs of three and
+more letters are cut to one, or to two; with a mask (* or #) the word has to agree in length and in
+all visible letters. Four or more single ASCII letters with the same one of " .-_*" between them
+are read as one word. Tokens under 4 characters (3 with other letters than ASCII) or over 40 are
+left alone, and so are words that are profane as they stand: they have been counted.
+Trade-off: no stemming and no morphology: lists name the forms. A digit in the first place ("5hit")
+or a mask at the end ("fuc*") is not read: there, ordinary text looks the same.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.text.buffers import code_point_entries, text_buffers
+
+if TYPE_CHECKING:
+    from assets.filtered.kernels.term_table import MaskedWords, Tables
+
+EVERY_LANGUAGE = "*"
+LEAKING_LANGUAGE = "en"  # English words turn up in texts of every language
+COLUMNS = (
+    "list_words",
+    "distinct_stop_words",
+    "stop_words",
+    "profane_words",
+    "vocabulary_words",
+    "vocabulary_categories",
+)
+MAX_LISTS = 60  # one bit of a 64-bit integer each
+
+Groups = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class WordLists:
+    """What to look up. `profanity`: language code to terms ("*": every language)."""
+
+    stop_words: tuple[str, ...] = ()
+    profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    obfuscation: bool = True  # profanity in disguise as well
+    vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # category to terms
+
+
+def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.DataFrame:
+    """Return Int64 columns, one row per text (String, no nulls); `langs`: language code or null.
+
+    list_words: words in all. distinct_stop_words, stop_words: listed ones, each once or each time.
+    profane_words: terms of the text's language, of English and of "*"; of all lists if the language
+    is null (in disguise: of English and "*" then). A phrase counts as one.
+    vocabulary_words: words that belong to a term. vocabulary_categories: those with a hit.
+    Of a language code the part before "-" or "_" counts. ValueError: a term of no word or of more
+    than 16, or more than 60 languages or categories.
+    """
+    from assets.filtered.kernels.listed_words import count_words
+
+    tables = _tables(
+        lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary), lists.obfuscation
+    )
+    data, offsets = text_buffers(texts.rechunk())
+    bits = _language_bits(langs, sorted(lists.profanity))
+    counts = count_words(data, offsets, _entries(), tables, bits)
+    frame = pl.DataFrame({name: counts[:, i] for i, name in enumerate(COLUMNS)})
+    return frame.with_columns(pl.col(COLUMNS[-1]).bitwise_count_ones().cast(pl.Int64))
+
+
+def _groups(lists: Mapping[str, Iterable[str]]) -> Groups:
+    if len(lists) > MAX_LISTS:
+        raise ValueError(f"{len(lists)} lists of words given, at most {MAX_LISTS} fit. Merge some.")
+    return tuple((name, tuple(lists[name])) for name in sorted(lists))
+
+
+def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]:
+    """The lists that apply to each text as it stands and disguised, uint64 [2, n], bit = language.
+
+    Of a text of unknown language, disguises are read in English and "*" only: in code, masks of 60
+    languages would match "i**e".
+    """
+    every = sum(
+        1 << i for i, name in enumerate(languages) if name in (EVERY_LANGUAGE, LEAKING_LANGUAGE)
+    )
+    own = {name: every | 1 << i for i, name in enumerate(languages)}
+    base = langs.cast(pl.String).str.to_lowercase().str.extract(r"^([^-_]*)")
+    applied = base.replace_strict(own, default=every, return_dtype=pl.UInt64)
+    unknown = pl.lit((1 << len(languages)) - 1, pl.UInt64)
+    plain = pl.select(pl.when(langs.is_null()).then(unknown).otherwise(applied)).to_series()
+    return np.stack([plain.to_numpy(), applied.to_numpy()]).astype(np.uint64)
+
+
+@cache
+def _entries() -> NDArray[np.uint32]:
+    """Entries of deduplication's words, without the underscore and with the apostrophes."""
+    from assets.filtered.kernels.term_table import APOSTROPHE
+    from assets.text.kernels.words import BLANK
+
+    entries = code_point_entries() & np.uint32(0x7FFFFFF)
+    entries[ord("_")] = BLANK
+    entries[[ord("'"), ord("’")]] = BLANK | APOSTROPHE
+    return entries
+
+
+@lru_cache(maxsize=8)
+def _tables(
+    stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups, obfuscation: bool
+) -> "Tables":
+    """Build the kernel's tables; some milliseconds for a thousand terms, once per set of lists."""
+    from assets.filtered.kernels.term_table import FILTER_BITS, PREFIX, Tables
+
+    terms = list(_entered_terms(stop_words, profanity, vocabulary))
+    size = 1 << (4 * sum(len(words) for words, *_ in terms) + 4).bit_length()
+    tables = Tables(
+        keys=np.zeros(size, np.uint64),
+        kinds=np.zeros(size, np.uint8),
+        stop_ids=np.full(size, -1, np.int64),
+        profane=np.zeros(size, np.uint64),
+        vocabulary=np.zeros(size, np.uint64),
+        bits=np.zeros((1 << FILTER_BITS) // 8, np.uint8),
+        masked=_masked_words(profanity),
+        num_stop_words=len(stop_words),
+        max_words=max((len(words) for words, *_ in terms), default=1),
+        obfuscation=obfuscation and bool(profanity),
+    )
+    for words, stop_id, profane, category in terms:
+        slots = _enter_term(words, tables)
+        tables.kinds[slots[:-1]] |= PREFIX
+        if stop_id >= 0:
+            tables.stop_ids[slots[-1]] = stop_id
+        tables.profane[slots[-1]] |= np.uint64(profane)
+        tables.vocabulary[slots[-1]] |= np.uint64(category)
+    return tables
+
+
+Entered = tuple[list[np.uint64], int, int, int]
+
+
+def _entered_terms(
+    stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups
+) -> Iterator[Entered]:
+    """Word hashes of each term with its stop word number (or -1), language and category bits."""
+    for number, words in enumerate(_hashed(stop_words)):
+        yield words, number, 0, 0
+    for i, (_, terms) in enumerate(profanity):
+        yield from ((words, -1, 1 << i, 0) for words in _hashed(terms))
+    for i, (_, terms) in enumerate(vocabulary):
+        yield from ((words, -1, 0, 1 << i) for words in _hashed(terms))
+
+
+def _hashed(terms: tuple[str, ...]) -> Iterator[list[np.uint64]]:
+    from assets.filtered.kernels.listed_words import word_hashes
+    from assets.filtered.kernels.term_table import MAX_TERM_WORDS
+
+    normal = pl.Series([unicodedata.normalize("NFC", term) for term in terms], dtype=pl.String)
+    hashes, offsets = word_hashes(*text_buffers(normal), _entries())
+    for term, start, stop in zip(terms, offsets[:-1], offsets[1:], strict=True):
+        if not 0 < stop - start <= MAX_TERM_WORDS:
+            raise ValueError(
+                f"{term=} has {stop - start} words, a listed term has 1 to {MAX_TERM_WORDS}. "
+                "Shorten or remove it."
+            )
+        yield list(hashes[start:stop])
+
+
+def _enter_term(words: list[np.uint64], tables: "Tables") -> list[int]:
+    """Enter a term's beginnings and itself; return their slots."""
+    from assets.filtered.kernels.term_table import chained, enter
+
+    key = words[0]
+    slots = [enter(key, tables.keys, tables.bits, True)]
+    for word in words[1:]:
+        key = np.uint64(chained(key, word))
+        slots.append(enter(key, tables.keys, tables.bits, False))
+    return slots
+
+
+def _masked_words(profanity: Groups) -> "MaskedWords":
+    """The single words of the lists, by length and first letter: what masks are compared with."""
+    from assets.filtered.kernels.term_table import MaskedWords
+
+    languages: dict[tuple[int, ...], int] = {}
+    for i, (_, terms) in enumerate(profanity):
+        for term in terms:
+            letters = _letters(term)
+            if letters:
+                languages[letters] = languages.get(letters, 0) | 1 << i
+    ordered = sorted(languages, key=lambda letters: (len(letters), letters))
+    return MaskedWords(
+        keys=np.array([len(word) << 21 | word[0] for word in ordered], np.int64),
+        starts=np.cumsum([0, *map(len, ordered)]),
+        letters=np.array([letter for word in ordered for letter in word], np.int64),
+        languages=np.array([languages[word] for word in ordered], np.uint64),
+    )
+
+
+def _letters(term: str) -> tuple[int, ...]:
+    """Lower-case code points of a term of one word of several letters; of others, none."""
+    from assets.text.kernels.words import LOWER, SINGLE, WORD
+
+    points = [ord(character) for character in unicodedata.normalize("NFC", term)]
+    found = [int(_entries()[point]) if point < 0x20000 else SINGLE for point in points]
+    is_word = all(entry & SINGLE == WORD for entry in found)
+    return tuple(entry & LOWER for entry in found) if is_word else ()

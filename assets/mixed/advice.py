@@ -1,0 +1,139 @@
+"""What would do where a phase asks for more than its sources have within their caps on epochs.
+
+Only what was tried is proposed: every proposal is laid over the config and planned again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from assets.mixed.budgets import Budget, budgets_of, water_fill
+from assets.mixed.samples import SourceRows, none_drawn
+from resources.settings.phases import PhaseConfig
+
+WEIGHT_DIGITS = 6
+
+Proposals = dict[str, Any]
+
+
+def is_beyond_caps(config: PhaseConfig, budgets: Sequence[Budget]) -> bool:
+    """True if a source is asked for more than its cap, or (unimax) all together are."""
+    if config.weighting == "unimax":
+        return config.tokens is not None and config.tokens > most_of(budgets)
+    return any(budget.planned > budget.most for budget in budgets)
+
+
+def most_of(budgets: Sequence[Budget]) -> int:
+    """Tokens that all sources together have within their caps."""
+    return sum(budget.most for budget in budgets)
+
+
+def proposals_of(
+    config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
+) -> Proposals:
+    """What would do instead, each by itself; what would not do either is left out.
+
+    {"tokens": most at these shares, "weights": {source: share} at this length}, or
+    {"budgets": {source: most}} of the sources that are over their caps.
+    """
+    if config.budgets is not None:
+        less = {budget.source: budget.most for budget in budgets if budget.planned > budget.most}
+        found: Proposals = {"budgets": less}
+        tried: dict[str, dict[str, Any]] = {"budgets": {"budgets": config.budgets | less}}
+    else:
+        tokens = most_tokens(config, budgets)
+        found = {"tokens": tokens}
+        tried = {"tokens": {"tokens": tokens, "one_epoch_of": None}}
+        if config.weights is not None and config.tokens is not None:
+            weights = nearest_weights(budgets, config.tokens)
+            if min(weights.values()) > 0:  # 0 would leave a source out
+                found["weights"] = weights
+                tried["weights"] = {"weights": weights}
+    return {key: found[key] for key in found if is_possible(config, tried[key], budgets, rows)}
+
+
+def is_possible(
+    config: PhaseConfig,
+    change: dict[str, Any],
+    budgets: Sequence[Budget],
+    rows: Mapping[str, SourceRows],
+) -> bool:
+    """True if the phase with a change is within the caps and draws a sample."""
+    try:
+        changed = PhaseConfig.model_validate(config.model_dump(exclude_unset=True) | change)
+    except ValidationError:
+        return False
+    available = {budget.source: budget.available for budget in budgets}
+    wanted = {source: available[source] for source in changed.sources_of(tuple(available))}
+    found = budgets_of(changed, wanted)
+    return not is_beyond_caps(changed, found) and len(none_drawn(found, rows)) < len(found)
+
+
+def most_tokens(config: PhaseConfig, budgets: Sequence[Budget]) -> int:
+    """Most tokens of the phase at these shares."""
+    if config.weighting == "unimax":
+        return most_of(budgets)
+    return min(math.floor(budget.most / budget.share) for budget in budgets if budget.share)
+
+
+def nearest_weights(budgets: Sequence[Budget], total: int) -> dict[str, float]:
+    """Weights with which sources over their caps give what they have, the others the rest.
+
+    Sum to 1 in six digits; never more of a source at its cap than it has, if `total` can be had.
+    """
+    most: dict[str, int | None] = {budget.source: budget.most for budget in budgets}
+    filled = water_fill({budget.source: budget.share for budget in budgets}, most, total)
+    unit = 10**WEIGHT_DIGITS
+    units = {source: math.floor(tokens * unit / total) for source, tokens in filled.items()}
+    widest = max(budgets, key=lambda budget: (budget.most - filled[budget.source], budget.source))
+    units[widest.source] += unit - sum(units.values())
+    return {source: count / unit for source, count in units.items()}
+
+
+def cap_fault(config: PhaseConfig, budgets: Sequence[Budget], proposals: Proposals) -> str:
+    """What is said of a phase that is beyond its caps: what it asks for, and what would do."""
+    ways = []
+    if "budgets" in proposals:
+        ways.append(f"ask for at most {numbers(proposals['budgets'])}")
+    if "tokens" in proposals:
+        place = "" if config.one_epoch_of is None else " (instead of `one_epoch_of`)"
+        shares = "" if config.weighting == "unimax" else " at these shares"
+        ways.append(f"set `tokens`{place} to at most {proposals['tokens']:,}{shares}")
+    if "weights" in proposals:
+        ways.append(f"at {config.tokens:,} tokens give the weights {numbers(proposals['weights'])}")
+    key = "warn_epochs" if config.weighting == "unimax" else "max_epochs"
+    ways.append(f"raise `{key}` or the `epochs` of a source")
+    advice = "; or ".join(ways)
+    return (
+        f"phase {config.name!r} asks for {asked_for(config, budgets)}. "
+        f"{advice[0].upper()}{advice[1:]}."
+    )
+
+
+def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
+    """What a phase asks for beyond the caps, and what there is."""
+    total, most = sum(budget.planned for budget in budgets), most_of(budgets)
+    if config.weighting == "unimax":
+        caps = ", ".join(f"{budget.source} {budget.cap:g}" for budget in budgets)
+        return (
+            f"{config.tokens:,} tokens; within the caps on epochs ({caps}) its sources have "
+            f"{most:,}"
+        )
+    asked = "; ".join(
+        f"{budget.planned:,} tokens of {budget.source!r}, which has {budget.available:,}: "
+        f"{budget.epochs:,.1f} epochs, over its cap of {budget.cap:g}"
+        for budget in budgets
+        if budget.planned > budget.most
+    )
+    if most >= total or config.budgets is not None:
+        return asked
+    return f"{asked}. All its sources have {most:,} tokens within their caps, of {total:,}"
+
+
+def numbers(named: Mapping[str, float]) -> str:
+    """ "web 3,000, books 0.25"."""
+    return ", ".join(f"{name} {number:,}" for name, number in named.items())

@@ -1,0 +1,144 @@
+"""Budgets of a phase: how many tokens of each source, in exact whole numbers.
+
+Shares are fractions, so that budgets sum to the phase's length whatever its size (the rest goes by
+largest remainder). Whether the sources have as much is asked in transforms/mix_plan.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from resources.settings.phases import PhaseConfig
+
+Shares = dict[str, Fraction]
+Limits = Mapping[str, int | None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a phase asks of a source: `planned` of its `available` tokens, at most `cap` epochs."""
+
+    source: str
+    share: Fraction  # of the phase's tokens
+    available: int
+    planned: int
+    cap: float
+
+    @property
+    def weight(self) -> float:
+        """Share of the phase's tokens."""
+        return float(self.share)
+
+    @property
+    def epochs(self) -> float:
+        """How often the source is gone through."""
+        return self.planned / self.available
+
+    @property
+    def most(self) -> int:
+        """Whole tokens within the cap."""
+        return tokens_of(self.cap, self.available)
+
+
+def budgets_of(config: PhaseConfig, available: Mapping[str, int]) -> tuple[Budget, ...]:
+    """The budgets of a phase, from the tokens (more than 0) that its sources have.
+
+    They sum to the phase's length; with unimax to all that the caps allow, if that is less.
+    """
+    shares = shares_of(config, available)
+    caps = {source: cap_of(config, source) for source in available}
+    limits: dict[str, int | None] = dict.fromkeys(available)
+    if config.weighting == "unimax":
+        limits |= {source: tokens_of(caps[source], available[source]) for source in available}
+    exact = water_fill(shares, limits, phase_tokens(config, available, shares, limits))
+    total = sum(exact.values(), Fraction())
+    planned = largest_remainder(exact, int(total))
+    return tuple(
+        Budget(source, exact[source] / (total or 1), tokens, planned[source], caps[source])
+        for source, tokens in available.items()
+    )
+
+
+def shares_of(config: PhaseConfig, available: Mapping[str, int]) -> Shares:
+    """Share of each source, not normalised."""
+    given = config.weights if config.weights is not None else config.budgets
+    if given is not None:
+        return {source: as_written(given[source]) for source in available}
+    if config.weighting == "unimax":
+        return dict.fromkeys(available, Fraction(1))
+    if config.weighting == "natural":
+        return {source: Fraction(tokens) for source, tokens in available.items()}
+    # Twelve digits: the last one of a power may differ from one machine's libm to another's.
+    powers = {source: tokens**config.exponent for source, tokens in available.items()}
+    return {source: Fraction(f"{power:.12g}") for source, power in powers.items()}
+
+
+def as_written(number: float) -> Fraction:
+    """The number as people wrote it: 0.1 is a tenth."""
+    return Fraction(repr(number))
+
+
+def tokens_of(epochs: float, available: int) -> int:
+    """Whole tokens of a number of epochs."""
+    return math.floor(as_written(epochs) * available)
+
+
+def cap_of(config: PhaseConfig, source: str) -> float:
+    """Epochs that a source may be gone through; unimax stops where repeating begins to cost."""
+    is_unimax = config.weighting == "unimax"
+    unless_named = min(config.warn_epochs, config.max_epochs) if is_unimax else config.max_epochs
+    return config.epochs.get(source, unless_named)
+
+
+def phase_tokens(
+    config: PhaseConfig, available: Mapping[str, int], shares: Shares, limits: Limits
+) -> int:
+    """Length of the phase: as asked, or when one source (the first that ends) was gone through."""
+    if config.budgets is not None:
+        return sum(config.budgets.values())
+    if config.tokens is not None:
+        return config.tokens
+    ends = list(available) if config.one_epoch_of is None else [config.one_epoch_of]
+    level = min(available[source] / shares[source] for source in ends)
+    taken = [up_to(limits[source], level * share) for source, share in shares.items()]
+    return math.floor(sum(taken, Fraction()))
+
+
+def water_fill(shares: Shares, limits: Limits, total: int) -> Shares:
+    """Divide `total` by shares; what a source cannot take (its limit) goes to the others.
+
+    Sums to `total`, or to all limits together if that is less. Equal shares give UniMax.
+    """
+
+    def full_at(source: str) -> tuple[bool, Fraction, str]:
+        limit = limits[source]
+        return limit is None, Fraction(limit or 0) / shares[source], source
+
+    filled: Shares = {}
+    rest, rest_shares = Fraction(total), sum(shares.values(), Fraction())
+    for source in sorted(shares, key=full_at):
+        filled[source] = up_to(limits[source], rest * shares[source] / rest_shares)
+        rest -= filled[source]
+        rest_shares -= shares[source]
+    return {source: filled[source] for source in shares}
+
+
+def up_to(limit: int | None, amount: Fraction) -> Fraction:
+    """The amount, or the limit if there is one below it."""
+    return amount if limit is None else min(Fraction(limit), amount)
+
+
+def largest_remainder(exact: Mapping[str, Fraction], total: int) -> dict[str, int]:
+    """Round to whole numbers that sum to `total` (Hamilton's method; ties by name)."""
+    floors = {source: math.floor(share) for source, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda source: (floors[source] - exact[source], source))
+    for source in by_remainder[: total - sum(floors.values())]:
+        floors[source] += 1
+    return floors
+
+
+class MixError(ValueError):
+    """A phase that cannot be mixed as asked; the message says what would work."""

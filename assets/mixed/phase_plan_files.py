@@ -1,0 +1,25 @@
+"""Whether a phase can be had of what is sharded: one verdict, for `mixed` and for `corpus plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from assets.mixed.budgets import MixError
+from assets.mixed.phase_source_files import check_flat, one_tokenizer, phase_source, source_rows
+from assets.mixed.plan import PhasePlan, plan_phase
+from resources.settings.phases import PhaseConfig
+from resources.store.records import Manifest
+
+
+def plan_from_shards(root: Path, config: PhaseConfig, manifests: Sequence[Manifest]) -> PhasePlan:
+    """The plan of a phase from the `sharded` manifests of all its sources; faults are in it."""
+    found = [phase_source(manifest, config.buckets) for manifest in manifests]
+    try:
+        one_tokenizer(config.name, manifests)
+        if config.formats:
+            check_flat(config.name, found)
+        rows = {source.name: source_rows(root, config, source) for source in found}
+    except MixError as error:
+        return PhasePlan(config.name, (), faults=(str(error),))
+    return plan_phase(config, {source.name: source.tokens for source in found}, rows)

@@ -1,0 +1,186 @@
+"""What a phase sees of its sources: their shards, rows and tokens, and how long each row is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.mixed.budgets import MixError
+from assets.mixed.samples import SourceRows
+from assets.sharded.flat_files import lengths_of_rows
+from assets.sharded.shard_files import ABOUT_TOKENS, files_of
+from corpus_loader.epochs import SourceShape
+from corpus_loader.order import SourceOrder, order_seed
+from resources.settings.phases import PhaseConfig
+from resources.store.records import Manifest, PartRecord
+
+FLAT = "megatron"  # the format that corpus_loader reads
+
+
+@dataclass(frozen=True)
+class PhaseShard:
+    """One shard; `path` is relative to the store, without suffix; `files` by suffix."""
+
+    path: str
+    rows: int
+    tokens: int  # without padding
+    bucket: str
+    files: dict[str, dict[str, Any]]
+    lengths_file: str | None  # relative to the store: .spans or .parquet
+
+    def entry(self) -> dict[str, Any]:
+        """What the mixture says of it."""
+        return {key: getattr(self, key) for key in ("path", "rows", "tokens", "bucket", "files")}
+
+
+@dataclass(frozen=True)
+class PhaseSource:
+    """A source with the shards that a phase draws from."""
+
+    name: str
+    shards: tuple[PhaseShard, ...]
+
+    @property
+    def rows(self) -> int:
+        """Samples that there are."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that there are, without padding."""
+        return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def sequence_length(self) -> int | None:
+        """Stored tokens of every row, None if rows differ."""
+        return same_or_none(bucket_length(shard.bucket) for shard in self.shards)
+
+    @property
+    def equal_length(self) -> int | None:
+        """Tokens of every row, if all have as many and no padding."""
+        length = self.sequence_length
+        return length if length and self.tokens == self.rows * length else None
+
+    @property
+    def stored_tokens(self) -> int:
+        """Tokens that there are, with padding."""
+        return sum(stored for _, stored in self.buckets.values())
+
+    @property
+    def buckets(self) -> dict[str, tuple[int, int]]:
+        """(rows, tokens with padding) of each bucket."""
+        found: dict[str, tuple[int, int]] = {}
+        for shard in self.shards:
+            rows, stored = found.get(shard.bucket, (0, 0))
+            more = shard.rows * (bucket_length(shard.bucket) or 0) or shard.tokens
+            found[shard.bucket] = rows + shard.rows, stored + more
+        return found
+
+
+def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
+    """A source's shards of the wanted buckets (None: of all), in order."""
+    wanted = None if buckets is None else set(buckets)
+    shards = (
+        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.extra
+    )
+    return PhaseSource(
+        manifest.partition,
+        tuple(shard for shard in shards if wanted is None or shard.bucket in wanted),
+    )
+
+
+def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
+    """One part of `sharded`, as the mixture names it."""
+    flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}
+    lengths = flat.get("spans") or next(iter(files_of(part, "parquet")), None)
+    folder = f"{manifest.stage}/{manifest.partition}"
+    first = next(iter(flat.values()), None) or part.files[0]
+    return PhaseShard(
+        path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
+        rows=part.stats.rows_kept,
+        tokens=part.stats.tokens,
+        bucket=next(iter(part.stats.extra["shards"])),
+        files={key: {"bytes": f.bytes, "sha256": f.sha256} for key, f in sorted(flat.items())},
+        lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
+    )
+
+
+def bucket_length(bucket: str) -> int | None:
+    """Stored length of the rows of a bucket: its name, but for ranges ("129-256")."""
+    return int(bucket) if bucket.isdigit() else None
+
+
+def same_or_none(values: Iterable[int | None]) -> int | None:
+    """The one value that all have, None if they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
+    """The order in which a phase goes through a source; how many samples it draws is open."""
+    shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
+    return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
+
+
+def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
+    """What a plan must know of a source's rows; of their files the one with the first is read."""
+    first = source.equal_length or 0
+    if source.rows and not first:
+        row = int(source_order(config, source).rows([0])[0][0])
+        ends = np.cumsum([shard.rows for shard in source.shards])
+        number = int(np.searchsorted(ends, row, side="right"))
+        first = int(shard_lengths(root, source.shards[number])[row - ends[number]])
+    return SourceRows(first, source.buckets)
+
+
+def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
+    """Tokens (without padding) of every row of a source, shard after shard."""
+    return np.concatenate([shard_lengths(root, shard) for shard in source.shards])
+
+
+def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
+    """Tokens of every row of a shard; MixError if its files do not say."""
+    if shard.lengths_file is None:
+        raise MixError(
+            f"{shard.path}: how long its rows are is not written in any of its formats. Add "
+            f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
+        )
+    path = root / shard.lengths_file
+    if not path.is_file():
+        raise MixError(f"{path} is missing. `corpus verify --repair` makes it again.")
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
+    return lengths_of_rows(path, shard.rows)
+
+
+def check_flat(phase: str, sources: list[PhaseSource]) -> None:
+    """MixError if a source has not the files that samples can be looked up in one by one."""
+    missing = [source.name for source in sources if not all(s.files for s in source.shards)]
+    if missing:
+        raise MixError(
+            f"phase {phase!r} is to be written as shards, for which {missing} lack flat files. Add "
+            f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
+        )
+
+
+def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """What the manifests of a phase say of their tokenizer; MixError if they differ, or do not."""
+    old = [m.partition for m in manifests if not m.about.keys() >= set(ABOUT_TOKENS)]
+    if old:
+        raise MixError(
+            f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
+            "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
+        )
+    found = {m.partition: m.about["tokenizer_fingerprint"] for m in manifests}
+    if len(set(found.values())) > 1:
+        raise MixError(
+            f"phase {phase!r} would mix shards of different tokenizers: {found}. "
+            "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
+        )
+    return {key: manifests[0].about[key] for key in ABOUT_TOKENS} if manifests else {}

@@ -1,0 +1,134 @@
+"""Can a phase be had? Its budgets, what is worth a warning, and what would do where it cannot.
+
+Nothing is raised here but by `accepted`: a plan says what is wrong with it, so that `corpus plan`
+can show it before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from assets.mixed.advice import cap_fault, is_beyond_caps, proposals_of
+from assets.mixed.budgets import Budget, MixError, as_written, budgets_of, tokens_of
+from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
+from resources.settings.phases import PhaseConfig
+
+SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
+
+
+@dataclass(frozen=True)
+class PhasePlan:
+    """The budgets of a phase; one with `faults` is refused, and `feasible` is what would do.
+
+    `feasible`: see transforms/mix_advice.py.
+    """
+
+    phase: str
+    budgets: tuple[Budget, ...]
+    warnings: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    feasible: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the phase."""
+        return sum(budget.planned for budget in self.budgets)
+
+    @property
+    def verdict(self) -> str:
+        """ok, warning or refused."""
+        return "refused" if self.faults else "warning" if self.warnings else "ok"
+
+    def accepted(self) -> PhasePlan:
+        """The same plan; MixError if the phase is refused."""
+        if self.faults:
+            raise MixError("\n".join(self.faults))
+        return self
+
+
+def plan_phase(
+    config: PhaseConfig,
+    available: Mapping[str, int],
+    rows: Mapping[str, SourceRows] | None = None,
+) -> PhasePlan:
+    """The plan of a phase, from the tokens that its sources (as `sources_of` gives them) have.
+
+    A source that the phase names must have tokens; one that `weighting` finds is left out. What
+    hangs on samples is said of the sources whose `rows` are known.
+    """
+    empty = [source for source, tokens in available.items() if tokens == 0]
+    there = {source: tokens for source, tokens in available.items() if tokens}
+    is_named = config.weighting is None or config.sources is not None
+    if (empty and (is_named or not there)) or config.one_epoch_of in empty:
+        return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
+    budgets = budgets_of(config, there)
+    seen = {source: rows[source] for source in there if source in rows} if rows else {}
+    warnings = [f"{source!r} has no tokens: left out" for source in empty]
+    warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
+    warnings += sample_warnings(config, budgets, seen)
+    plan = PhasePlan(config.name, budgets, tuple(warnings))
+    if is_beyond_caps(config, budgets):
+        proposals = proposals_of(config, budgets, seen)
+        return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
+    if len(none_drawn(budgets, seen)) == len(budgets):
+        return replace(plan, faults=(no_sample_fault(plan),))
+    return plan
+
+
+def no_sample_fault(plan: PhasePlan) -> str:
+    """What is said of a phase so short that it would be empty."""
+    return (
+        f"phase {plan.phase!r} draws no sample: {plan.tokens:,} tokens are less than half of the "
+        "first of any source. Ask for more tokens."
+    )
+
+
+def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
+    """What is said of sources without tokens."""
+    where = f" in buckets {', '.join(config.buckets)}" if config.buckets else ""
+    return (
+        f"phase {config.name!r} asks for tokens of {empty}, which have none{where} after filtering "
+        "and deduplication. Set their weight to 0, or look at `corpus summary` for why."
+    )
+
+
+def sample_warnings(
+    config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
+) -> list[str]:
+    """Said of sources that give no sample, and of sequences that do not fit one batch."""
+    warnings = [
+        f"{budget.source!r} gives no sample: its {budget.planned:,} tokens are less than half of "
+        "its first. Raise its weight, or the phase's tokens."
+        for budget in none_drawn(budgets, rows)
+    ]
+    count = num_lengths(rows)
+    if count > 1:
+        warnings.append(
+            f"phase {config.name!r} draws sequences of {count} lengths: a batch of {BATCH} would "
+            f"be about {padding_share(budgets, rows):.0%} padding; give `buckets:` to a phase per "
+            "length"
+        )
+    return warnings
+
+
+def weights_warning(config: PhaseConfig) -> list[str]:
+    """Said of weights that do not sum to one."""
+    weights = {source: as_written(weight) for source, weight in (config.weights or {}).items()}
+    total = sum(weights.values(), Fraction())
+    if not weights or abs(total - 1) <= SUM_TOLERANCE:
+        return []
+    shares = ", ".join(f"{name} {float(weight / total):.4g}" for name, weight in weights.items())
+    return [f"the weights sum to {float(total):g}, not 1; normalised to {shares}"]
+
+
+def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:
+    """Said of sources that are repeated more often than is useful."""
+    return [
+        f"{budget.source!r} is repeated {budget.epochs:,.1f} times; more than "
+        f"{config.warn_epochs:g} epochs teach little new. Lower its weight or the phase's tokens."
+        for budget in budgets
+        if budget.planned > tokens_of(config.warn_epochs, budget.available)
+    ]

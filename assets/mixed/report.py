@@ -1,0 +1,132 @@
+"""A phase drawn: the mix as a pie, and the share of every source as training goes on.
+
+The share at a place of the phase comes from the order itself: whole blocks around it are looked at,
+262,144 samples at most in all, so that a report costs a tenth of a second whatever the length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from assets.report.plots import SLICES, as_markdown, box, label, pie_chart, svg
+
+POINTS = 100
+MOST_SAMPLES = 1 << 18
+MOST_SOURCES = len(SLICES) - 1  # more are drawn together as "others", as the pie does
+LEFT, TOP, WIDTH, HEIGHT = 44, 26, 500, 180  # pixels of the area
+LEGEND = 170
+SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
+
+Shares = npt.NDArray[np.float64]  # [points, sources]
+SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn of a phase: tokens by source, and the shares at its places.
+
+    `is_estimated`: samples differ in length, and each counts as long as its source's mean.
+    """
+
+    tokens: Mapping[str, int]
+    shares: Shares
+    is_estimated: bool
+
+
+def shares_over_position(
+    sources_at: SourcesAt, num_samples: int, sample_tokens: Sequence[float], block: int
+) -> Shares:
+    """Share of tokens of each source at up to 100 places, evenly over a phase; rows sum to 1.
+
+    `sources_at` gives the source of each position, `sample_tokens` the mean tokens of a sample of
+    each source, `block` how many samples hold the mix.
+    """
+    points = max(1, min(POINTS, num_samples // block))
+    span = max(block, min(num_samples // points, MOST_SAMPLES // points) // block * block)
+    shares = np.zeros((points, len(sample_tokens)))
+    for point in range(points):
+        start = num_samples * point // points // block * block
+        positions = np.arange(start, min(start + span, num_samples), dtype=np.int64)
+        counts = np.bincount(sources_at(positions), minlength=len(sample_tokens))
+        shares[point] = counts * np.asarray(sample_tokens)
+    normalized: Shares = shares / shares.sum(axis=1, keepdims=True).clip(min=1)
+    return normalized
+
+
+def area_chart(title: str, names: Sequence[str], shares: Shares) -> str:
+    """Shares from 0 to 1 stacked over each other, from left to right; the largest at the bottom."""
+    ranked, stacked = largest_first(names, shares)
+    tops = np.hstack([np.zeros((len(stacked), 1)), np.cumsum(stacked, axis=1)]).clip(0, 1)
+    shapes = [label(LEFT, 14, title)]
+    for number, name in enumerate(ranked):
+        shapes.append(band(tops[:, number], tops[:, number + 1], SLICES[number]))
+        y = TOP + 6 + 18 * number
+        shapes.append(box(LEFT + WIDTH + 12, y, (12, 12), SLICES[number]))
+        mean = float(stacked[:, number].mean()) if len(stacked) else 0.0
+        shapes.append(label(LEFT + WIDTH + 30, y + 11, f"{name}  {mean:.1%}"))
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        height = TOP + HEIGHT * (1 - share)
+        shapes += [box(LEFT - 4, height - 0.5, (4, 1), "#222222")]
+        shapes += [label(LEFT - 6, height + 4, f"{share:.0%}", "end")]
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        x = LEFT + WIDTH * share
+        shapes.append(label(x, TOP + HEIGHT + 16, f"{share:.0%} of the phase", anchor))
+    return svg(LEFT + WIDTH + LEGEND, TOP + HEIGHT + 24, shapes)
+
+
+def largest_first(names: Sequence[str], shares: Shares) -> tuple[list[str], Shares]:
+    """Names and columns from the largest on; what is beyond the palette added up as "others"."""
+    means = shares.mean(axis=0)
+    order = sorted(range(len(names)), key=lambda i: (-round(means[i], 3), names[i]))
+    kept, rest = order[:MOST_SOURCES], order[MOST_SOURCES:]
+    if not rest:
+        return [names[i] for i in kept], shares[:, kept]
+    others = shares[:, rest].sum(axis=1, keepdims=True)
+    return [*(names[i] for i in kept), "others"], np.hstack([shares[:, kept], others])
+
+
+def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: str) -> str:
+    """The area between two lines; each point holds for its part of the phase."""
+    edges = np.linspace(LEFT, LEFT + WIDTH, len(low) + 1)
+    path = []
+    for line, direction in ((high, 1), (low, -1)):
+        steps = [
+            (x, TOP + HEIGHT * (1 - value))
+            for left, right, value in zip(edges[:-1], edges[1:], line, strict=True)
+            for x in (left, right)
+        ]
+        path += [f"{x:.1f} {y:.2f}" for x, y in steps[::direction]]
+    return f'<path d="M{"L".join(path)}Z" fill="{colour}"/>'
+
+
+def stacked(charts: Sequence[str]) -> str:
+    """One SVG of several, one below the other."""
+    sizes = [tuple(map(int, SIZE.findall(chart)[0])) for chart in charts]
+    tops = [sum(height for _, height in sizes[:i]) for i in range(len(sizes) + 1)]
+    placed = [
+        chart.replace("<svg ", f'<svg y="{top}" ', 1)
+        for chart, top in zip(charts, tops, strict=False)
+    ]
+    return svg(max((width for width, _ in sizes), default=0), tops[-1], placed)
+
+
+def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
+    """Markdown by title: `mix_pie` and `mix_over_position`."""
+    pie = pie_chart(f"tokens of phase {phase}", drawn.tokens)
+    return {
+        "mix_pie": as_markdown(pie, "mix"),
+        "mix_over_position": as_markdown(
+            shares_chart(f"share of tokens over phase {phase}", drawn), "shares"
+        ),
+    }
+
+
+def shares_chart(title: str, drawn: Drawn) -> str:
+    """The shares over a phase; the title says where they are estimated."""
+    estimated = ", estimated from mean lengths" if drawn.is_estimated else ""
+    return area_chart(f"{title}{estimated}", list(drawn.tokens), drawn.shares)

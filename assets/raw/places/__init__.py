@@ -1,0 +1,1 @@
+"""Find input files, and download those behind URLs."""

@@ -1,0 +1,110 @@
+"""Input files -> chunks of documents, in slices that can be read apart.
+
+    plan_slices: file -> slices        read_chunks: slice -> chunks of about part_bytes
+
+A slice is the unit of parallel work: byte ranges of plain JSON lines, row groups of Parquet; all
+else is one stream, which is read front to back and cut into chunks as it comes. Where a cut falls
+depends on the content and `part_bytes` only, so that every run writes the same parts. A document's
+id depends on neither.
+
+Price: JSON lines 140 MB/s of text per core plain, 105 from gz and zst; memory about five times
+part_bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assets.raw.readers.documents import Chunk, DocumentBuilder
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_record import Entry
+from assets.raw.readers.read_json import read_json
+from assets.raw.readers.read_lines import read_jsonl, read_text
+from assets.raw.readers.read_tables import read_csv, read_parquet
+from assets.raw.readers.read_warc import read_warc
+from resources.settings.sources import SourceConfig
+
+STREAM_END = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Part of a file: all of it ("stream"), bytes [start, stop) or row groups [start, stop)."""
+
+    index: int
+    kind: Literal["stream", "bytes", "row_groups"]
+    start: int
+    stop: int
+
+
+def plan_slices(file: InputFile, part_bytes: int) -> list[Slice]:
+    """Cut a file into slices of about `part_bytes`; together they hold every record once."""
+    if file.compression is None and file.format == "jsonl":
+        cuts = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
+        return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(cuts))]
+    if file.compression is None and file.format == "parquet":
+        cuts = _row_group_cuts(file, part_bytes)
+        if cuts:
+            return [Slice(i, "row_groups", *cut) for i, cut in enumerate(pairwise(cuts))]
+    return [Slice(0, "stream", 0, file.bytes)]
+
+
+def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
+    try:
+        metadata = pq.read_metadata(file.path)
+    except (pa.ArrowException, OSError):
+        return []  # reading the file as a stream puts the reason into quarantine
+    cuts, size = [0], 0
+    for group in range(metadata.num_row_groups):
+        size += metadata.row_group(group).total_byte_size
+        if size >= part_bytes:
+            cuts.append(group + 1)
+            size = 0
+    return cuts if cuts[-1] == metadata.num_row_groups > 0 else [*cuts, metadata.num_row_groups]
+
+
+def read_chunks(
+    file: InputFile, piece: Slice, source: SourceConfig, part_bytes: int
+) -> Iterator[Chunk]:
+    """Read one slice: a stream gives chunks of about `part_bytes`, the other kinds exactly one.
+
+    At least one chunk comes, an empty one if need be. Faults in the data never raise: they are rows
+    of `quarantine`. A record that is repeated (by `id_field`) is kept once per slice.
+    """
+    builder = DocumentBuilder(source, file.name, _position_unit(file))
+    num_chunks = 0
+    for entry in _entries(file, piece, source):
+        builder.add(entry)
+        if piece.kind == "stream" and builder.num_bytes >= part_bytes:
+            num_chunks += 1
+            yield builder.take()
+    rest = builder.take()
+    if rest.rows_in or not num_chunks:
+        yield rest
+
+
+def _position_unit(file: InputFile) -> str:
+    return {"jsonl": "byte", "parquet": "row"}.get(file.format, "record")
+
+
+def _entries(file: InputFile, piece: Slice, source: SourceConfig) -> Iterator[Entry]:
+    is_stream = piece.kind == "stream"
+    match file.format:
+        case "jsonl":
+            start, stop = (0, STREAM_END) if is_stream else (piece.start, piece.stop)
+            return read_jsonl(file, source, start, stop)
+        case "json":
+            return read_json(file, source)
+        case "csv" | "tsv":
+            return read_csv(file, source)
+        case "parquet":
+            groups = None if is_stream else (piece.start, piece.stop)
+            return read_parquet(file, source, groups)
+        case "txt":
+            return read_text(file, source)
+        case "warc":
+            return read_warc(file, source)

@@ -1,0 +1,1 @@
+"""Plots, histograms and excerpts for reports."""

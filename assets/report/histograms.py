@@ -1,0 +1,44 @@
+"""Summaries of parts that add up: counts and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+Summary = dict[str, dict[str, int]]
+
+
+STEPS = 40
+
+
+SHARES = ("_share", "_density", "_score", "_ratio")
+
+
+def counted(values: pl.Series) -> dict[str, int]:
+    """How often each value occurs, sorted by value; nulls do not count."""
+    counts = values.drop_nulls().alias("value").value_counts().sort("value")
+    return {str(value): count for value, count in counts.iter_rows()}
+
+
+def is_share(score: str) -> bool:
+    """Whether a score is on the scale from 0 to 1 (above counts as 1)."""
+    return score.endswith(SHARES)
+
+
+def bin_of(score: str, values: pl.Series) -> pl.Series:
+    """Number of the bin of each value, Int64."""
+    if is_share(score):
+        return (values.clip(0, 1) * STEPS).floor().clip(0, STEPS - 1).cast(pl.Int64)
+    return ((values.clip(0) + 1).log(2) * 2).floor().cast(pl.Int64)
+
+
+def add_summaries(summaries: Iterable[Mapping[str, Mapping[str, int]]]) -> Summary:
+    """The sums, name by name."""
+    total: Summary = {}
+    for summary in summaries:
+        for key, counts in summary.items():
+            kept = total.setdefault(key, {})
+            for name, count in counts.items():
+                kept[name] = kept.get(name, 0) + count
+    return total

@@ -1,0 +1,1 @@
+"""Shuffle sequences and write shards."""

@@ -1,0 +1,123 @@
+"""Single rows of flat token files, and the rows that hold a document.
+
+Everything is mapped: a row costs a header, two entries of an index and its own bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus_loader.flat import (
+    INDEX_DTYPE_CODES,
+    INDEX_HEADER_BYTES,
+    INDEX_MAGIC,
+    Index,
+    MappedFile,
+    Spans,
+    read_index,
+    read_spans,
+)
+from resources.store.store import StoreError
+
+DTYPES = {code: dtype for dtype, code in INDEX_DTYPE_CODES.items()}
+
+
+@dataclass(frozen=True)
+class FlatShard:
+    """A shard's .idx, open; `stem` is the path of its files without their suffix."""
+
+    stem: Path
+    token_dtype: str
+    index: Index
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.index.lengths)
+
+    def row_at(self, offset: int) -> int:
+        """The row that holds a token of the file; StoreError if it has not so many tokens."""
+        num_tokens = int(self.index.lengths.sum(dtype=np.int64))
+        if not 0 <= offset < num_tokens:
+            raise StoreError(f"{self.stem}.bin has {num_tokens:,} tokens: there is no {offset:,}")
+        start = offset * np.dtype(self.token_dtype).itemsize
+        return int(np.searchsorted(self.index.pointers, start, side="right")) - 1
+
+    def first_token(self, row: int) -> int:
+        """Where a row starts in the file, in tokens."""
+        return int(self.index.pointers[row]) // np.dtype(self.token_dtype).itemsize
+
+    def read_row(self, row: int) -> tuple[NDArray[Any], Spans]:
+        """(tokens, documents) of a row; StoreError if there is none."""
+        if not 0 <= row < self.rows:
+            raise StoreError(f"{self.stem} has {self.rows:,} rows: there is no row {row:,}")
+        tokens = map_file(self.stem, "bin").array(
+            int(self.index.pointers[row]), self.token_dtype, int(self.index.lengths[row])
+        )
+        return tokens, read_spans(map_file(self.stem, "spans"), self.rows).row(row)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a document in a shard: row, place in the row, start in the document, tokens."""
+
+    shard: Path
+    row: int
+    position: int
+    start: int
+    tokens: int
+
+
+def open_shard(stem: Path) -> FlatShard:
+    """Open a shard; StoreError if its .idx is missing or none of ours."""
+    with open_file(stem, "idx") as path:
+        header = path.read(INDEX_HEADER_BYTES)
+    code = header[17] if len(header) == INDEX_HEADER_BYTES else -1
+    if not header.startswith(INDEX_MAGIC) or code not in DTYPES:
+        raise StoreError(f"{stem}.idx is no index of a flat token file (Megatron's .bin/.idx)")
+    rows = int.from_bytes(header[18:26], "little")
+    return FlatShard(stem, DTYPES[code], read_index(map_file(stem, "idx"), DTYPES[code], rows))
+
+
+def pieces_of(stem: Path, rows: int, doc_id: str) -> list[Piece]:
+    """Where a shard has a document, in the order of its rows."""
+    spans = read_spans(map_file(stem, "spans"), rows)
+    ids = np.frombuffer(spans.spans.doc_ids, "<u8").reshape(-1, 2)
+    wanted = np.frombuffer(bytes.fromhex(doc_id), "<u8")
+    found = np.flatnonzero(ids[:, 0] == wanted[0])
+    found = found[ids[found, 1] == wanted[1]]
+    first = spans.first
+    in_rows = np.searchsorted(first, found.astype(np.uint64), side="right") - 1
+    lengths, starts = spans.spans.lengths, spans.spans.starts
+    return [
+        Piece(
+            shard=stem,
+            row=row,
+            position=int(lengths[int(first[row]) : each].sum()),
+            start=int(starts[each]),
+            tokens=int(lengths[each]),
+        )
+        for each, row in zip(found.tolist(), in_rows.tolist(), strict=True)
+    ]
+
+
+def map_file(stem: Path, suffix: str) -> MappedFile:
+    """Map one of a shard's files; StoreError if it is missing."""
+    with open_file(stem, suffix) as file:
+        return MappedFile(Path(file.name), Path(file.name).stat().st_size)
+
+
+def open_file(stem: Path, suffix: str) -> Any:
+    """Open one of a shard's files; StoreError says what it lacks."""
+    try:
+        return open(f"{stem}.{suffix}", "rb")
+    except FileNotFoundError:
+        raise StoreError(
+            f"{stem}.{suffix}: missing. A shard is traced by its .bin, .idx and .spans: add "
+            "megatron to `shards.formats`, or give the path of one of these files."
+        ) from None

@@ -1,0 +1,41 @@
+"""datatrove's and nanotron's .ds: tokens, ends of documents, and what they are.
+
+.ds.index is u64 end[rows] in tokens; .ds.metadata three lines of text: tokenizer and bytes per
+token, tokens, tokens for people. Source: datatrove 0.10, pipeline/tokens/tokenizer.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+
+
+def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+    """Write .ds, .ds.index and .ds.metadata."""
+    tokens_path, index_path, metadata_path = paths
+    rows = rows_of(shard, about, "datatrove")
+    rows.content.tofile(tokens_path)
+    rows.starts[1:].astype("<u8").tofile(index_path)
+    num_tokens = len(rows.content)
+    tokenizer = f"{about.tokenizer_fingerprint}|{about.token_bytes}"
+    metadata_path.write_text(f"{tokenizer}\n{num_tokens}\n{for_people(num_tokens)}")
+
+
+def for_people(num_tokens: int) -> str:
+    """Three digits and a unit, as datatrove writes it: 836 kT, 1.50 MT."""
+    value, units = float(num_tokens), " kMGTPE"
+    while three_digits(value) >= 1000:
+        value, units = value / 1000, units[1:]
+    places = sum(three_digits(value) < limit for limit in (10, 100))
+    return f"{value:.{places}f} {units[0].strip()}T"
+
+
+def three_digits(value: float) -> float:
+    """A number rounded to its first three digits."""
+    return float(f"{value:.3g}")
+
+
+DATATROVE = ShardFormat("datatrove", ("ds", "ds.index", "ds.metadata"), write)

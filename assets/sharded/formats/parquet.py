@@ -1,0 +1,39 @@
+"""Parquet: tokens, their number and their document spans, for lineage and interchange.
+
+Parquet knows no integers below 32 bits. BYTE_STREAM_SPLIT, which puts first bytes with first bytes,
+makes the two empty ones of a uint16 cost nothing: 225 MB/s and 0.72 bytes a byte of ids against
+110 and 0.80 without; a dictionary is slower and larger than both. Readers need Parquet format 2.11
+(2024): Arrow 15, Polars 1.0, DuckDB 1.2, Spark 4.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from assets.sharded.formats.base import ShardAbout, ShardFormat
+from assets.sharded.formats.flat_rows import as_lists
+
+ROW_GROUP_TOKENS = 8 << 20  # a reader of a few rows unpacks 16 MB, not the shard
+
+
+def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+    """Write one file."""
+    import pyarrow.parquet as pq
+
+    table = shard.with_columns(as_lists(shard["tokens"])).to_arrow()
+    num_tokens = max(1, int(shard["num_tokens"].cast(pl.UInt64).sum()))
+    pq.write_table(
+        table,
+        paths[0],
+        row_group_size=max(1, ROW_GROUP_TOKENS * shard.height // num_tokens),
+        use_dictionary=False,
+        use_byte_stream_split=["tokens.list.element"],
+        write_statistics=["num_tokens"],
+        compression="zstd",
+        compression_level=1,
+    )
+
+
+PARQUET = ShardFormat("parquet", ("parquet",), write)

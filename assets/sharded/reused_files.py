@@ -1,0 +1,47 @@
+"""Files of shards that are taken over: where formats are chosen anew, or a file is lost.
+
+Names and bytes of a format's files depend on the rows and their order alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from assets.sharded.shard_files import ShardSet, files_of, part_fingerprint
+from resources.settings.shards import FormatName
+from resources.store.disk import has_size
+from resources.store.records import FileRecord, PartRecord
+from resources.store.store import Partition
+
+
+def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
+    """The newest manifest's shards of the same rows, each with its files that can be taken over."""
+    manifest = folder.newest_manifest()
+    if manifest is None:
+        return {}
+    formats = manifest.config.get("formats", ())
+    return {
+        part.name: msgspec.structs.replace(part, files=whole_files(folder, part, shards.formats))
+        for part in manifest.parts
+        if part.fingerprint == part_fingerprint(shards.data, formats, part.name)
+    }
+
+
+def whole_files(
+    folder: Partition, part: PartRecord, formats: Sequence[FormatName]
+) -> tuple[FileRecord, ...]:
+    """A part's files of these formats, but for formats that miss one."""
+    found = [files_of(part, name) for name in formats]
+    return tuple(
+        file
+        for files in found
+        if all(has_size(folder.folder / file.path, file.bytes) for file in files)
+        for file in files
+    )
+
+
+def has_all_files(record: PartRecord | None, formats: Sequence[FormatName]) -> bool:
+    """True if no format is left to write."""
+    return record is not None and all(files_of(record, name) for name in formats)

@@ -1,0 +1,1 @@
+"""Text columns for the stages that read text."""

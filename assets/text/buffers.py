@@ -1,0 +1,104 @@
+"""Text columns as Arrow buffers that kernels read."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+# Blocks of scripts written without spaces (https://www.unicode.org/Public/UNIDATA/Blocks.txt).
+_UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),  # ideographic iteration mark, closing mark, zero
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),  # Katakana phonetic extensions
+    (0x3400, 0x4DBF),  # CJK extension A
+    (0x4E00, 0x9FFF),  # CJK unified ideographs
+    (0xA9E0, 0xA9FF),  # Myanmar extended B
+    (0xAA60, 0xAA7F),  # Myanmar extended A
+    (0xF900, 0xFAFF),  # CJK compatibility ideographs
+    (0xFF66, 0xFF9F),  # half-width Katakana
+    (0x116D0, 0x116FF),  # Myanmar extended C
+    (0x1AFF0, 0x1B16F),  # Kana extended and supplement
+)
+
+
+_BLOCK_TEXTS = 256
+
+
+TextBuffers = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+_TABLE_SIZE = 0x20000  # planes 0 and 1; the kernel knows a rule for the rest
+
+
+_AFTER_IDEOGRAPHS = 0x40000  # planes 2 and 3
+
+
+def normalized_text(texts: pl.Series) -> pl.Series:
+    """Texts as words are cut from them: lower-cased by Polars, one code point for each.
+
+    Two letters would depend on their place or become two: İ is lower-cased to i, and the final
+    sigma ς to σ. Null stays null.
+    """
+    lowered = texts.str.replace_all("İ", "i", literal=True).str.to_lowercase()
+    return lowered.str.replace_all("ς", "σ", literal=True)
+
+
+@cache
+def code_point_entries(
+    lowercase: bool = True, punctuation: Literal["remove", "keep"] = "remove"
+) -> NDArray[np.uint32]:
+    """Entry of each code point, uint32: see `kernels.words`; takes 0.1 s once.
+
+    There are 0x20000 entries; with punctuation kept, where no rule tells the rest, all 0x110000.
+    Categories are those of Python's `unicodedata`: a new Unicode version may turn a code point that
+    was not assigned before from a separator into a letter.
+    """
+    from assets.text.kernels.words import BLANK, SINGLE, SPACE, WORD
+
+    characters = [chr(c) if not 0xD800 <= c < 0xE000 else " " for c in range(_TABLE_SIZE)]
+    texts = pl.Series(characters)
+    written = "".join(normalized_text(texts) if lowercase else texts)
+    is_space = np.array([character.isspace() for character in characters])
+    is_letter = np.array([_is_word_character(character) for character in characters])
+    is_word = ~is_space if punctuation == "keep" else is_letter
+    entries = np.where(is_word, np.frombuffer(written.encode("utf-32-le"), np.uint32), BLANK)
+    entries = entries | np.where(is_word, WORD, 0) | np.where(is_space, SPACE, 0)
+    for first, last in _UNSPACED:
+        entries[first : last + 1] |= np.where(is_letter[first : last + 1], SINGLE, 0)
+    if punctuation == "keep":
+        rest = np.arange(_TABLE_SIZE, sys.maxunicode + 1)
+        entries = np.append(entries, rest | np.where(rest < _AFTER_IDEOGRAPHS, SINGLE, WORD))
+    return entries.astype(np.uint32)
+
+
+def _is_word_character(character: str) -> bool:
+    return (
+        character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+    )
+
+
+def text_buffers(texts: pl.Series) -> TextBuffers:
+    """UTF-8 bytes and offsets, int64 [n + 1], of n texts without nulls, as Arrow holds them."""
+    array: Any = texts.to_arrow()
+    _, offsets, data = array.buffers()
+    if len(texts) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return held, np.frombuffer(offsets, np.int64)[: len(texts) + 1]
+
+
+def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """Rows and offsets of runs of 256 texts: what is made of one run stays in the cache."""
+    for first in range(0, len(offsets) - 1, _BLOCK_TEXTS):
+        block = offsets[first : first + _BLOCK_TEXTS + 1]
+        yield slice(first, first + len(block) - 1), block

@@ -1,0 +1,54 @@
+"""Decode and count the characters of valid UTF-8; every function is inlined into its caller.
+
+A position keeps its type: one that comes as uint64, which numba indexes fastest, is returned as
+such. Widths are uint8, since that is the only type which added to uint64 or int64 changes neither.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit, uint8, uint64
+from numpy.typing import NDArray
+
+from assets.text.kernels.many_bytes import EIGHT, ONES, read_some
+
+Bytes = NDArray[np.uint8]
+
+ONE, TWO, THREE, FOUR = uint8(1), uint8(2), uint8(3), uint8(4)
+
+_inlined = {"cache": True, "nogil": True, "forceinline": True}
+
+
+@njit(**_inlined)
+def decode(data: Bytes, at: int) -> tuple[int, int]:
+    """Return the code point that begins at byte `at`, uint64, and its width in bytes, uint8."""
+    byte = uint64(data[at])
+    if byte < 0x80:
+        return byte, ONE
+    second = uint64(data[at + ONE] & 0x3F)
+    if byte < 0xE0:
+        return (byte & uint64(0x1F)) << uint64(6) | second, TWO
+    tail = second << uint64(6) | uint64(data[at + TWO] & 0x3F)
+    if byte < 0xF0:
+        return (byte & uint64(0x0F)) << uint64(12) | tail, THREE
+    last = uint64(data[at + THREE] & 0x3F)
+    return (byte & uint64(0x07)) << uint64(18) | tail << uint64(6) | last, FOUR
+
+
+@njit(**_inlined)
+def last_start(data: Bytes, stop: int) -> int:
+    """Return where the last character before byte `stop` begins; there must be one."""
+    at = stop - ONE
+    while data[at] & 0xC0 == 0x80:  # the later bytes of a character
+        at -= ONE
+    return at
+
+
+@njit(**_inlined)
+def count_continuations(data: Bytes, start: int, stop: int) -> int:
+    """Count the bytes of data[start:stop], uint64, that begin no character."""
+    total = uint64(0)
+    while start < stop:
+        word = read_some(data, start, min(stop - start, EIGHT))
+        total += ((word >> uint64(7)) & ~(word >> uint64(6)) & ONES) * ONES >> uint64(56)
+        start += EIGHT
+    return total

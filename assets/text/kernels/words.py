@@ -1,0 +1,182 @@
+"""Words and whitespace of a block of texts, straight from Arrow's text buffers.
+
+Purpose: one pass over the bytes, no Python object per word, the interpreter lock released; 400 MB
+of English per second and core for words, 550 for whitespace (2.5 GHz Xeon).
+Two things make that speed: ASCII is handled by arithmetic instead of branches (a word ends once in
+six bytes; a wrong guess costs as much as ten bytes), and positions are unsigned, since numba
+compiles a test for negative values into every use of a signed index (x 1.6).
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit, types, uint32, uint64
+from numpy.typing import NDArray
+
+from assets.text.kernels.utf8 import decode
+
+# An entry describes a code point: its lower case (a blank if it is in no word) below these bits.
+SPACE, WORD, SINGLE = 1 << 24, 1 << 25, 3 << 25
+LOWER = (1 << 24) - 1
+BLANK = 32
+PADDING = 16  # bytes after the last word, for a hash that reads ahead
+
+Bytes = NDArray[np.uint8]
+Entries = NDArray[np.uint32]
+Offsets = NDArray[np.int64]
+
+# Read-only, as Arrow's memory is; numba then accepts writable arrays as well.
+_bytes = types.Array(types.uint8, 1, "C", readonly=True)
+_entries = types.Array(types.uint32, 1, "C", readonly=True)
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+_options = {"cache": True, "nogil": True}
+_inlined = {**_options, "forceinline": True}
+_ONE = uint64(1)  # uint64 + 1 would be a float64
+
+
+@njit(types.uint64(types.uint64, _entries), **_inlined)
+def entry_of(code_point: int, entries: Entries) -> int:
+    """Entry of a code point; those beyond the table are ideographs or in no word."""
+    if code_point < uint64(len(entries)):
+        return uint64(entries[code_point])
+    is_single = code_point < uint64(0x40000)
+    return code_point | uint64(SINGLE) if is_single else uint64(BLANK)
+
+
+@njit(types.UniTuple(types.uint64, 2)(_bytes, types.uint64, _entries), **_inlined)
+def entry_and_width(data: Bytes, at: int, entries: Entries) -> tuple[int, int]:
+    """Entry of the code point at a byte position of valid UTF-8, and its width in bytes."""
+    code_point, width = decode(data, at)
+    return entry_of(code_point, entries), uint64(width)
+
+
+@njit(types.uint64(types.uint64, types.uint8[::1], types.uint64), **_options)
+def _write(code_point: int, target: Bytes, at: int) -> int:
+    """Encode a code point as UTF-8 at a position of the target; return the position after it."""
+    point = np.int64(code_point)
+    if point < 0x80:
+        target[at] = point
+        return at + _ONE
+    if point < 0x800:
+        target[at] = 0xC0 | point >> 6
+    else:
+        if point < 0x10000:
+            target[at] = 0xE0 | point >> 12
+        else:
+            target[at] = 0xF0 | point >> 18
+            at += _ONE
+            target[at] = 0x80 | point >> 12 & 0x3F
+        at += _ONE
+        target[at] = 0x80 | point >> 6 & 0x3F
+    target[at + _ONE] = 0x80 | point & 0x3F
+    return at + uint64(2)
+
+
+@njit(
+    types.UniTuple(types.uint64, 2)(
+        types.UniTuple(types.uint64, 2),
+        _bytes,
+        _entries,
+        types.uint8[::1],
+        types.int64[::1],
+        types.UniTuple(types.uint64, 2),
+    ),
+    **_options,
+)
+def _join_text(
+    span: tuple[int, int],
+    data: Bytes,
+    entries: Entries,
+    joined: Bytes,
+    starts: Offsets,
+    target: tuple[int, int],
+) -> tuple[int, int]:
+    """Append the words of data[span] to `joined` and `starts`, whose sizes are `target`."""
+    (at, stop), (size, count), between = span, target, _ONE
+    while at < stop:
+        byte = data[at]
+        if byte < 0x80:
+            entry = entries[byte]
+            is_word = uint64(entry >> uint32(25))
+            joined[size] = entry
+            starts[count] = size
+            count += is_word & between
+            size += is_word | (between ^ _ONE)
+            between = is_word ^ _ONE
+            at += _ONE
+            continue
+        wide_entry, width = entry_and_width(data, at, entries)
+        is_word, is_single = wide_entry >> uint64(25) & _ONE, wide_entry >> uint64(26)
+        ends_word = is_single | (is_word ^ _ONE)
+        joined[size] = BLANK
+        size += ends_word & (between ^ _ONE)
+        starts[count] = size
+        count += is_word & (between | ends_word)
+        if is_word:
+            size = _write(wide_entry & uint64(LOWER), joined, size)
+        joined[size] = BLANK
+        size += is_single
+        between = ends_word
+        at += width
+    joined[size] = BLANK
+    return size + (between ^ _ONE), count
+
+
+@njit(
+    types.Tuple((types.uint8[::1], types.int64[::1], types.int64[::1]))(_bytes, _offsets, _entries),
+    **_options,
+)
+def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets, Offsets]:
+    """Lower-case words of n texts, a blank after each.
+
+    Returns `joined`, uint8 [bytes + PADDING]; `starts`, int64 [words + 1]: words i to j are
+    joined[starts[i] : starts[j + 1] - 1]; and `word_offsets`, int64 [n + 1]: text i has the words
+    word_offsets[i] to word_offsets[i + 1].
+    """
+    num_bytes, num_texts = offsets[-1] - offsets[0], len(offsets) - 1
+    joined = np.empty(2 * num_bytes + num_texts + PADDING, np.uint8)
+    starts = np.empty(num_bytes + 1, np.int64)
+    word_offsets = np.zeros(num_texts + 1, np.int64)
+    size, count = uint64(0), uint64(0)
+    for i in range(num_texts):
+        span = (uint64(offsets[i]), uint64(offsets[i + 1]))
+        size, count = _join_text(span, data, entries, joined, starts, (size, count))
+        word_offsets[i + 1] = count
+    starts[count] = size
+    return joined[: size + uint64(PADDING)], starts[: count + _ONE], word_offsets
+
+
+@njit(types.uint64(_bytes, _entries, types.uint8[::1], types.uint64), **_options)
+def _fold_text(text: Bytes, entries: Entries, folded: Bytes, size: int) -> int:
+    begin, at, after_space = size, uint64(0), _ONE
+    while at < uint64(len(text)):
+        byte = text[at]
+        if byte < 0x80:
+            is_space = uint64(entries[byte] >> uint32(24)) & _ONE
+            folded[size] = BLANK if is_space else byte
+            size += _ONE ^ (is_space & after_space)
+            after_space = is_space
+            at += _ONE
+            continue
+        entry, width = entry_and_width(text, at, entries)
+        is_space = entry >> uint64(24) & _ONE
+        folded[size] = BLANK
+        size += is_space & (after_space ^ _ONE)
+        after_space = is_space
+        for _ in range(width):
+            if not is_space:
+                folded[size] = text[at]
+                size += _ONE
+            at += _ONE
+    return size - after_space if size > begin else begin
+
+
+@njit(types.Tuple((types.uint8[::1], types.int64[::1]))(_bytes, _offsets, _entries), **_options)
+def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
+    """Each run of whitespace as one blank, none at the ends: bytes and offsets, int64 [n + 1]."""
+    folded = np.empty(offsets[-1] - offsets[0] + 1, np.uint8)
+    folded_offsets = np.zeros(len(offsets), np.int64)
+    size = uint64(0)
+    for i in range(len(offsets) - 1):
+        size = _fold_text(data[offsets[i] : offsets[i + 1]], entries, folded, size)
+        folded_offsets[i + 1] = size
+    return folded[:size], folded_offsets

@@ -1,0 +1,1 @@
+"""Train or load the tokenizer; encode documents."""

@@ -1,0 +1,123 @@
+"""The tokenizer of a corpus: a byte-level BPE, trained on a sample of it or loaded from a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from assets.tokenized.bpe_training import Texts, train_equal, train_with_tokenizers
+from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
+from resources.settings.tokenizer import TokenizerConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from tokenizers import Tokenizer
+
+UINT16_VOCABULARY = 1 << 16
+
+
+class TokenizerError(ValueError):
+    """The tokenizer cannot be used as configured."""
+
+
+def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
+    """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
+    train = train_equal if config.trainer == "auto" else train_with_tokenizers
+    return canonical_json(
+        train(batches, config.special_tokens, config.vocab_size, config.min_frequency)
+    )
+
+
+def canonical_json(tokenizer_json: str) -> str:
+    """The same tokenizer with sorted keys and no layout: what the fingerprint is taken of."""
+    try:
+        content = json.loads(tokenizer_json)
+    except json.JSONDecodeError as error:
+        raise TokenizerError(
+            f"not a tokenizer.json: it is no JSON ({error}). Check tokenizer.path."
+        ) from None
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def tokenizer_fingerprint(tokenizer_json: str) -> str:
+    """sha256 (hex) of the canonical JSON."""
+    return hashlib.sha256(canonical_json(tokenizer_json).encode()).hexdigest()
+
+
+def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer, int]:
+    """(tokenizer, id of the end-of-document token); TokenizerError if either is missing.
+
+    Truncation and padding, which a file may ask for, are off: a document keeps all its tokens.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_str(tokenizer_json)
+    except Exception as error:  # the package raises bare Exception for every kind of bad file
+        raise TokenizerError(
+            f"not a tokenizer.json that `tokenizers` can read: {error}. Check tokenizer.path."
+        ) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer, special_token_id(tokenizer, end_of_document, "end_of_document")
+
+
+def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
+    """Id of a special token that the config names under `key`; TokenizerError if there is none."""
+    special = {text: token_id for token_id, text in special_tokens(tokenizer).items()}
+    if token not in special:  # any other token can be spelled by a document's text
+        raise TokenizerError(
+            f"the tokenizer has no special token {token!r} for tokenizer.{key}. Name one of its "
+            f"special tokens there, {list(special)}, or add it to the file of tokenizer.path."
+        )
+    return special[token]
+
+
+def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, Any]:
+    """What later stages say of the tokenizer; TokenizerError if it lacks a token of the config."""
+    tokenizer, end_id = read_tokenizer(tokenizer_json, config.end_of_document)
+    begin, begin_id = config.begin_of_document, None
+    if begin is not None:
+        begin_id = special_token_id(tokenizer, begin, "begin_of_document")
+    refuse_ambiguous_ids(tokenizer, {end_id, begin_id})
+    vocab_size = vocabulary_size(tokenizer)
+    return {
+        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer_json),
+        "vocab_size": vocab_size,
+        "begin_of_document": begin,
+        "begin_of_document_id": begin_id,
+        "end_of_document": config.end_of_document,
+        "end_of_document_id": end_id,
+        "token_dtype": str(token_dtype(vocab_size)).lower(),
+    }
+
+
+def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> None:
+    """TokenizerError if a text's ids can hold that of a special token: see `special_tokens`."""
+    if shared := tokens_with_shared_ids(tokenizer):
+        raise TokenizerError(
+            f"the special tokens {shared} have ids that model.vocab gives to other entries. Number "
+            "the entries of model.vocab without gaps, and the tokens that it lacks after them."
+        )
+    if spelled := spelled_tokens(tokenizer, marks):
+        raise TokenizerError(
+            f"text that spells the special tokens {spelled} is given their ids, so that it could "
+            "end a document: model.vocab has them too. Take them out of model.vocab if their ids "
+            "are its last (added_tokens keeps them; other ids would move). Or name in tokenizer."
+            "end_of_document a special token that only added_tokens has, and mark the others "
+            '"special": false there: then they are tokens that text may spell.'
+        )
+
+
+def vocabulary_size(tokenizer: Tokenizer) -> int:
+    """The largest id plus one: more than the number of entries where ids have gaps."""
+    return int(max(tokenizer.get_vocab(with_added_tokens=True).values())) + 1
+
+
+def token_dtype(vocab_size: int) -> pl.DataType:
+    """UInt16 where every id fits, else UInt32."""
+    return pl.UInt16() if vocab_size <= UINT16_VOCABULARY else pl.UInt32()

@@ -1,0 +1,1 @@
+"""Settings, store and engine: what every stage runs through."""

@@ -1,0 +1,1 @@
+"""Map a function over parts, in threads or processes."""

@@ -1,0 +1,22 @@
+"""Errors of wrong use that several layers raise."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(ValueError):
+    """What was asked for cannot be; the message says what can."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """A sentence with the nearest names, or all of them if none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
+    return f"unknown {what} {name!r}; {hint}"
+
+
+class InputError(ValueError):
+    """The source's `where` cannot be turned into files; says where was looked and what to do."""

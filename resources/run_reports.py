@@ -1,0 +1,70 @@
+"""What a run did and how long it took: numbers with a clock in them, kept apart from the corpus.
+
+The store's files depend on input, config and code alone. Times, and how many parts a run computed
+or found, lie under DAGSTER_HOME, one small JSON file per store, stage and partition: those of the
+last run. The same numbers go to Dagster as metadata, where their history stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from resources.store.records import add_stats, fingerprint_of, to_json
+from resources.tasks import Outcome
+
+HOME_VARIABLE = "DAGSTER_HOME"
+
+
+class RunReport(msgspec.Struct, frozen=True):
+    """The last run of one partition of one stage; seconds are summed over its parts."""
+
+    parts_computed: int = 0
+    parts_reused: int = 0
+    seconds: float = 0.0
+    mb_per_second: float = 0.0
+
+
+def dagster_home() -> Path:
+    """$DAGSTER_HOME, or .dagster beside the packages."""
+    default = Path(__file__).resolve().parent.parent / ".dagster"
+    return Path(os.environ.get(HOME_VARIABLE) or default)
+
+
+def report_path(store: Path, stage: str, partition: str) -> Path:
+    """Where the report of a partition lies."""
+    folder = dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
+    return folder / stage / f"{partition}.json"
+
+
+def report_of(outcomes: Sequence[Outcome]) -> RunReport:
+    """Sum up a partition's tasks; the speed is that of the computed parts, in MB of text read."""
+    computed = [outcome for outcome in outcomes if not outcome.is_reused]
+    seconds = sum(outcome.seconds for outcome in computed)
+    stats = add_stats(record.stats for outcome in computed for record in outcome.records)
+    return RunReport(
+        parts_computed=sum(len(outcome.records) for outcome in computed),
+        parts_reused=sum(len(outcome.records) for outcome in outcomes if outcome.is_reused),
+        seconds=round(seconds, 3),
+        mb_per_second=round(stats.text_bytes / 1e6 / seconds, 3) if seconds > 0 else 0.0,
+    )
+
+
+def write_report(store: Path, stage: str, partition: str, report: RunReport) -> None:
+    """Keep the report of the last run."""
+    path = report_path(store, stage, partition)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(to_json(report))
+    temporary.replace(path)
+
+
+def read_report(store: Path, stage: str, partition: str) -> RunReport:
+    """The report of the last run; zeros if it ran under another DAGSTER_HOME."""
+    path = report_path(store, stage, partition)
+    if not path.exists():
+        return RunReport()
+    return msgspec.json.decode(path.read_bytes(), type=RunReport)

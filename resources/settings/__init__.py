@@ -1,0 +1,1 @@
+"""The mirror of pipeline.yaml: one module per top-level key."""

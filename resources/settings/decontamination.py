@@ -1,0 +1,108 @@
+"""`dedup.decontamination`: evaluation sets and how documents are compared with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from resources.settings.sources import FileFormat, NonEmpty
+
+INDEXING = {"sets", "ngram", "min_item_words"}
+
+
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_ngram(value: object) -> object:
+    match = re.fullmatch(r"(\d{1,3})-(words|characters)", value) if isinstance(value, str) else None
+    if match is not None:
+        return {"unit": match[2], "size": int(match[1])}
+    if isinstance(value, str):
+        raise ValueError(f"{value!r} is not of the form 13-words or 50-characters")
+    return value
+
+
+class EvaluationSet(BaseModel):
+    """One evaluation set: its files, and what of a record is its item."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="name of the set, in reports"
+    )
+    where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+        min_length=1, description="files, folders, globs or URLs, as of a source"
+    )
+    format: Literal["auto", FileFormat] = Field(
+        default="auto", description="file format; auto tells it from the file name"
+    )
+    fields: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+        default=("text",),
+        min_length=1,
+        description="fields that make the item's text, joined in this order: a text first, then "
+        "texts, numbers or lists of them, by dotted path; in .txt files an item (`text`) ends at "
+        "a blank line",
+    )
+    id_field: NonEmpty | None = Field(
+        default=None, description="field that names the item; null: its file and place in it"
+    )
+
+
+MOST_UNITS = 200
+
+
+Unit = Literal["words", "characters"]
+
+
+class Ngram(BaseModel):
+    """How long a run of words or characters must be that no document may share with an item."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: Unit = Field(default="words", description="what is counted")
+    size: int = Field(default=13, ge=1, le=MOST_UNITS, description="how many make an n-gram")
+
+
+class DecontaminationConfig(BaseModel):
+    """Which evaluation sets the corpus must not hold, and what is done with documents that do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sets: tuple[EvaluationSet, ...] = Field(min_length=1, description="the evaluation sets")
+    ngram: Annotated[Ngram, BeforeValidator(_as_ngram)] = Field(
+        default=Ngram(), description="13-words, 8-words, 50-characters, ..., or {unit, size}"
+    )
+    min_item_words: int = Field(
+        default=8,
+        ge=1,
+        description="an item shorter than an n-gram is looked for as a whole if it has so many "
+        "words; if not it is left out, and counted in the report",
+    )
+    min_hits: int = Field(
+        default=1,
+        ge=1,
+        description="different n-grams of one item that make a document contaminated; all of "
+        "them, if the item has fewer",
+    )
+    min_share: float = Field(
+        default=0, ge=0, le=1, description="share of the item's n-grams that is needed besides"
+    )
+    action: Literal["reject", "tag"] = Field(
+        default="reject",
+        description="reject contaminated documents, or name the sets in column `contamination`",
+    )
+
+    @model_validator(mode="after")
+    def check_names(self) -> Self:
+        """Hits name the set: each has a name of its own."""
+        names = [each.name for each in self.sets]
+        if len(set(names)) < len(names):
+            raise ValueError(f"sets: each needs a name of its own (got {', '.join(names)})")
+        return self
+
+    def indexing(self) -> dict[str, Any]:
+        """What the index depends on besides the files, for fingerprints."""
+        return self.model_dump(mode="json", include=INDEXING)

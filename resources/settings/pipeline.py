@@ -1,0 +1,248 @@
+"""pipeline.yaml: the whole corpus in one declarative file, checked when the code location loads.
+
+The models of the stages live beside their transforms; this module puts them together, resolves the
+overrides of a source and turns every mistake into one line that names the file, the line, the key
+path, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from resources.settings.buckets import BucketConfig, bucket_names
+from resources.settings.dedup import DedupConfig
+from resources.settings.engine import EngineConfig
+from resources.settings.faults import (
+    KeyPath,
+    PlacedError,
+    dotted,
+    faults_of,
+    nearest,
+    node_lines,
+    place,
+)
+from resources.settings.filters import FilterConfig
+from resources.settings.phases import PhaseConfig
+from resources.settings.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.quality import QualityConfig
+from resources.settings.schedule import ScheduleConfig
+from resources.settings.shards import ShardConfig
+from resources.settings.sources import Source
+from resources.settings.tokenizer import TokenizerConfig
+
+NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+CONFIG_VARIABLE = "TOKENMILL_CONFIG"
+STORE_VARIABLE = "TOKENMILL_STORE"
+DEFAULT_CONFIG = "pipeline.yaml"
+
+
+class SettingsError(ValueError):
+    """pipeline.yaml is wrong; the message lists every mistake with its place."""
+
+
+class Settings(BaseModel):
+    """Everything that pipeline.yaml says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    store: str = Field(description="folder of the corpus, relative to pipeline.yaml")
+    keep_manifests: int = Field(
+        default=3, ge=1, description="how many past states of each partition stay, for rollback"
+    )
+    part_bytes: int = Field(
+        default=64 << 20,
+        ge=1 << 10,
+        description="bytes of text in a part: the unit of work, retry and memory",
+    )
+    sources: tuple[Source, ...] = Field(min_length=1, description="where documents come from")
+    filters: FilterConfig = Field(
+        default=FilterConfig(), description="normalisation, language and quality rules"
+    )
+    quality: QualityConfig | None = Field(
+        default=None, description="a classifier of good and bad documents, trained on examples"
+    )
+    dedup: DedupConfig = Field(default=DedupConfig(), description="exact and near duplicates")
+    tokenizer: TokenizerConfig = Field(
+        default=TokenizerConfig(), description="one tokenizer for the whole corpus"
+    )
+    buckets: BucketConfig = Field(
+        default=BucketConfig(), description="how documents become sequences"
+    )
+    shards: ShardConfig = Field(default=ShardConfig(), description="shuffled output files")
+    phases: tuple[PhaseConfig, ...] = Field(min_length=1, description="mixes, in training order")
+    schedule: ScheduleConfig = Field(
+        default=ScheduleConfig(), description="when the corpus is rebuilt by itself"
+    )
+    engine: EngineConfig = Field(
+        default=EngineConfig(), description="how parts are computed; never changes the output"
+    )
+
+    @field_validator("sources", "phases")
+    @classmethod
+    def check_names(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Names are folder names and partition keys: plain, and each used once."""
+        names = [item.name for item in items]
+        faults: list[tuple[KeyPath, str]] = []
+        for index, name in enumerate(names):
+            if not NAME_PATTERN.fullmatch(name):
+                faults.append(((index, "name"), f"{name!r} must match {NAME_PATTERN.pattern}"))
+            if name in names[:index]:
+                faults.append(((index, "name"), f"{name!r} is used before; rename one"))
+        if faults:
+            raise PlacedError(faults)
+        return items
+
+    @model_validator(mode="after")
+    def check_references(self) -> Self:
+        """Phases and priorities must name sources that exist; overrides must make valid filters."""
+        names = self.source_names()
+        those = f"the sources are {', '.join(names)}"
+        faults: list[tuple[KeyPath, str]] = [
+            (("phases", index, *keys), f"unknown source{nearest(source, names)}; {those}")
+            for index, phase in enumerate(self.phases)
+            for keys, source in phase.references()
+            if source not in names
+        ]
+        faults += [
+            (
+                ("phases", index, "epochs", source),
+                "no source of this phase: its cap would do nothing. Remove it, or give the source "
+                "a share",
+            )
+            for index, phase in enumerate(self.phases)
+            for source in phase.epochs
+            if source in names and source not in phase.named_sources(tuple(names))
+        ]
+        buckets = bucket_names(self.buckets)
+        faults += [
+            (
+                ("phases", index, "buckets", place),
+                f"unknown bucket{nearest(bucket, buckets)}; the buckets are {', '.join(buckets)}",
+            )
+            for index, phase in enumerate(self.phases)
+            for place, bucket in enumerate(phase.buckets or ())
+            if bucket not in buckets
+        ]
+        faults += [
+            (("quality", side, index), f"unknown source{nearest(name, names)}; {those}")
+            for side, wanted in self.quality_sources().items()
+            for index, name in enumerate(wanted)
+            if name not in names
+        ]
+        faults += [
+            (("dedup", "priority", index), f"unknown source{nearest(name, names)}; {those}")
+            for index, name in enumerate(self.dedup.priority)
+            if name not in names
+        ]
+        faults += [
+            (("tokenizer", "weights", name), f"unknown source{nearest(name, names)}; {those}")
+            for name in self.tokenizer.weights or {}
+            if name not in names
+        ]
+        for index, name in enumerate(names):
+            below = ("sources", index, "filters")
+            try:
+                found = self.missing_models(self.filters_for(name))
+            except ValidationError as error:
+                found = faults_of(error, FilterConfig)
+            faults += [
+                ((*below, *path), f"{message} (in source {name!r})") for path, message in found
+            ]
+        if faults:
+            raise PlacedError(faults)
+        return self
+
+    def missing_models(self, filters: FilterConfig) -> Iterator[tuple[KeyPath, str]]:
+        """(key path, message) of the scores that no model is there for."""
+        quality = filters.rules.quality
+        if quality is None:
+            return
+        if quality.min_score is not None and self.quality is None:
+            yield ("rules", "quality", "min_score"), "needs a classifier: set `quality`, or null"
+        if quality.min_fasttext_score is not None and filters.fasttext is None:
+            yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
+
+    def quality_sources(self) -> dict[str, tuple[str, ...]]:
+        """Names of the sources of good and bad examples."""
+        wanted = self.quality
+        return {} if wanted is None else {"good": wanted.good, "bad": wanted.bad}
+
+    def source_names(self) -> list[str]:
+        """Names of the sources, in the file's order."""
+        return [source.name for source in self.sources]
+
+    def phase_names(self) -> list[str]:
+        """Names of the phases, in the file's order."""
+        return [phase.name for phase in self.phases]
+
+    def source(self, name: str) -> Source:
+        """The source of that name."""
+        return next(source for source in self.sources if source.name == name)
+
+    def phase(self, name: str) -> PhaseConfig:
+        """The phase of that name."""
+        return next(phase for phase in self.phases if phase.name == name)
+
+    def filters_for(self, name: str) -> FilterConfig:
+        """The filter config of one source: its domain, presets, the file's keys, its own keys."""
+        source = self.source(name)
+        given = expand_presets(lay_over(self.filters.given, source.filters))
+        return FilterConfig.model_validate(lay_over(DOMAINS[source.domain], given))
+
+
+def config_path() -> Path:
+    """The config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
+    default = Path(__file__).resolve().parent.parent / DEFAULT_CONFIG
+    return Path(os.environ.get(CONFIG_VARIABLE) or default).absolute()
+
+
+def store_root(settings: Settings, config: Path) -> Path:
+    """The store's folder: $TOKENMILL_STORE, or `store`, relative to the config file."""
+    override = os.environ.get(STORE_VARIABLE)
+    return Path(override).absolute() if override else (config.parent / settings.store).resolve()
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check a config file; SettingsError lists every mistake in it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path}: cannot be read ({error}). Write one, or point {CONFIG_VARIABLE} at it."
+        ) from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines = {} if root is None else dict(node_lines(root, ()))
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a 13th month
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise SettingsError(f"{path}{line}: not valid YAML: {problem}") from None
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: expected a mapping with `store`, `sources` and `phases`.")
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        faults = [
+            f"{path}{place(keys, lines)}{dotted(keys)}: {message}"
+            for keys, message in faults_of(error, Settings)
+        ]
+        raise SettingsError("\n".join(faults)) from None
+
+
+def check_ledger(settings: Settings, config: Path) -> None:
+    """Refuse a `dedup.ledger` that is not there; SettingsError says where it was looked for."""
+    name = settings.dedup.ledger
+    if name is not None and not (config.parent / name).is_file():
+        raise SettingsError(
+            f"{config}: dedup.ledger: no file {name!r} (looked for {config.parent / name}). Write "
+            "it with `corpus duplicates ledger` in the other build, or leave the key out."
+        )

@@ -1,0 +1,219 @@
+"""Named lists of rules, each with its source: a layer of config under what the user writes.
+
+Definitions are those of docs/quality.md (one splitter into words, one way to count repetition) for
+all presets; a preset sets thresholds, comparisons and what is switched on. What a preset leaves
+out, or counts differently from its source, is said beside it.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
+from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
+from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
+
+Layer = dict[str, Any]
+
+# What a source's `domain` means for its config; the lowest layer of all.
+DOMAINS: dict[str, Layer] = {
+    "general": {"normalize": NORMALIZE_FOR["general"]},
+    "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
+    "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
+}
+
+
+def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
+    """Every key of a model, so that a later preset lies over all that an earlier one has set."""
+    return model(**changes).model_dump(mode="json")
+
+
+_C4_PAGE = {
+    "inclusive": False,
+    "lorem_ipsum": True,
+    "curly_bracket": True,
+    "javascript": False,
+    "policy": False,
+}
+_GOPHER_QUALITY: Layer = {"rules": {"gopher_quality": _with_defaults(GopherQualityRules)}}
+_GOPHER_REPETITION: Layer = {"rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules)}}
+_FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules)}}
+_ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
+
+PRESETS: dict[str, Layer] = {
+    # Rae et al. 2021 (arXiv 2112.11446), A1, and table A1.
+    "gopher-quality": _GOPHER_QUALITY,
+    "gopher-repetition": _GOPHER_REPETITION,
+    # Raffel et al. 2020, final wording, and the reference code (tensorflow_datasets c4_utils). Not
+    # here: its language test (preset c4-language) and the removal of repeated 3-sentence spans
+    # (deduped). Its list of bad words is LDNOOBW, ours is our own.
+    "c4": {
+        "lines": {"c4": _with_defaults(C4Lines)},
+        "rules": {"c4": {**_C4_PAGE, "min_sentences": 3, "bad_words": True}},
+    },
+    "c4-language": {
+        "language": {"backend": "langdetect"},
+        "rules": {"language": {"min_score": 0.99, "allowed_detected": ["en"]}},
+    },
+    # datatrove's C4QualityFilter as shipped: the paper's older wording.
+    "c4-datatrove": {
+        "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
+        "rules": {"c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False}},
+    },
+    # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
+    "fineweb": _FINEWEB,
+    "fineweb-paper": {
+        "rules": {
+            "fineweb": {
+                "inclusive": True,
+                "min_terminal_punctuation_lines": 0.12,
+                "max_duplicate_chars": 0.1,
+                "max_short_lines": 0.67,
+                "max_list_ratio": None,
+            }
+        }
+    },
+    # The whole of datatrove's examples/fineweb.py but URL lists and deduplication.
+    "fineweb-recipe": {
+        "language": {"backend": "fasttext"},
+        "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
+        "pii": {"kinds": ["email", "ip"]},
+        "rules": {
+            "language": _ENGLISH,
+            **_GOPHER_REPETITION["rules"],
+            **_GOPHER_QUALITY["rules"],
+            "c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False},
+            **_FINEWEB["rules"],
+        },
+    },
+    # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml; its URL lists are not
+    # published with it: give yours in rules.metadata.
+    "refinedweb": {
+        "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
+        "rules": {
+            "language": {"min_score": 0.65},
+            **_GOPHER_QUALITY["rules"],
+            **_GOPHER_REPETITION["rules"],
+            "refinedweb": {"max_removed_words": 0.05},
+        },
+    },
+    # Li et al. 2023 (arXiv 2305.06161), section 3, and bigcode-dataset. Not here: GitHub stars.
+    "starcoder": {
+        "language": {"backend": "none"},
+        "rules": {
+            "code": {
+                "max_line_length": 1000,
+                "max_mean_line_length": 100,
+                "min_alphanumeric": 0.25,
+                "min_alphabetic": 0.25,
+                "min_comments": 0.01,
+                "max_comments": 0.8,
+                "xml": True,
+                "min_visible_html": 0.2,
+                "min_visible_html_chars": 100,
+                "min_data_chars": 100,
+                "max_data_chars": 5000,
+            }
+        },
+    },
+    # RedPajama v1, data_prep/github: letters per token is per identifier and mark here.
+    "redpajama-code": {
+        "language": {"backend": "none"},
+        "rules": {
+            "code": {
+                "max_line_length": 1000,
+                "max_mean_line_length": 100,
+                "min_alphanumeric": 0.25,
+                "min_letters_per_token": 1.5,
+            }
+        },
+    },
+}
+
+
+class Unspaced(NamedTuple):
+    """Limits for words of one character, and for n-grams of which all copies count."""
+
+    min_words: int
+    duplicate_ngrams: tuple[float, ...]
+
+
+# Where our words and copies reject as often as jieba's words and datatrove's copies do (zh), or as
+# datatrove's copies of our words (ja): measured on 150 manuals per language, so only a start.
+UNSPACED = {
+    "zh": Unspaced(75, (0.34, 0.27, 0.24, 0.23, 0.20, 0.15)),
+    "ja": Unspaced(80, (0.49, 0.47, 0.44, 0.41, 0.39, 0.35)),
+}
+
+
+def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
+    """FineWeb2 (arXiv 2506.20920) for one language.
+
+    Its language scores are GlotLID's, and its words those of one splitter per language: here the
+    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which makes 1.4
+    times as many; limits that depend on it are those of `UNSPACED`.
+    """
+    unspaced = UNSPACED.get(code)
+    min_words = unspaced.min_words if unspaced else limits.words[0]
+    duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
+    shortest, longest = limits.mean_word_length
+    repetition = {
+        "max_duplicate_lines": limits.duplicate_lines or None,
+        "max_duplicate_paragraphs": limits.duplicate_paragraphs,
+        "max_duplicate_line_chars": limits.gopher_duplicate_line_characters,
+        "max_duplicate_paragraph_chars": limits.duplicate_paragraph_characters,
+        **{f"max_top_{n}_gram": top for n, top in enumerate(limits.top_ngrams, 2)},
+        **{f"max_duplicate_{n}_gram": share for n, share in enumerate(duplicates, 5)},
+    }
+    return {
+        "rules": {
+            "language": {"min_score": 0.65, "allowed_detected": [code]},
+            "gopher_quality": {
+                "min_words": min_words,
+                "max_words": limits.words[1],
+                "min_mean_word_length": shortest or None,
+                "max_mean_word_length": longest,
+                "min_alphabetic_words": limits.alphabetic_words,
+                "min_stop_words": limits.min_stop_words,
+                "stop_words": [word for word in limits.stop_words if re.search(r"\w", word)],
+            },
+            "gopher_repetition": repetition,
+            "fineweb": {
+                "inclusive": False,
+                "min_terminal_punctuation_lines": limits.terminal_lines or None,
+                "max_short_lines": limits.short_lines,
+                "max_duplicate_chars": limits.duplicate_line_characters,
+                "max_list_ratio": limits.newlines_per_word,
+            },
+        }
+    }
+
+
+PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
+
+
+def lay_over(base: Any, layer: Any) -> Any:
+    """`layer` over `base`: mappings key by key, anything else replaces."""
+    if not (isinstance(base, dict) and isinstance(layer, dict)):
+        return layer
+    return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
+
+
+def expand_presets(given: Mapping[str, Any]) -> Layer:
+    """The presets that `given` names, in their order, with what it says itself on top.
+
+    Raises ValueError for a name that is no preset.
+    """
+    names = given.get("presets") or ()
+    laid: Layer = {}
+    for name in names if isinstance(names, list | tuple) else ():
+        if name not in PRESETS:
+            close = difflib.get_close_matches(str(name), PRESETS, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(f"unknown preset {name!r}{hint}; there are {', '.join(PRESETS)}")
+        laid = lay_over(laid, PRESETS[name])
+    merged: Layer = lay_over(laid, dict(given))
+    return merged

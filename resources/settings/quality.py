@@ -1,0 +1,83 @@
+"""`quality`: a classifier of good and bad documents."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+class QualityConfig(BaseModel):
+    """What good and bad documents are, and how the classifier is trained on them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    good: tuple[str, ...] = Field(
+        default=(), description="names of sources whose raw documents are good examples"
+    )
+    bad: tuple[str, ...] = Field(
+        default=(), description="names of sources whose raw documents are bad examples"
+    )
+    labelled: str | None = Field(
+        default=None,
+        description="JSON lines file, relative to pipeline.yaml, with `text` and `label` (1 or 0, "
+        "true or false, good or bad)",
+    )
+    sample_bytes: int = Field(
+        default=64 << 20,
+        ge=1,
+        description="about how many bytes of each side's text, and of the file, are read",
+    )
+    ngram_words: int = Field(default=2, ge=1, le=5, description="words in the longest n-gram")
+    buckets: int = Field(
+        default=1 << 18,
+        ge=1 << 10,
+        le=1 << 24,
+        description="weights of the model, a power of two; n-grams share them by hash",
+    )
+    epochs: int = Field(default=10, ge=1, le=1000, description="passes over the sample")
+    l2: float = Field(
+        default=0.1,
+        ge=1e-4,
+        le=1e4,
+        description="strength of the pull of all weights to zero, against one document's loss: "
+        "more is smoother, less is closer to the examples",
+    )
+    held_out: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="share of the documents that measure the classifier and do not train it",
+    )
+    seed: int = Field(default=0, ge=0, description="which documents are sampled and held out")
+    max_document_bytes: int = Field(
+        default=20_000, ge=16, le=1 << 24, description="a document is judged by its first bytes"
+    )
+
+    @field_validator("buckets")
+    @classmethod
+    def check_buckets(cls, buckets: int) -> int:
+        """A bucket is the top bits of a hash."""
+        if buckets & (buckets - 1):
+            raise ValueError(f"must be a power of two, such as {1 << buckets.bit_length()}")
+        return buckets
+
+    @model_validator(mode="after")
+    def check_examples(self) -> Self:
+        """There are examples of both sides, and no source is on both or named twice."""
+        names = [*self.good, *self.bad]
+        if bool(self.good) != bool(self.bad):
+            given, missing = ("good", "bad") if self.good else ("bad", "good")
+            if self.labelled is None:
+                raise ValueError(f"{given} is given, {missing} is not: name sources for both")
+        elif not names and self.labelled is None:
+            raise ValueError("no examples: name sources under good and bad, or a labelled file")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice} are named twice under good and bad; keep each once")
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """What the kernels want: words in an n-gram, bits of a bucket's number, bytes read."""
+        return self.ngram_words, self.buckets.bit_length() - 1, self.max_document_bytes

@@ -1,0 +1,17 @@
+"""`schedule`: the nightly run."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ScheduleConfig(BaseModel):
+    """The nightly run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cron: str = Field(
+        default="0 2 * * *", description="when build_corpus runs, as a cron expression"
+    )
+    timezone: str = Field(default="UTC", description="IANA time zone of the cron expression")
+    enabled: bool = Field(default=False, description="whether the schedule is on from the start")

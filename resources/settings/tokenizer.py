@@ -1,0 +1,80 @@
+"""`tokenizer`: trained on the corpus, or loaded from a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+END_OF_DOCUMENT = "<|endoftext|>"
+
+
+NUM_BYTES = 256  # tokens that byte-level BPE starts from
+
+
+class TokenizerConfig(BaseModel):
+    """One tokenizer for the whole corpus: trained on a sample of it, or loaded from a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str | None = Field(
+        default=None,
+        description="tokenizer.json to load, relative to pipeline.yaml; default: train one",
+    )
+    vocab_size: int = Field(
+        default=32_000, ge=260, le=1 << 24, description="entries to train, special tokens included"
+    )
+    min_frequency: int = Field(
+        default=2, ge=1, description="how often a pair must occur to be merged"
+    )
+    special_tokens: tuple[str, ...] = Field(
+        default=(END_OF_DOCUMENT,), description="ids 0, 1, ... of a trained tokenizer"
+    )
+    begin_of_document: str | None = Field(
+        default=None, description="a special token put before every document; default: none"
+    )
+    end_of_document: str = Field(
+        default=END_OF_DOCUMENT, description="the special token appended to every document"
+    )
+    sample_bytes: int = Field(
+        default=10_000_000,
+        ge=1,
+        lt=1 << 31,  # `tokenizers` counts pairs in 32 bits
+        description="UTF-8 bytes of the seeded sample that a training reads",
+    )
+    weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
+        default=None,
+        min_length=1,
+        description="share of the sample by source; default: by bytes; sources not named give none",
+    )
+    seed: int = Field(default=0, ge=0, description="which documents the sample takes")
+    trainer: Literal["auto", "tokenizers"] = Field(
+        default="auto",
+        description="auto: the fast trainer, where a probe proves it equal to `tokenizers`",
+    )
+    offsets: bool = Field(
+        default=False, description="also store the byte where each token of a document starts"
+    )
+
+    @model_validator(mode="after")
+    def check_special_tokens(self) -> Self:
+        """A trained tokenizer has its end token, every special token once, and room for bytes."""
+        if self.path is not None:
+            return self
+        tokens = self.special_tokens
+        if len(set(tokens)) < len(tokens) or "" in tokens:
+            raise ValueError(f"special_tokens must differ and not be empty, got {list(tokens)}")
+        wanted = {"end_of_document": self.end_of_document}
+        if self.begin_of_document is not None:
+            wanted["begin_of_document"] = self.begin_of_document
+        for key, token in wanted.items():
+            if token not in tokens:
+                raise ValueError(
+                    f"{key} {token!r} is not among special_tokens {list(tokens)}; add it there"
+                )
+        if self.vocab_size < NUM_BYTES + len(tokens):
+            raise ValueError(
+                f"vocab_size {self.vocab_size} has no room for {NUM_BYTES} bytes and "
+                f"{len(tokens)} special tokens"
+            )
+        return self

@@ -1,0 +1,1 @@
+"""Parts, manifests and how they are published."""

@@ -1,0 +1,142 @@
+"""What is written down about data: one record per file, part and manifest.
+
+These are the JSON files of the store. They hold no clock and nothing of the machine, so that the
+same input, config and code give the same bytes. Times are kept apart (`resources/run_reports.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+FINGERPRINT_HEX = 32  # 128 bits: no accidental collision below 1e18 parts
+
+
+class Stats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happened to the rows of a part: in = kept + rejected + duplicates + quarantined.
+
+    `rejected` counts every rejected row once, under its first reason. `text_bytes` is the UTF-8
+    text read (what a speed in MB/s refers to); `bytes` what was kept: text, or token ids x their
+    width. `extra` holds numbers of one stage only.
+    """
+
+    rows_in: int = 0
+    rows_kept: int = 0
+    rejected: dict[str, int] = {}
+    duplicates: int = 0
+    quarantined: int = 0
+    tokens: int = 0
+    bytes: int = 0
+    text_bytes: int = 0
+    extra: dict[str, Any] = {}
+
+    def is_conserved(self) -> bool:
+        """True if no row vanished and none came from nowhere."""
+        out = self.rows_kept + sum(self.rejected.values()) + self.duplicates + self.quarantined
+        return self.rows_in == out
+
+
+class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One published file; `path` is relative to its partition's folder."""
+
+    kind: str
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+    xxh3: str
+
+
+class PartRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One published part: its files and what happened to its rows."""
+
+    name: str
+    fingerprint: str
+    files: tuple[FileRecord, ...]
+    stats: Stats
+
+    def file(self, kind: str) -> FileRecord | None:
+        """The part's file of that kind, None if it has none."""
+        return next((file for file in self.files if file.kind == kind), None)
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parts of one partition of one stage, in order, and what made them."""
+
+    stage: str
+    partition: str
+    fingerprint: str
+    code_version: str
+    config: dict[str, Any]
+    parts: tuple[PartRecord, ...]
+    stats: Stats
+    about: dict[str, Any] = {}
+
+
+def to_json(value: Any) -> bytes:
+    """Canonical JSON: sorted keys, two-space indent, UTF-8, a newline at the end."""
+    encoded = msgspec.json.encode(value, order="deterministic")
+    return msgspec.json.format(encoded, indent=2) + b"\n"
+
+
+def fingerprint_of(*parts: Any) -> str:
+    """128-bit hex digest of the canonical JSON of `parts`."""
+    encoded = msgspec.json.encode(parts, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:FINGERPRINT_HEX]
+
+
+def add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Sum dictionaries of counts key by key; keys sorted."""
+    total: dict[str, int] = {}
+    for count in counts:
+        for key, value in count.items():
+            total[key] = total.get(key, 0) + value
+    return dict(sorted(total.items()))
+
+
+def is_counts(value: Any) -> bool:
+    """True for a dictionary of whole numbers."""
+    return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
+
+
+def is_number(value: Any) -> bool:
+    """True for a number; a flag is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def add_stats(all_stats: Iterable[Stats]) -> Stats:
+    """Sum the numbers of many parts; of `extra`, what is a number or a dictionary of counts.
+
+    Of a single part all of `extra` stays, but for flags.
+    """
+    stats = list(all_stats)
+    extra: dict[str, Any] = {}
+    for key in sorted({key for s in stats for key in s.extra}):
+        values = [s.extra[key] for s in stats if key in s.extra]
+        if all(is_counts(value) for value in values):
+            extra[key] = add_counts(values)
+        elif all(is_number(value) for value in values):
+            extra[key] = sum(values)
+        elif len(stats) == 1 and not isinstance(values[0], bool):
+            extra[key] = values[0]
+    return Stats(
+        rows_in=sum(s.rows_in for s in stats),
+        rows_kept=sum(s.rows_kept for s in stats),
+        rejected=add_counts(s.rejected for s in stats),
+        duplicates=sum(s.duplicates for s in stats),
+        quarantined=sum(s.quarantined for s in stats),
+        tokens=sum(s.tokens for s in stats),
+        bytes=sum(s.bytes for s in stats),
+        text_bytes=sum(s.text_bytes for s in stats),
+        extra=extra,
+    )
+
+
+def required_file(manifest: Manifest, part: PartRecord, kind: str) -> FileRecord:
+    """A part's file of a kind that every part of the stage has."""
+    file = part.file(kind)
+    assert file is not None, f"{manifest.stage}[{manifest.partition}] {part.name} has no {kind}"
+    return file

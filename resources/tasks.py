@@ -1,0 +1,154 @@
+"""Tasks that compute parts, and how they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from resources.corpus import Corpus
+from resources.engine.map_parts import map_parts
+from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
+from resources.store.store import Partition, PartWriter, Store
+
+SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
+
+
+GLOBAL = "all"  # the one partition of a stage that is not partitioned
+
+
+def stream_name(name: str, number: int) -> str:
+    """Name of part `number` of a stream."""
+    return f"{name}-{number:04d}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part to compute: small and picklable, since it may cross a process border.
+
+    A stream task publishes several parts, `<name>-0000`, `<name>-0001`, ..., as it reads a file
+    whose number of parts nobody knows before; the last one says so in its stats.
+    """
+
+    root: Path
+    stage: str
+    partition: str
+    name: str
+    fingerprint: str
+    work_bytes: int
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    is_stream: bool = False
+
+    @property
+    def title(self) -> str:
+        """Stage, partition and part, for people."""
+        return f"{self.stage}[{self.partition}] part {self.name}"
+
+    @property
+    def folder(self) -> Partition:
+        """The partition's folder in the store."""
+        return Store(self.root).partition(self.stage, self.partition)
+
+    def writer(self, name: str | None = None) -> PartWriter:
+        """A writer for the task's part, or for the named part of a stream."""
+        return PartWriter(self.folder, name or self.name, self.fingerprint)
+
+    def published(self) -> list[PartRecord] | None:
+        """The task's parts if all of them are published, else None."""
+        if not self.is_stream:
+            record = self.folder.find_part(self.name, self.fingerprint)
+            return None if record is None else [record]
+        records: list[PartRecord] = []
+        while record := self.folder.find_part(
+            stream_name(self.name, len(records)), self.fingerprint
+        ):
+            records.append(record)
+            if record.stats.extra.get("is_last"):
+                return records
+        return None
+
+    def published_file(self, kind: str) -> tuple[Path, int]:
+        """Where the file of a kind of a task that has run lies, and its rows."""
+        published = self.published()
+        assert published is not None, f"{self.title} is not published"
+        file = published[0].file(kind)
+        assert file is not None, f"{self.title} has no {kind}"
+        return self.folder.folder / file.path, file.rows
+
+
+Work = Callable[[Task], list[PartRecord]]  # computes and publishes the parts of one task
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tasks of one partition of a stage, and what its manifest says besides the parts."""
+
+    tasks: list[Task]
+    config: dict[str, Any]
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The parts of one task, and what they cost in this run (nothing, if they were published)."""
+
+    task: Task
+    records: list[PartRecord]
+    seconds: float
+    is_reused: bool
+
+
+def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
+    """Compute what is not published; outcomes in the order of `tasks`."""
+    outcomes: dict[int, Outcome] = {}
+    for index, task in enumerate(tasks):
+        if (records := task.published()) is not None:
+            outcomes[index] = Outcome(task, records, 0.0, True)
+    missing = [index for index in range(len(tasks)) if index not in outcomes]
+    missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
+    to_do = [tasks[index] for index in missing]
+    for position, records, seconds in map_parts(work, to_do, corpus.settings.engine):
+        index = missing[position]
+        outcomes[index] = Outcome(tasks[index], records, seconds, False)
+    return [outcomes[index] for index in range(len(tasks))]
+
+
+def within_memory(corpus: Corpus) -> Corpus:
+    """The corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
+    engine = corpus.settings.engine
+    limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
+    return replace(corpus, settings=corpus.settings.model_copy(update={"engine": limited}))
+
+
+def part_task(
+    corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str, made_by: MadeBy
+) -> Task:
+    """The task that turns one part of an earlier stage into the part of the same name."""
+    file = required_file(manifest, part, kind)
+    return Task(
+        root=corpus.store.root,
+        stage=made_by.stage,
+        partition=manifest.partition,
+        name=part.name,
+        fingerprint=fingerprint_of(
+            made_by.stage, made_by.code_version, made_by.config, part.fingerprint, made_by.inputs
+        ),
+        work_bytes=file.bytes,
+        spec={
+            "path": corpus.store.path_of(manifest, file),
+            "text_bytes": part.stats.text_bytes,
+            **made_by.spec,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """What makes a part, besides its input: it goes into the fingerprint; `spec` does not."""
+
+    stage: str
+    code_version: str
+    config: dict[str, Any]
+    inputs: tuple[str, ...] = ()
+    spec: Mapping[str, Any] = field(default_factory=dict)

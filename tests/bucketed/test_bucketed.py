@@ -1,0 +1,385 @@
+"""Documents become sequences: nothing lost, nothing invented, padding only at the end."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from pydantic import ValidationError
+
+from assets.bucketed.make_sequences import group_windows, make_sequences
+from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
+from assets.bucketed.sequences import SPAN
+from assets.report.histograms import bin_of, counted
+from resources.settings.buckets import BucketConfig, bucket_names, stored_length
+
+END = 60_000
+SMALL = BucketConfig(mode="buckets", edges=(2, 4))
+MODES = {
+    "pack": BucketConfig(sequence_length=8),
+    "capped": BucketConfig(sequence_length=8, max_documents=2, seed=3),
+    "buckets": SMALL,
+    "concat": BucketConfig(mode="concat", sequence_length=8),
+    "decompose": BucketConfig(mode="decompose", sequence_length=8, min_length=2),
+    "decompose capped": BucketConfig(
+        mode="decompose", sequence_length=16, min_length=4, max_documents=2
+    ),
+}
+COUNTED_MODES = {
+    "overlap": BucketConfig(sequence_length=8, overlap=3),
+    "truncate": BucketConfig(sequence_length=8, long_documents="truncate"),
+    "extended": BucketConfig(sequence_length=8, extend_rests=True),
+    "extended overlap": BucketConfig(sequence_length=8, extend_rests=True, overlap=2),
+}
+
+
+def tokenized(*lengths: int, first: int = 0, dtype: type[pl.DataType] = pl.UInt16) -> pl.DataFrame:
+    """Documents d0, d1, ... of these lengths; no two tokens of all of them are the same."""
+    starts = np.cumsum([first, *lengths])
+    columns = {
+        "doc_id": [f"d{first + row}" for row in range(len(lengths))],
+        "tokens": [list(range(starts[i], starts[i + 1])) for i in range(len(lengths))],
+    }
+    return pl.DataFrame(columns, schema={"doc_id": pl.String, "tokens": pl.List(dtype)})
+
+
+def sequences_of(config: BucketConfig, *tables: pl.DataFrame) -> pl.DataFrame:
+    return make_sequences(tables, config, END)[0]
+
+
+def pieces_of(sequences: pl.DataFrame) -> list[tuple[str, int, list[int]]]:
+    """(document, start, the tokens under the span) of every span, sorted."""
+    found = []
+    for row in sequences.iter_rows(named=True):
+        at = 0
+        for span in row["spans"]:
+            under = row["tokens"][at : at + span["length"]]
+            found.append((span["doc_id"], span["start"], under))
+            at += span["length"]
+        assert at == row["num_tokens"]
+        assert set(row["tokens"][at:]) <= {END}
+    return sorted(found)
+
+
+def frame(**columns: list[Any]) -> pl.DataFrame:
+    schema = {
+        "bucket": pl.UInt8,
+        "num_tokens": pl.UInt32,
+        "tokens": pl.List(pl.UInt16),
+        "spans": pl.List(SPAN),
+    }
+    return pl.DataFrame(columns, schema=schema)
+
+
+def span(doc_id: str, start: int, length: int) -> dict[str, Any]:
+    return {"doc_id": doc_id, "start": start, "length": length}
+
+
+def test_names_say_the_lengths() -> None:
+    buckets = BucketConfig(mode="buckets")
+    decompose = BucketConfig(mode="decompose", sequence_length=512, min_length=128)
+
+    assert bucket_names(buckets) == ["0-128", "129-256", "257-512", "513-1024", "1025-up"]
+    assert bucket_names(BucketConfig()) == ["2048"]
+    assert bucket_names(BucketConfig(mode="concat", sequence_length=100)) == ["100"]
+    assert bucket_names(decompose) == ["128", "256", "512"]
+    assert [stored_length(decompose, index) for index in range(3)] == [128, 256, 512]
+    assert stored_length(BucketConfig(), 0) == 2048
+    assert stored_length(buckets, 0) is None
+
+
+def test_packed_documents_lie_side_by_side_in_their_order() -> None:
+    expected = frame(
+        bucket=[0, 0],
+        num_tokens=[4, 3],
+        tokens=[[0, 1, 2, 6], [3, 4, 5, END]],
+        spans=[[span("d0", 0, 3), span("d2", 0, 1)], [span("d1", 0, 3)]],
+    )
+
+    config = BucketConfig(sequence_length=4)
+    assert_frame_equal(sequences_of(config, tokenized(3, 3, 1)), expected)
+
+
+def test_a_long_document_is_split_and_its_rest_packed() -> None:
+    expected = frame(
+        bucket=[0, 0],
+        num_tokens=[4, 3],
+        tokens=[[0, 1, 2, 3], [4, 5, 6, END]],
+        spans=[[span("d0", 0, 4)], [span("d0", 4, 1), span("d1", 0, 2)]],
+    )
+
+    config = BucketConfig(sequence_length=4)
+    assert_frame_equal(sequences_of(config, tokenized(5, 2)), expected)
+
+
+def test_concatenated_documents_are_cut_at_every_length() -> None:
+    expected = frame(
+        bucket=[0, 0],
+        num_tokens=[4, 2],
+        tokens=[[0, 1, 2, 3], [4, 5, END, END]],
+        spans=[[span("d0", 0, 3), span("d1", 0, 1)], [span("d1", 1, 2)]],
+    )
+
+    config = BucketConfig(mode="concat", sequence_length=4)
+    assert_frame_equal(sequences_of(config, tokenized(3, 3)), expected)
+
+
+def test_decomposed_documents_and_their_packed_rests() -> None:
+    expected = frame(
+        bucket=[0, 1, 1],
+        num_tokens=[2, 4, 4],
+        tokens=[[4, 9], [0, 1, 2, 3], [5, 6, 7, 8]],
+        spans=[
+            [span("d0", 4, 1), span("d1", 4, 1)],
+            [span("d0", 0, 4)],
+            [span("d1", 0, 4)],
+        ],
+    )
+
+    config = BucketConfig(mode="decompose", sequence_length=4, min_length=2)
+    assert_frame_equal(sequences_of(config, tokenized(5, 5)), expected)
+
+
+def test_a_document_a_sequence_in_its_bucket_unpadded() -> None:
+    expected = frame(
+        bucket=[0, 0, 1],
+        num_tokens=[2, 1, 3],
+        tokens=[[3, 4], [5], [0, 1, 2]],
+        spans=[[span("d1", 0, 2)], [span("d2", 0, 1)], [span("d0", 0, 3)]],
+    )
+
+    assert_frame_equal(sequences_of(SMALL, tokenized(3, 2, 1)), expected)
+
+
+def test_edges_are_inclusive() -> None:
+    sequences = sequences_of(SMALL, tokenized(1, 2, 3, 4, 5))
+    assert sequences["bucket"].to_list() == [0, 0, 1, 1, 2]
+
+
+def test_last_bucket_index_fits_its_type() -> None:
+    config = BucketConfig(mode="buckets", edges=tuple(range(1, 256)))
+    assert sequences_of(config, tokenized(300))["bucket"].to_list() == [255]
+
+
+@pytest.mark.parametrize("config", MODES.values(), ids=MODES)
+def test_nothing_makes_no_sequences_of_the_same_schema(config: BucketConfig) -> None:
+    some = sequences_of(config, tokenized(3))
+
+    for nothing in (tokenized(), tokenized(0, 0)):
+        assert_frame_equal(sequences_of(config, nothing), some.clear())
+
+
+@pytest.mark.parametrize("config", MODES.values(), ids=MODES)
+def test_wide_tokens_stay_wide(config: BucketConfig) -> None:
+    table = tokenized(3, 10, first=70_000, dtype=pl.UInt32)
+
+    sequences = sequences_of(config, table)
+
+    assert sequences.schema["tokens"] == pl.List(pl.UInt32)
+    assert sorted(token for _, _, under in pieces_of(sequences) for token in under) == list(
+        range(70_000, 70_013)
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(MODES.values())))
+def test_spans_cover_each_document_once_with_its_own_tokens(
+    lengths: list[int], config: BucketConfig
+) -> None:
+    documents = tokenized(*lengths)
+    sequences, counts = make_sequences([documents], config, END)
+
+    rebuilt: dict[str, list[int]] = {}
+    for doc_id, start, under in pieces_of(sequences):
+        assert start == len(rebuilt.setdefault(doc_id, []))
+        rebuilt[doc_id] += under
+    assert rebuilt == {row[0]: row[1] for row in documents.iter_rows() if row[1]}
+    assert sequences["bucket"].is_sorted()
+    assert sum(counts["bucket_tokens"].values()) == sum(lengths)
+    assert counts["tokens_truncated"] == counts["tokens_overlapped"] == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(COUNTED_MODES.values())))
+def test_what_is_repeated_or_cut_off_is_counted(lengths: list[int], config: BucketConfig) -> None:
+    documents = tokenized(*lengths)
+    sequences, counts = make_sequences([documents], config, END)
+
+    placed = [token for _, _, under in pieces_of(sequences) for token in under]
+    assert len(placed) - len(set(placed)) == counts["tokens_overlapped"]
+    assert sum(lengths) - len(set(placed)) == counts["tokens_truncated"]
+    tokens = dict(documents.iter_rows())
+    for doc_id, start, under in pieces_of(sequences):
+        assert under == tokens[doc_id][start : start + len(under)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(MODES.values())))
+def test_stored_lengths_and_limits_hold(lengths: list[int], config: BucketConfig) -> None:
+    sequences, counts = make_sequences([tokenized(*lengths)], config, END)
+
+    for bucket, num_tokens, tokens, spans in sequences.iter_rows():
+        assert len(tokens) == (stored_length(config, bucket) or num_tokens)
+        assert len(spans) <= (config.max_documents or 100)
+    if config.mode in ("pack", "decompose"):
+        longer = sum(length > config.sequence_length for length in lengths)
+        is_pack = config.mode == "pack"
+        assert counts["documents_cut"] == longer or not is_pack
+        assert counts["fitting_documents_cut"] == 0 or not is_pack
+
+
+@pytest.mark.parametrize("config", MODES.values(), ids=MODES)
+def test_tables_and_chunks_of_a_window_are_one(config: BucketConfig) -> None:
+    one = tokenized(3, 9, 0, 20, 1, 7)
+    parts = [one[:2], one[2:2], pl.concat([one[2:3], one[3:4]], rechunk=False), one[4:]]
+
+    assert_frame_equal(sequences_of(config, *parts), sequences_of(config, one))
+
+
+def test_padding_goes_to_the_edge_and_in_the_open_bucket_to_the_longest() -> None:
+    counts = make_sequences([tokenized(1, 2, 3, 7, 10)], SMALL, END)[1]
+
+    assert counts["bucket_sequences"] == {"0-2": 2, "3-4": 1, "5-up": 2}
+    assert counts["bucket_tokens"] == {"0-2": 3, "3-4": 3, "5-up": 17}
+    assert counts["bucket_padding"] == {"0-2": 1, "3-4": 1, "5-up": 3}
+    assert counts["padding_tokens"] == 5
+
+
+def test_counts_of_a_packed_window() -> None:
+    config = BucketConfig(sequence_length=4)
+    counts = make_sequences([tokenized(3, 3, 9, 0)], config, END)[1]
+
+    assert {key: value for key, value in counts.items() if isinstance(value, int)} == {
+        "padding_tokens": 1,
+        "least_padding": 1,
+        "documents_without_tokens": 1,
+        "documents_cut": 1,
+        "fitting_documents_cut": 0,
+        "documents_reaching": 1,
+        "documents_truncated": 0,
+        "tokens_truncated": 0,
+        "tokens_overlapped": 0,
+        "document_spans": 5,
+    }
+    assert shares(counts, 4) == {
+        "padding_share": 1 / 16,
+        "least_padding_share": 1 / 16,
+        "documents_cut_share": 0.25,
+        "documents_per_sequence": 1.25,
+    }
+    assert sum(counts["document_lengths"].values()) == 4
+    assert sum(counts["sequence_documents"].values()) == 4
+
+
+def test_the_report_is_markdown_with_plots() -> None:
+    counts = make_sequences([tokenized(3, 3, 9)], BucketConfig(sequence_length=4), END)[1]
+    shown = report_markdown(counts, BucketConfig(sequence_length=4))
+
+    assert "| 4 | 4 | 15 | 1 | 6.2500% |" in shown["buckets"]
+    assert shown["sequence_plots"].count("data:image/svg+xml") == 3
+    assert "warnings" not in shown
+
+
+def test_histograms_are_shown_by_ranges_of_whole_numbers() -> None:
+    one_each = counted(bin_of(BINS, pl.Series(range(16))))
+
+    names = ["0", "1", "2", "3-4", "5-6", "7-10", "11-14", "15-21"]
+    sizes = [1, 1, 1, 2, 2, 4, 4, 1]
+    assert list(readable(one_each).items()) == list(zip(names, sizes, strict=True))
+
+
+@given(st.integers(0, 10**9))
+def test_a_number_lies_in_the_range_of_its_bin(number: int) -> None:
+    least, greatest = bin_range(bin_of(BINS, pl.Series([number]))[0])
+    assert least <= number <= greatest
+
+
+def test_the_axis_of_documents_in_a_sequence_ends_with_a_whole_number() -> None:
+    counts = make_sequences([tokenized(1, 1, 2)], BucketConfig(sequence_length=4), END)[1]
+    plots = report_markdown(counts, BucketConfig(sequence_length=4))["sequence_plots"]
+    encoded = plots.rpartition("base64,")[2].partition(")")[0]
+    assert ">3-4</text>" in base64.b64decode(encoded).decode()
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (BucketConfig(), "no document reaches 2048 tokens (buckets.sequence_length): the longest"),
+        (BucketConfig(mode="buckets"), "no document reaches 1025 tokens (buckets.edges): the lon"),
+        (BucketConfig(mode="decompose"), "no document reaches 2048 tokens"),
+    ],
+)
+def test_a_length_that_no_document_reaches_is_said(config: BucketConfig, message: str) -> None:
+    counts = make_sequences([tokenized(3, 5)], config, END)[1]
+
+    (warning,) = warnings_of(counts, config)
+    assert warning.startswith(message)
+    assert "the longest has at most 6. Take" in warning
+    assert message in report_markdown(counts, config)["warnings"]
+
+
+@pytest.mark.parametrize("mode", ["pack", "concat", "decompose"])
+def test_a_document_of_ten_million_tokens(mode: Any) -> None:
+    tokens = (pl.int_range(10_000_000, eager=True) % 50_000).cast(pl.UInt16).implode()
+    documents = pl.DataFrame({"doc_id": ["d0"], "tokens": tokens})
+
+    sequences, counts = make_sequences([documents], BucketConfig(mode=mode), END)
+
+    assert sequences["num_tokens"].sum() == 10_000_000
+    assert sequences.height == (4885 if mode == "decompose" else 4883)
+    assert counts["documents_cut"] == counts["documents_reaching"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([], []),
+        ([5], [[5]]),
+        ([4, 6, 1], [[4, 6], [1]]),
+        ([4, 7, 3, 1], [[4], [7, 3], [1]]),
+        ([20, 1, 0], [[20], [1, 0]]),
+    ],
+)
+def test_windows_are_consecutive_parts_within_a_limit(
+    tokens: list[int], expected: list[list[int]]
+) -> None:
+    assert [tokens[window] for window in group_windows(tokens, 10)] == expected
+
+
+@pytest.mark.parametrize("edges", [(), (0, 4), (-1,), (4, 4), (4, 2), tuple(range(1, 257))])
+def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
+    with pytest.raises(ValidationError, match="edges"):
+        BucketConfig(mode="buckets", edges=edges)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"edges": (4,)}, "edges has no meaning in mode pack. Remove it, or write `mode: buckets`"),
+        ({"mode": "buckets", "seed": 1}, "write `mode: pack or decompose`"),
+        ({"mode": "concat", "overlap": 1}, "overlap has no meaning in mode concat"),
+        ({"overlap": 2048}, "overlap 2048 must be less than sequence_length 2048"),
+        ({"overlap": 1, "long_documents": "truncate"}, "overlap needs `long_documents: split`"),
+        ({"extend_rests": True, "long_documents": "truncate"}, "extend_rests needs"),
+        ({"mode": "decompose", "min_length": 48}, "min_length must be a power .* Take 32 or 64"),
+        ({"mode": "decompose", "sequence_length": 3000}, "sequence_length must be a power"),
+        ({"mode": "decompose", "sequence_length": 32}, "min_length 64 must not be above"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        BucketConfig(**keys)
+
+
+@pytest.mark.parametrize("config", [*MODES.values(), *COUNTED_MODES.values()])
+def test_a_dump_holds_what_the_mode_looks_at_and_gives_the_config_back(
+    config: BucketConfig,
+) -> None:
+    dump = config.model_dump(mode="json")
+
+    assert BucketConfig.model_validate(dump) == config
+    assert ("edges" in dump) == (config.mode == "buckets")

@@ -1,0 +1,198 @@
+"""Pieces side by side: every one in a sequence, none over its length, hardly anything left open."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.bucketed.document_chunks import Pieces, split
+from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key
+from assets.bucketed.kernels.packing_plan import FIRST, LENGTH, PIECES, SEQUENCES, plan_sequences
+from assets.bucketed.packing import NO_LIMIT, number_by_first_piece, pack_and_extend, pack_pieces
+
+CAPACITY = 12
+lengths_lists = st.lists(st.integers(1, CAPACITY), max_size=60)
+
+
+def packed(lengths: list[int], capacity: int, **options: int | None) -> list[list[int]]:
+    """The lengths in each sequence, sorted."""
+    limits = {"max_pieces": None, "seed": 0, **options}
+    sequence = pack_pieces(np.array(lengths, np.int64), capacity, **limits)  # type: ignore[arg-type]
+    found: list[list[int]] = [[] for _ in range(max(sequence, default=-1) + 1)]
+    for length, number in zip(lengths, sequence, strict=True):
+        found[number].append(length)
+    return sorted(sorted(each) for each in found)
+
+
+def best_fit_decreasing(lengths: list[int], capacity: int) -> int:
+    """Sequences that best-fit-decreasing needs, one piece at a time."""
+    spaces: list[int] = []
+    for length in sorted(lengths, reverse=True):
+        fitting = [place for place, space in enumerate(spaces) if space >= length]
+        if not fitting:
+            spaces.append(capacity)
+            fitting = [len(spaces) - 1]
+        spaces[min(fitting, key=lambda place: spaces[place])] -= length
+    return len(spaces)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([], []),
+        ([12], [[12]]),
+        ([7, 5], [[5, 7]]),
+        ([8, 4, 3, 1], [[1, 3], [4, 8]]),
+        ([6, 5, 4, 3, 2, 2, 2], [[2, 4, 6], [2, 2, 3, 5]]),
+        ([6, 5, 5, 3, 3, 2], [[2, 5, 5], [3, 3, 6]]),
+        ([1] * 30, [[1] * 6, [1] * 12, [1] * 12]),
+    ],
+    ids=["none", "full", "pair", "single fills", "even", "pair fills", "tiny"],
+)
+def test_sequences_are_filled(lengths: list[int], expected: list[list[int]]) -> None:
+    assert packed(lengths, CAPACITY) == sorted(expected)
+
+
+def test_a_limit_spreads_short_pieces_over_the_sequences() -> None:
+    lengths = [8] * 10 + [2] * 20
+
+    assert packed(lengths, CAPACITY, max_pieces=3) == [[2, 2, 8]] * 10
+    assert packed(lengths, CAPACITY, max_pieces=2) == [[2, 2]] * 5 + [[2, 8]] * 10
+
+
+@settings(deadline=None, max_examples=100)
+@given(lengths_lists, st.none() | st.integers(1, 5))
+def test_every_piece_is_in_a_sequence_that_holds_it(
+    lengths: list[int], max_pieces: int | None
+) -> None:
+    found = packed(lengths, CAPACITY, max_pieces=max_pieces)
+
+    assert sorted(length for each in found for length in each) == sorted(lengths)
+    assert all(0 < sum(each) <= CAPACITY for each in found)
+    assert all(len(each) <= (max_pieces or CAPACITY) for each in found)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 9), min_size=CAPACITY, max_size=CAPACITY), st.integers(1, 50))
+def test_a_plan_places_each_length_as_often_as_it_occurs(counts: list[int], times: int) -> None:
+    histogram = np.array([0, *counts], np.int64) * times
+
+    runs = plan_sequences(histogram, NO_LIMIT)
+
+    placed = np.zeros_like(histogram)
+    np.add.at(placed, runs[:, LENGTH], runs[:, SEQUENCES] * runs[:, PIECES])
+    assert placed.tolist() == histogram.tolist()
+    used = np.zeros(int((runs[:, FIRST] + runs[:, SEQUENCES]).max(initial=0)), np.int64)
+    for length, first, sequences, pieces in runs:
+        used[first : first + sequences] += length * pieces
+    assert (used > 0).all()
+    assert (used <= CAPACITY).all()
+
+
+def lognormal(number: int) -> list[int]:
+    lengths = np.random.Generator(np.random.PCG64(1)).lognormal(5, 1, number)
+    return np.clip(lengths, 1, 512).astype(int).tolist()
+
+
+def test_documents_need_no_more_sequences_than_best_fit_decreasing() -> None:
+    lengths = lognormal(2000)
+
+    needed = len(packed(lengths, 512))
+
+    assert needed == -(-sum(lengths) // 512)
+    assert needed <= best_fit_decreasing(lengths, 512)
+
+
+def test_a_limit_near_the_mean_costs_few_sequences() -> None:
+    assert len(packed(lognormal(2000), 512, max_pieces=4)) == 774  # 858 if the longest go first
+
+
+def test_a_plan_costs_the_same_for_a_thousand_times_the_pieces() -> None:
+    histogram = np.bincount(lognormal(2000), minlength=513)
+
+    assert len(plan_sequences(histogram * 1000, NO_LIMIT)) < 3 * len(
+        plan_sequences(histogram, NO_LIMIT)
+    )
+
+
+def test_golden_assignment() -> None:
+    """If this changes, every packed corpus is made anew: raise the stage's code version."""
+    lengths = np.array([7, 5, 5, 5, 7, 12, 3, 4, 5, 7], np.int64)
+
+    sequence = pack_pieces(lengths, CAPACITY, max_pieces=None, seed=0)
+
+    assert sequence.tolist() == [2, 4, 3, 1, 1, 0, 4, 4, 2, 3]
+
+
+def test_another_seed_gives_other_neighbours_in_as_many_sequences() -> None:
+    lengths = np.array([5, 7] * 20, np.int64)
+
+    one, other = (pack_pieces(lengths, 12, max_pieces=None, seed=seed) for seed in (0, 1))
+
+    assert one.tolist() != other.tolist()
+    assert one.max() == other.max() == 19
+
+
+def test_sequences_are_numbered_by_bucket_then_by_first_piece() -> None:
+    sequence = np.array([2, 0, 1, 2, 3])
+    buckets = np.array([1, 0, 0, 1], np.uint8)
+
+    numbered, ordered = number_by_first_piece(sequence, buckets)
+
+    assert numbered.tolist() == [0, 2, 1, 0, 3]
+    assert ordered.tolist() == [0, 0, 1, 1]
+
+
+def test_rests_begin_earlier_where_there_would_be_padding() -> None:
+    pieces = split(np.array([15, 5]), 10)  # 10 | 5 and 5: nothing missing
+    assert pack_and_extend(pieces, 10, max_pieces=None, seed=0)[0].starts.tolist() == [0, 10, 0]
+
+    pieces = split(np.array([13, 4]), 10)  # 10 | 3 and 4: three are missing
+    extended, sequence = pack_and_extend(pieces, 10, max_pieces=None, seed=0)
+    assert extended.starts.tolist() == [0, 7, 0]
+    assert extended.lengths.tolist() == [10, 6, 4]
+    assert sequence[1] == sequence[2] != sequence[0]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, 40), max_size=20), st.none() | st.integers(1, 4))
+def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
+    num_tokens: list[int], max_pieces: int | None
+) -> None:
+    pieces = split(np.array(num_tokens, np.int64), CAPACITY)
+
+    extended, sequence = pack_and_extend(pieces, CAPACITY, max_pieces=max_pieces, seed=0)
+
+    ends = pieces.starts + pieces.lengths
+    assert (extended.starts + extended.lengths).tolist() == ends.tolist()
+    assert (extended.starts <= pieces.starts).all()
+    assert (extended.starts >= 0).all()
+    used = np.bincount(sequence, extended.lengths)
+    assert ((used > 0) & (used <= CAPACITY)).all()
+    assert (np.bincount(sequence) <= (max_pieces or CAPACITY)).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_a_counting_sort_is_a_stable_sort(keys: list[int]) -> None:
+    order = np.arange(len(keys), dtype=np.uint32)[::-1].copy()
+
+    by_key, starts = sort_by_key(np.array(keys, np.uint32), order, 6)
+
+    assert by_key.tolist() == sorted(order.tolist(), key=lambda place: keys[place])
+    assert starts.tolist() == [sum(key < bound for key in keys) for bound in range(7)]
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_pieces_are_copied_to_their_places(dtype: type) -> None:
+    target = np.full(6, 9, dtype)
+    columns = (np.array(column) for column in ([3, 0], [2, 1], [0, 5]))
+
+    copy_pieces(np.arange(5, dtype=dtype), *columns, target)
+
+    assert target.tolist() == [3, 4, 9, 9, 9, 0]
+
+
+def test_no_pieces_make_no_sequences() -> None:
+    nothing = Pieces(*(np.empty(0, np.int64) for _ in range(3)))
+    assert pack_and_extend(nothing, 8, max_pieces=1, seed=0)[1].tolist() == []

@@ -1,0 +1,274 @@
+"""Deduplication through its stages: nights of adding and removing, against a build from nothing."""
+
+import json
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import dagster as dg
+import polars as pl
+import pytest
+import yaml
+from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+
+from resources.run_reports import read_report
+
+CUTS = ("repeated", "substrings", "evaluation")
+STAGES = ("raw", "filtered", "signatures", "band_index", "duplicates", *CUTS, "deduped")
+Night = dict[str, list[dict[str, Any]] | None]  # what is written to each file; None: it is deleted
+
+
+def text(number: int, edits: int = 0) -> str:
+    """A text of 60 words that no other number gives; `edits` replaces words at its end."""
+    words = sentence(number, 60).split()
+    return " ".join([*words[: len(words) - edits], *(f"edit{number}x{i}" for i in range(edits))])
+
+
+def records(*texts: str) -> list[dict[str, Any]]:
+    return [{"text": each} for each in texts]
+
+
+def play(corpus: Any, night: Night) -> None:
+    """Write and delete the input files of a night."""
+    for name, content in night.items():
+        path = corpus.config.parent / "input" / name
+        if content is None:
+            path.unlink()
+        else:
+            write_jsonl(path, content)
+
+
+def with_dedup(folder: Path, **dedup: Any) -> Any:
+    """The small corpus, not built yet, with a dedup config."""
+    return open_corpus(write_corpus(folder, dedup={"near": True, **dedup}))
+
+
+def table(corpus: Any, stage: str, partition: str, kind: str, columns: list[str]) -> list[Any]:
+    manifest = corpus.store.newest(stage, partition)
+    files = [file for part in manifest.parts if (file := part.file(kind))]
+    frames = [pl.read_parquet(corpus.store.path_of(manifest, f), columns=columns) for f in files]
+    return sorted(pl.concat(frames).rows())
+
+
+CLUSTER = ["doc_id", "cluster_id", "cluster_size", "kept_doc_id", "kept_source", "similarity"]
+
+
+def outcome(corpus: Any) -> dict[str, list[Any]]:
+    """What deduplication decided and what it left, without the order of parts."""
+    return {
+        "clusters": table(corpus, "duplicates", "all", "clusters", [*CLUSTER[:5], "method"]),
+        **{
+            source: table(corpus, "deduped", source, "documents", ["doc_id", "text"])
+            for source in ("prose", "notes")
+        },
+    }
+
+
+def ledger(corpus: Any) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = corpus.store.newest("band_index", "all").about["ledger"]
+    return entries
+
+
+def generations(corpus: Any) -> set[int]:
+    return {generation for entry in ledger(corpus) for _, generation in entry["generations"]}
+
+
+def random_nights(seed: int) -> list[Night]:
+    """Three nights of files with copies and edited copies of few texts; some change, some go."""
+    random = Random(seed)
+    nights: list[Night] = []
+    files: list[str] = []
+    for number in range(3):
+        night: Night = {}
+        for index in range(random.randint(1, 2)):
+            name = f"{random.choice(('prose', 'notes'))}/n{9 - number}{index}.jsonl"
+            picked = [text(random.randint(300, 306), random.choice((0, 0, 1, 2))) for _ in range(6)]
+            night[name] = records(*picked)
+        if files and random.random() < 0.7:
+            night[random.choice(files)] = random.choice((None, records(text(301), text(999))))
+        files = sorted({*files, *night} - {name for name, c in night.items() if c is None})
+        nights.append(night)
+    return nights
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "dedup",
+    [{}, {"verify": "exact", "clusters": "star", "threshold": 0.7}],
+    ids=["components", "star"],
+)
+def test_nights_end_in_what_a_build_from_nothing_gives(
+    tmp_path: Path, build: Build, seed: int, dedup: dict[str, Any]
+) -> None:
+    nightly = with_dedup(tmp_path / "nightly", **dedup)
+    build(nightly, *STAGES)
+    for night in random_nights(seed):
+        play(nightly, night)
+        build(nightly, *STAGES)
+
+    order = tmp_path / "nightly" / "ledger.json"
+    order.write_text(json.dumps(ledger(nightly)))
+    config = yaml.safe_load(nightly.config.read_text())
+    config["dedup"]["ledger"] = "ledger.json"
+    config["store"] = "from_nothing"
+    nightly.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    whole = open_corpus(nightly.config, tmp_path / "from_nothing")
+    build(whole, *STAGES)
+
+    assert outcome(whole) == outcome(nightly)
+    assert outcome(whole)["clusters"]
+
+
+def test_what_was_published_stays_when_copies_come(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    play(corpus, {"prose/m.jsonl": records(text(300))})
+    build(corpus, *STAGES)
+
+    play(
+        corpus,
+        {
+            "notes/a.jsonl": records(text(300) + " and a longer end"),
+            "prose/0.jsonl": records(text(300)),
+        },
+    )
+    build(corpus, *STAGES)
+
+    found = pl.DataFrame(outcome(corpus)["prose"], ["doc_id", "text"], orient="row")
+    assert found.filter(pl.col("text").str.contains(text(300)[:100]))["text"].to_list() == [
+        text(300)
+    ]
+    assert generations(corpus) == {1, 2}
+    survivors = {row[3] for row in outcome(corpus)["clusters"]}
+    assert survivors & set(found["doc_id"])
+
+
+def test_what_was_published_stays_when_another_file_is_appended_to(
+    tmp_path: Path, build: Build
+) -> None:
+    corpus = with_dedup(tmp_path)
+    play(corpus, {"notes/a.jsonl": records(text(301)), "prose/m.jsonl": records(text(300))})
+    build(corpus, *STAGES)
+
+    longer = text(300) + " and a longer end"
+    play(corpus, {"notes/a.jsonl": records(text(301), longer)})
+    build(corpus, *STAGES)
+
+    assert text(300) in [row[1] for row in outcome(corpus)["prose"]]
+    assert longer not in [row[1] for row in outcome(corpus)["notes"]]
+    changed = next(entry for entry in ledger(corpus) if len(entry["generations"]) == 2)
+    assert changed["generations"] == [[1, 1], [2, 2]]
+
+
+def test_a_takedown_puts_back_what_it_had_shadowed(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    play(corpus, {"prose/m.jsonl": records(text(300))})
+    build(corpus, *STAGES)
+    play(corpus, {"notes/x.jsonl": records(text(300)), "notes/y.jsonl": records(text(300, 1))})
+    build(corpus, *STAGES)
+    shadowed = [row for row in outcome(corpus)["notes"] if row[1].startswith(text(300)[:100])]
+
+    play(corpus, {"prose/m.jsonl": None})
+    build(corpus, *STAGES)
+
+    back = [row[1] for row in outcome(corpus)["notes"] if row[1].startswith(text(300)[:100])]
+    assert shadowed == []
+    assert len(back) == 1  # of the two the longer one
+
+
+def test_a_night_writes_what_changed(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    build(corpus, *STAGES)
+    parts = len(corpus.store.newest("duplicates", "all").parts)
+
+    play(corpus, {"notes/new.jsonl": records(text(700), text(701))})
+    build(corpus, *STAGES)
+
+    ran = {
+        stage: read_report(corpus.store.root, stage, "all")
+        for stage in ("band_index", "duplicates")
+    }
+    assert read_report(corpus.store.root, "signatures", "notes").parts_computed == 1
+    assert ran["band_index"].parts_computed == 1
+    assert len(corpus.store.newest("band_index", "all").about["segments"]) == 2
+    assert len(corpus.store.newest("duplicates", "all").parts) == parts + 1
+    assert read_report(corpus.store.root, "deduped", "prose").parts_computed == 0
+
+
+def test_a_lost_file_of_the_index_is_built_again(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    build(corpus, *STAGES)
+    before = outcome(corpus)
+    for path in (corpus.store.root / "band_index/all").glob("*.entries.bin"):
+        path.unlink()
+
+    build(corpus, *STAGES)
+
+    assert outcome(corpus) == before
+    assert generations(corpus) == {1}
+
+
+def test_rehydration_gives_documents_their_copies(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path, rehydration={1: 1, 2: 2, 3: 7})
+    play(corpus, {"notes/x.jsonl": records(*[text(300)] * 3)})
+
+    build(corpus, *STAGES)
+
+    found = table(corpus, "deduped", "notes", "documents", ["cluster_size", "copies"])
+    assert found[-1] == (3, 7)
+    assert found[0] == (1, 1)
+
+
+def test_a_clean_copy_of_a_contaminated_document_stays(tmp_path: Path, build: Build) -> None:
+    question = "which of these thirteen words in a row is the one that nobody has ever seen"
+    write_jsonl(tmp_path / "quiz.jsonl", [{"text": question}])
+    quiz = {"sets": [{"name": "quiz", "where": "quiz.jsonl"}]}
+    corpus = with_dedup(tmp_path, decontamination=quiz, bands=50, rows=2)
+    play(corpus, {"notes/x.jsonl": records(f"{text(300)} {question}", text(300), question)})
+
+    build(corpus, *STAGES)
+
+    texts = [row[1] for row in outcome(corpus)["notes"]]
+    assert text(300) in texts
+    assert not [each for each in texts if question in each]
+    deduped = corpus.store.newest("deduped", "notes")
+    assert deduped.stats.rejected == {"contaminated": 2}
+    assert deduped.stats.extra["contaminated"] == {"quiz": 2}
+    hits = table(corpus, "deduped", "notes", "contamination", ["set", "is_contaminated"])
+    assert hits == [("quiz", True)] * 2
+
+
+def test_signatures_of_another_config_are_refused(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    build(corpus, *STAGES)
+
+    config = yaml.safe_load(corpus.config.read_text()) | {"dedup": {"bands": 20, "rows": 6}}
+    corpus.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    changed = open_corpus(corpus.config)
+
+    with pytest.raises(dg.Failure, match=r"under another `dedup` config.*`signatures`"):
+        build(changed, "band_index")
+    with pytest.raises(dg.Failure, match=r"under another `dedup` config.*`band_index`"):
+        build(changed, "duplicates")
+
+
+@pytest.mark.parametrize("lost", ["all", "newest manifest"])
+def test_decisions_on_a_lost_index_are_made_again(tmp_path: Path, build: Build, lost: str) -> None:
+    corpus = with_dedup(tmp_path)
+    play(corpus, {"notes/b.jsonl": records(text(300)), "notes/c.jsonl": records(text(301))})
+    build(corpus, *STAGES)
+    play(corpus, {"notes/a.jsonl": records(text(300)), "prose/0.jsonl": records(text(301, 1))})
+    build(corpus, *STAGES)
+
+    folder = corpus.store.root / "band_index" / "all"
+    if lost == "all":
+        shutil.rmtree(folder)
+    else:
+        sorted((folder / "_manifests").glob("*.json"))[-1].unlink()
+        play(corpus, {"notes/a.jsonl": None, "prose/1.jsonl": records(text(300), text(301))})
+    build(corpus, *STAGES)
+
+    after = outcome(corpus)
+    shutil.rmtree(corpus.store.root / "duplicates")
+    build(corpus, *STAGES)
+    assert outcome(corpus) == after

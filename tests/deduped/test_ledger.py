@@ -1,0 +1,95 @@
+"""The ingest ledger: who was first, also when parts change, grow, go and come back."""
+
+import pytest
+
+from assets.deduped.index.ledger import LedgerEntry, SignedPart, continue_ledger, extend, read_order
+
+
+def signed(part: str, fingerprint: str = "f", rows: int = 4) -> SignedPart:
+    return SignedPart("s", part, fingerprint, rows)
+
+
+def entry(number: int, part: str, generations: tuple[tuple[int, int], ...]) -> LedgerEntry:
+    return LedgerEntry(number, generations, "s", part, "f", generations[-1][0])
+
+
+def test_a_first_run_numbers_all_in_the_order_of_the_config() -> None:
+    kept, added = continue_ledger([], [signed("b"), signed("a")], {}, 0)
+
+    assert kept == []
+    assert added == [entry(0, "b", ((4, 1),)), entry(1, "a", ((4, 1),))]
+
+
+def test_what_is_unchanged_keeps_its_number_and_what_is_new_comes_after() -> None:
+    ledger = [entry(0, "b", ((4, 1),)), entry(1, "a", ((4, 1),))]
+
+    kept, added = continue_ledger(ledger, [signed("new"), signed("a")], {}, 2)
+
+    assert kept == ledger[1:]
+    assert added == [entry(2, "new", ((4, 2),))]
+
+
+def test_a_part_that_grew_has_new_rows_of_a_new_generation() -> None:
+    ledger = [entry(0, "a", ((4, 1),)), entry(1, "b", ((4, 3),))]
+
+    kept, added = continue_ledger(ledger, [signed("a", "g", 9), signed("b")], {}, 2)
+
+    assert kept == ledger[1:]
+    assert added == [LedgerEntry(2, ((4, 1), (9, 4)), "s", "a", "g", 9)]
+
+
+@pytest.mark.parametrize(
+    ("before", "rows", "expected"),
+    [
+        ((), 5, ((5, 9),)),
+        (((4, 1),), 4, ((4, 1),)),
+        (((4, 1), (6, 2)), 3, ((3, 1),)),
+        (((4, 1), (6, 2)), 5, ((4, 1), (5, 2))),
+        (((4, 1), (6, 2)), 7, ((4, 1), (6, 2), (7, 9))),
+        (((4, 1),), 0, ()),
+    ],
+)
+def test_rows_keep_their_generations(
+    before: tuple[tuple[int, int], ...], rows: int, expected: tuple[tuple[int, int], ...]
+) -> None:
+    assert extend(before, rows, 9) == expected
+
+
+def test_the_order_of_another_build_comes_first() -> None:
+    order = {("s", "c"): (0, ((4, 2),)), ("s", "a"): (1, ((4, 1),))}
+
+    _, added = continue_ledger([], [signed("a"), signed("b"), signed("c")], order, 0)
+
+    assert added == [entry(0, "c", ((4, 2),)), entry(1, "a", ((4, 1),)), entry(2, "b", ((4, 3),))]
+
+
+def test_parts_under_another_config_keep_their_order_and_generations() -> None:
+    ledger = [entry(0, "b", ((4, 2),)), entry(1, "a", ((4, 1),))]
+
+    kept, added = continue_ledger(ledger, [signed("a", "x"), signed("b", "y")], {}, 2)
+
+    assert kept == []
+    assert [(e.part, e.generations) for e in added] == [("b", ((4, 2),)), ("a", ((4, 1),))]
+
+
+def test_an_exported_ledger_is_read_back() -> None:
+    content = b'[{"source": "s", "part": "a", "generations": [[4, 1], [9, 2]], "id": 7}]'
+
+    assert read_order("x.json", content) == {("s", "a"): (0, ((4, 1), (9, 2)))}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b'[{"source": "s"}]',
+        b"\xff",
+        b'[{"source": "s", "part": "a", "generations": [[4, -1]]}]',
+        b'[{"source": "s", "part": "a", "generations": []}, {"source": "s", "part": "a", '
+        b'"generations": []}]',
+    ],
+)
+def test_what_is_no_ledger_is_refused_by_name(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"dedup\.ledger: x\.json .*`corpus duplicates ledger`"):
+        read_order("x.json", content)

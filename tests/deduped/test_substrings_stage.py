@@ -1,0 +1,196 @@
+"""Repeated spans through Dagster: found over all sources, in any number of pieces, and shown."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import Build, hashes, open_corpus, write_corpus, write_jsonl
+
+from assets.deduped import substrings_asset as stage
+from assets.deduped.repeats.substrings import cut_spans
+from resources.run_reports import read_report
+from resources.store.store import StoreError
+
+PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))  # 90 words
+# Enough other words that the documents are no near-duplicates.
+OWN = [" ".join(f"the {name}{i}" for i in range(100)) for name in ("valley", "meadow", "forest")]
+FIRST = f"{OWN[0]} Before. {PASSAGE} After."
+STAGES = (
+    *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
+    "substrings",
+)
+FOUND = ("doc_id", "start", "stop", "num_words")
+
+
+def corpus_with_passages(folder: Path, dedup: Any = None, **substrings: Any) -> Any:
+    """The small corpus, and three documents that share a passage: `FIRST` has it first."""
+    substrings = {"min_words": 50} | substrings
+    config = write_corpus(folder, dedup={"substrings": substrings} | (dedup or {}))
+    others = [f"{own}: {PASSAGE.upper()}." for own in OWN[1:]]
+    write_jsonl(folder / "input/prose/c.jsonl", [{"text": FIRST}])
+    write_jsonl(folder / "input/notes/m.jsonl", [{"text": text} for text in others])
+    return open_corpus(config)
+
+
+def spans_of(corpus: Any) -> pl.DataFrame:
+    """All spans, in the order of the parts."""
+    manifest = corpus.store.newest("substrings", "all")
+    files = [part.file("spans") for part in manifest.parts]
+    return pl.concat([pl.read_parquet(corpus.store.path_of(manifest, file)) for file in files])
+
+
+def documents_of(corpus: Any) -> pl.DataFrame:
+    """All filtered documents."""
+    frames = []
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest("filtered", source)
+        files = [part.file("documents") for part in manifest.parts]
+        frames += [pl.read_parquet(corpus.store.path_of(manifest, file)) for file in files]
+    return pl.concat(frames)
+
+
+def test_a_passage_is_cut_from_all_but_the_first_document(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path)
+
+    build(corpus, *STAGES)
+
+    table, _ = cut_spans(documents_of(corpus), spans_of(corpus), corpus.settings.dedup.substrings)
+    texts = table["text"].to_list()
+    assert {FIRST, *(f"{own}:." for own in OWN[1:])} <= set(texts)
+    stats = corpus.store.newest("substrings", "all").stats
+    assert (stats.extra["spans"], stats.extra["span_words"]) == (2, 180)
+    assert stats.rows_kept == corpus.store.newest("duplicates", "all").stats.rows_kept
+
+
+def test_sources_may_be_compared_each_with_itself(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path, within="source")
+
+    build(corpus, *STAGES)
+
+    assert spans_of(corpus).height == 1
+
+
+@pytest.mark.parametrize("keep_first", [True, False])
+def test_pieces_of_the_hashes_do_not_matter(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, keep_first: bool
+) -> None:
+    found = []
+    for bits in (0, 4):
+        monkeypatch.setattr(stage, "prefix_bits", lambda *_, bits=bits: bits)
+        corpus = corpus_with_passages(tmp_path / str(bits), keep_first=keep_first)
+        build(corpus, *STAGES)
+        found.append(spans_of(corpus).rows())
+
+    assert found[0] == found[1]
+    assert len(found[0]) == (2 if keep_first else 3)
+
+
+@pytest.mark.parametrize(
+    ("text_bytes", "memory_bytes", "bits"),
+    [(0, 2 << 30, 0), (100 << 20, 2 << 30, 0), (1 << 30, 2 << 30, 4), (1 << 30, 1 << 30, 5)],
+)
+def test_pieces_fit_the_memory(text_bytes: int, memory_bytes: int, bits: int) -> None:
+    assert stage.prefix_bits(text_bytes, memory_bytes) == bits
+
+
+def test_tasks_name_those_of_earlier_passes_without_their_inputs(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def run_tasks(corpus: Any, tasks: list[Any], work: Any) -> list[Any]:
+        seen.extend(tasks)
+        return run(corpus, tasks, work)
+
+    run = stage.run_tasks
+    monkeypatch.setattr(stage, "run_tasks", run_tasks)
+    build(corpus_with_passages(tmp_path), *STAGES)
+
+    passes = ("picks", "twice", "runs", "elsewhere")
+    inputs = [task.spec[name] for task in seen for name in passes if name in task.spec]
+    named = [each for one in inputs for each in (one if isinstance(one, list) else [one])]
+    assert {task.name.split("-")[0] for task in named} == set(passes)
+    assert all(task.spec == {} for task in named)
+
+
+def test_a_second_run_changes_no_byte_and_leaves_spans_only(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path)
+    build(corpus, *STAGES)
+    before = hashes(corpus.store.root)
+
+    build(corpus, "substrings")
+
+    assert read_report(corpus.store.root, "substrings", "all").parts_computed == 0
+    assert hashes(corpus.store.root) == before
+    folder = corpus.store.partition("substrings", "all").folder
+    assert {path.name.split(".", 1)[1] for path in folder.glob("spans*")} == {
+        "spans.parquet",
+        "longest.json",
+    }
+    assert not list(folder.glob("runs*"))
+
+
+def test_how_documents_are_rejected_finds_nothing_anew(tmp_path: Path, build: Build) -> None:
+    build(corpus_with_passages(tmp_path), *STAGES)
+
+    corpus = corpus_with_passages(tmp_path, min_kept_share=0.9)
+    build(corpus, "substrings")
+
+    assert read_report(corpus.store.root, "substrings", "all").parts_computed == 0
+
+
+def test_removed_duplicates_take_no_part(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path)
+    write_jsonl(tmp_path / "input/notes/k.jsonl", [{"text": FIRST}])
+
+    build(corpus, *STAGES)
+
+    assert corpus.store.newest("duplicates", "all").stats.duplicates >= 1
+    assert spans_of(corpus)["num_words"].to_list() == [90, 90]
+
+
+@pytest.mark.parametrize(("action", "words"), [("reject", [90]), ("tag", [90, 90])])
+def test_contaminated_documents_take_part_if_they_stay(
+    tmp_path: Path, build: Build, action: str, words: list[int]
+) -> None:
+    write_jsonl(tmp_path / "quiz.jsonl", [{"text": OWN[1]}])
+    for each in ("tag", "reject", action):  # a change of what is done is noticed
+        quiz = {"sets": [{"name": "quiz", "where": "quiz.jsonl"}], "action": each}
+        corpus = corpus_with_passages(tmp_path, {"decontamination": quiz})
+        build(corpus, *STAGES)
+
+    assert spans_of(corpus)["num_words"].to_list() == words
+
+
+def test_what_was_found_is_shown(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path)
+
+    result = build(corpus, *STAGES)
+
+    event = result.get_asset_materialization_events()[-1]
+    shown = str(event.materialization.metadata["report"].value)
+    assert "**2 repeated spans** of 180 words in 2 documents" in shown
+    assert "| 90 | 2 |" in shown and "RIVER0 AND BRIDGE0" in shown
+
+
+def test_without_a_config_nothing_is_looked_at(corpus: Any, build: Build) -> None:
+    result = build(corpus, *STAGES)
+
+    event = result.get_asset_materialization_events()[-1]
+    assert "Not configured" in str(event.materialization.metadata["report"].value)
+    assert corpus.store.newest("substrings", "all").parts == ()
+
+
+def test_clusters_of_other_documents_are_refused(tmp_path: Path, build: Build) -> None:
+    corpus = corpus_with_passages(tmp_path)
+    build(corpus, *STAGES)
+    write_jsonl(tmp_path / "input/notes/new.jsonl", [{"text": PASSAGE}])
+    build(corpus, "raw", "quality", "filtered")
+
+    with pytest.raises(StoreError, match=r"other documents than the newest filtered\[notes\]"):
+        stage.plan_substrings(corpus, "all")
+
+    build(corpus, "signatures")
+    with pytest.raises(StoreError, match=r"duplicates\[all\] are of other signatures"):
+        stage.plan_substrings(corpus, "all")

@@ -1,0 +1,127 @@
+"""Compiled kernels are taken from disk unless any file of their package has changed."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KERNELS = Path(__file__).parents[2] / "assets/transforms/kernels"
+CALLER = """
+from numba import njit
+from kernels.callee import add
+@njit(cache=True)
+def answer(number):
+    return add(number)
+"""
+CALLEE = """
+from numba import njit
+@njit(cache=True)
+def add(number):
+    return number + {added}
+"""
+CALL = """
+from kernels.caller import answer
+result = answer(1)
+print(result, sum(answer.stats.cache_hits.values()), sum(answer.stats.cache_misses.values()))
+"""
+
+
+def write_kernels(folder: Path, added: int) -> None:
+    """A package with our `__init__`, and a kernel that calls one of another file."""
+    (folder / "kernels").mkdir(parents=True, exist_ok=True)
+    shutil.copy(KERNELS / "__init__.py", folder / "kernels")
+    (folder / "kernels/caller.py").write_text(CALLER)
+    (folder / "kernels/callee.py").write_text(CALLEE.format(added=added))
+
+
+def start(folder: Path, code: str = CALL, cache: Path | None = None) -> subprocess.Popen[str]:
+    """Run code that imports the package in a fresh interpreter."""
+    environment = {key: os.environ[key] for key in os.environ if not key.startswith("NUMBA_")}
+    environment |= {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(folder / "user")}
+    if cache:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    command = [sys.executable, "-B", "-c", code]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def call(folder: Path, cache: Path | None = None) -> list[int]:
+    """Result, cache hits and compilations of one call in a fresh interpreter."""
+    output, _ = start(folder, cache=cache).communicate()
+    return [int(number) for number in output.split()]
+
+
+def test_a_changed_callee_in_another_file_is_noticed(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    before = call(tmp_path)
+    write_kernels(tmp_path, added=20)
+
+    assert (before, call(tmp_path)) == ([11, 0, 1], [21, 0, 1])
+
+
+def test_unchanged_kernels_are_not_compiled_again(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    call(tmp_path)
+
+    assert call(tmp_path) == [11, 1, 0]
+    assert not (tmp_path / "user").exists()  # all is in `__pycache__`
+
+
+def test_a_version_that_comes_back_is_not_compiled_again(tmp_path: Path) -> None:
+    for added in (10, 20, 10):
+        write_kernels(tmp_path, added)
+        last = call(tmp_path)
+
+    assert last == [11, 1, 0]
+
+
+def test_processes_that_start_at_once_share_the_cache(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    outputs = [process.communicate()[0] for process in [start(tmp_path) for _ in range(3)]]
+
+    assert {output.split()[0] for output in outputs} == {"11"}
+    assert call(tmp_path) == [11, 1, 0]
+
+
+def test_the_users_own_cache_folder_is_used(tmp_path: Path) -> None:
+    write_kernels(tmp_path / "code", added=10)
+    call(tmp_path / "code", cache=tmp_path / "mine")
+
+    assert [path.name[:6] for path in (tmp_path / "mine").iterdir()] == ["numba-"]
+    assert not (tmp_path / "code/kernels/__pycache__").exists()
+    assert call(tmp_path / "code", cache=tmp_path / "mine") == [11, 1, 0]
+
+
+@pytest.mark.parametrize("cache", [None, "file/below"])
+def test_a_folder_that_cannot_be_made_is_passed_over(tmp_path: Path, cache: str | None) -> None:
+    write_kernels(tmp_path, added=10)
+    (tmp_path / "file").touch()
+    (tmp_path / "kernels/__pycache__").touch()  # a file: no folder can be made in it
+    own = tmp_path / cache if cache else None
+
+    assert [call(tmp_path, own), call(tmp_path, own)] == [[11, 0, 1], [11, 1, 0]]
+    assert len(list((tmp_path / "user/numba").glob("numba-*"))) == 1
+
+
+def test_only_the_latest_versions_are_kept(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    for age in range(6):
+        old = tmp_path / f"kernels/__pycache__/numba-{age}"
+        old.mkdir(parents=True)
+        os.utime(old, (1e9 - age, 1e9 - age))
+
+    assert call(tmp_path) == [11, 0, 1]
+
+    names = {path.name for path in (tmp_path / "kernels/__pycache__").glob("numba-?")}
+    assert names == {"numba-0", "numba-1"}
+
+
+def test_kernels_use_nothing_of_ours_from_outside_their_package() -> None:
+    for path in KERNELS.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                is_ours = node.module.split(".")[0] in ("assets", "resources", "pipeline_defs")
+                assert not is_ours or node.module.startswith("assets.text.kernels"), path

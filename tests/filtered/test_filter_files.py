@@ -1,0 +1,104 @@
+"""Files that a filter config names: read, digested, and refused with their name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
+from resources.settings.filters import FilterConfig
+
+RULES_FILE = """
+import polars as pl
+from assets.filtered.rules.custom import CustomRule
+RULES = [CustomRule("long", pl.col("text").str.len_chars(), maximum=3, keeps=["a"])]
+"""
+
+
+def config(**given: Any) -> FilterConfig:
+    return FilterConfig.model_validate(given)
+
+
+def test_lists_are_read_only_for_rules_in_force(tmp_path: Path) -> None:
+    assert load_filter_data(config(), tmp_path).profanity == {}
+    assert "en" in load_filter_data(config(rules={"profanity": {}}), tmp_path).profanity
+    assert load_filter_data(config(rules={"medical": {}}), tmp_path).vocabulary
+
+
+def test_files_add_to_the_lists(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_text("# mine\nflibbert\n\n two words \n", encoding="utf-8-sig")
+    (tmp_path / "hosts.txt").write_text(
+        "https://www.Bad.com/\n*.evil.org\nok.net/page/\nweb.archive.org/2020/http://b.org\n"
+    )
+    (tmp_path / "terms.json").write_text('{"categories": {"law": ["tort"]}}')
+    given = config(
+        words={
+            "profanity_files": {"xx": "bad.txt"},
+            "builtin_profanity": False,
+            "vocabulary_file": "terms.json",
+        },
+        rules={"profanity": {}, "medical": {}, "metadata": {"blocked_domains_file": "hosts.txt"}},
+    )
+
+    data = load_filter_data(given, tmp_path)
+
+    assert data.profanity == {"xx": ("flibbert", "two words")}
+    assert data.vocabulary == {"law": ("tort",)}
+    assert data.blocked_domains == {
+        *("bad.com", "evil.org", "ok.net/page"),
+        "web.archive.org/2020/http://b.org",
+    }
+
+
+def test_a_file_that_changes_between_plan_and_work_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(RULES_FILE)
+    given = config(custom="rules.py")
+    planned = digests_of(given, tmp_path)
+    assert load_filter_data(given, tmp_path, planned).custom
+
+    path.write_text(RULES_FILE + "# changed\n")
+
+    with pytest.raises(FilterFileError, match=r"filters\.custom: changed while the run"):
+        load_filter_data(given, tmp_path, planned)
+
+
+def test_a_changed_file_changes_digest_and_data(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(RULES_FILE)
+    given = config(custom="rules.py")
+    before = digests_of(given, tmp_path)
+    assert [rule.name for rule in load_filter_data(given, tmp_path).custom] == ["long"]
+
+    path.write_text(RULES_FILE.replace('"long"', '"longer"'))
+
+    assert digests_of(given, tmp_path) != before
+    assert [rule.name for rule in load_filter_data(given, tmp_path).custom] == ["longer"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("RULES = 1", "RULES must be a list"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import", "SyntaxError"),
+        (RULES_FILE.replace('keeps=["a"]', 'keeps=["aaaa"]'), "does not keep its example"),
+    ],
+)
+def test_a_wrong_rules_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "rules.py").write_text(content)
+    with pytest.raises(FilterFileError, match=f"rules.py.*{message}"):
+        load_filter_data(config(custom="rules.py"), tmp_path)
+
+
+def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
+    given = config(rules={"metadata": {"allowed_domains_file": "nowhere.txt"}})
+    with pytest.raises(FilterFileError, match=r"metadata.allowed_domains_file: no file 'nowhere"):
+        load_filter_data(given, tmp_path)
+
+
+def test_a_vocabulary_of_another_form_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "terms.json").write_text('{"categories": ["a"]}')
+    given = config(words={"vocabulary_file": "terms.json"}, rules={"medical": {}})
+    with pytest.raises(FilterFileError, match=r"terms\.json"):
+        load_filter_data(given, tmp_path)

@@ -1,0 +1,271 @@
+"""Normalising evens out bytes, never words, numbers, links, indentation or paragraphs."""
+
+import re
+import sys
+import unicodedata
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.filtered.kernels.character_scan import kinds_of, matching_codes, tell_kinds
+from assets.filtered.normalize import (
+    BIDI_CONTROLS,
+    CONTROL_CHARACTERS,
+    LINE_ENDS,
+    MOJIBAKE,
+    NFC_CANDIDATES,
+    normalize_text,
+)
+from assets.text.buffers import text_buffers
+from resources.settings.filter_steps import NORMALIZE_FOR, NormalizeConfig
+
+KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS)
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t \u200be\u0301\ufeff")
+)
+
+
+def normalize(*texts: str | None, **switches: object) -> list[str | None]:
+    series = pl.Series("text", texts, dtype=pl.String)
+    return normalize_text(series, NormalizeConfig.model_validate(switches)).to_list()
+
+
+GOOD_TEXTS = [
+    "Pi is 3.14, see http://a.io/x?y=1.",
+    "a@b.co, 1,000.50 €, -2e-5, 10:30, http://a.io/x?y=1&z=%C3%A9#é",
+    "def f(x):\n    return x[0]",
+    "    indented = first\n\tline",
+    "One.\n\nTwo  with  two  spaces.",
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+    "",
+    "می\u200cخواهم",
+    "👩\u200d🔬",
+    "日本語、中文。",
+    "IRMÃ E IRMÃO: «NÃO», MAÇÃ… “LÃ”; LIBERTÉ»",
+    "Ã",
+    "\u0301",
+]
+SWITCHES: list[dict[str, object]] = [
+    {},
+    {"mojibake": True},
+    {"bidi_controls": True},
+    {"trailing_spaces": True},
+    {"max_blank_lines": 1},
+    *NORMALIZE_FOR.values(),
+    {"mojibake": True, "bidi_controls": True, "trailing_spaces": True, "max_blank_lines": 2},
+]
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+@pytest.mark.parametrize("text", GOOD_TEXTS)
+def test_good_text_stays_as_it_is(text: str, switches: dict[str, object]) -> None:
+    assert normalize(text, **switches) == [text]
+
+
+def test_runs_of_blank_lines_and_final_blanks_stay_by_default() -> None:
+    assert normalize("One.  \n\n\nTwo.") == ["One.  \n\n\nTwo."]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("e\u0301te\u0301", "été"),
+        ("e\u200b\u0301", "é"),
+        ("\u212b 한 \u1112\u1161\u11ab", "Å 한 한"),
+        ("a\r\nb\rc\n", "a\nb\nc"),
+        ("a\x00b\x07\x7f\x84\ufeff\u2060c", "abc"),
+        ("one\x0ctwo\x0bthree\x85four", "one\ntwo\nthree\nfour"),
+        ("\n \t\n    x = 1\n\n", "    x = 1"),
+        ("end \u3000\n ", "end"),
+        (" \n\t ", ""),
+    ],
+)
+def test_noise_goes(text: str, expected: str) -> None:
+    assert normalize("before", text, "after") == ["before", expected, "after"]
+
+
+@pytest.mark.parametrize(
+    ("switch", "text"),
+    [
+        ("nfc", "e\u0301"),
+        ("line_ends", "a\r\nb\rc"),
+        ("control_characters", "a\x00b"),
+        ("strip", "\na "),
+    ],
+)
+def test_a_switch_off_leaves_its_noise(switch: str, text: str) -> None:
+    assert normalize(text, **{switch: False}) == [text]
+    assert normalize(text) != [text]
+
+
+def test_only_the_rows_with_noise_change() -> None:
+    assert normalize("a", "b\r", None, "c\x00", "d") == ["a", "b", None, "c", "d"]
+
+
+def test_empty_series_stays_empty() -> None:
+    assert normalize() == []
+
+
+def test_one_megabyte_line_survives() -> None:
+    text = "é" * 500_000
+    assert normalize(text + "\r\n") == [text]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(TEXTS, max_size=4))
+def test_twice_is_once(texts: list[str]) -> None:
+    once = normalize(*texts)
+    assert normalize(*once) == once
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(TEXTS, max_size=4))
+def test_words_survive_in_order(texts: list[str]) -> None:
+    noise = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff]")
+    words = [unicodedata.normalize("NFC", noise.sub("", text)).split() for text in texts]
+    assert [text.split() for text in normalize(*texts) if text is not None] == words
+
+
+def test_every_character_that_nfc_could_change_is_a_candidate() -> None:
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    maybe = set(map(chr, (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))))
+    maybe.update(_second_of_pair(character) for character in characters)
+    changeable = [
+        character
+        for character in characters
+        if character in maybe
+        or unicodedata.combining(character)
+        or not unicodedata.is_normalized("NFC", character)
+    ]
+
+    assert len(changeable) > 2_000
+    assert pl.Series(changeable).str.contains(NFC_CANDIDATES).all()
+
+
+def _second_of_pair(character: str) -> str:
+    parts = unicodedata.decomposition(character).split()
+    return chr(int(parts[1], 16)) if len(parts) == 2 and parts[0][0] != "<" else "\u0301"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sÃ³", "só"),
+        ("â€œquotedâ€\x9d", "“quoted”"),
+        ("itâ€™s\r\nfine, cafÃ© 3.14", "it’s\nfine, café 3.14"),
+        ("\x93hi\x94", "“hi”"),
+        ("bad ð\x9f\x98\x80\ngood é ÃO http://a.io/x?y=1", "bad 😀\ngood é ÃO http://a.io/x?y=1"),
+        ("one\x85two", "one\ntwo"),
+    ],
+)
+def test_mojibake_is_repaired_before_its_controls_are_removed(text: str, expected: str) -> None:
+    assert normalize("before", text, None, mojibake=True) == ["before", expected, None]
+    assert re.search(MOJIBAKE, text) or "\x85" in text
+
+
+def test_a_huge_line_with_mojibake_is_repaired_in_pieces() -> None:
+    text = "cafÃ© au lait, " * 30_000 + "x" * 10_000
+    assert normalize(text, mojibake=True) == [text.replace("Ã©", "é")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a \t\nb\u3000\n c", "a\nb\n c"),
+        ("a \r\nb\t", "a\nb"),
+        ("  \n  x", "  x"),
+    ],
+)
+def test_blanks_at_line_ends_go_if_wanted(text: str, expected: str) -> None:
+    assert normalize(text, trailing_spaces=True) == [expected]
+
+
+def test_blanks_before_other_line_ends_go_too() -> None:
+    assert normalize("a \r\nb ", trailing_spaces=True, line_ends=False, strip=False) == ["a\r\nb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("a\n\n\n\nb\n\nc", 1, "a\n\nb\n\nc"),
+        ("a\n \n\t\n  b", 1, "a\n\n  b"),
+        ("a\n\n\n\nb", 3, "a\n\n\n\nb"),
+        ("a\n\n\n\n\nb", 3, "a\n\n\n\nb"),
+        ("\n\n\na\n\n\n", 1, "\na\n\n"),
+    ],
+)
+def test_runs_of_blank_lines_are_cut_to_so_many(text: str, most: int, expected: str) -> None:
+    assert normalize(text, max_blank_lines=most, strip=False) == [expected]
+
+
+def test_direction_marks_go_if_wanted() -> None:
+    text = "a\u200e\u202e(b\u2066c\u2069)\u200f"
+    assert normalize(text) == [text]
+    assert normalize(text, bidi_controls=True) == ["a(bc)"]
+
+
+def test_code_keeps_form_feeds_and_decomposed_literals() -> None:
+    code = 'x = "e\u0301"\n\x0c\ndef f():\r\n\treturn 1'
+    assert normalize(code, **NORMALIZE_FOR["code"]) == [code.replace("\r", "")]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(SWITCHES))
+def test_twice_is_once_with_every_switch(texts: list[str], switches: dict[str, object]) -> None:
+    switches = {**switches, "mojibake": False}
+    once = normalize(*texts, **switches)
+    assert normalize(*once, **switches) == once
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(TEXTS | TEXTS.map(lambda text: text.join(["x" * 127] * 3)), max_size=4))
+def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
+    rows = pl.Series("text", texts, dtype=pl.String)
+
+    plain = rows.str.replace_all(CONTROL_CHARACTERS, "").str.replace_all(LINE_ENDS, "\n")
+    plain = plain.str.normalize("NFC").str.strip_chars_end().str.replace(r"\A\s*\n", "")
+
+    assert normalize(*texts) == plain.to_list()
+
+
+@pytest.mark.parametrize("bit", range(len(KINDS)))
+def test_the_scan_finds_what_the_regex_finds_for_all_characters(bit: int) -> None:
+    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    texts = pl.Series([chr(code) for code in codes])
+
+    found = pl.Series(kinds_of(*text_buffers(texts), tell_kinds(KINDS))) & (1 << bit) != 0
+
+    assert (found == texts.str.contains(KINDS[bit])).all()
+    assert matching_codes(KINDS[bit]).tolist() == pl.Series(codes).filter(found).to_list()
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(TEXTS, max_size=4))
+def test_the_scan_ors_the_kinds_of_a_text(texts: list[str]) -> None:
+    rows = pl.Series(
+        [padded for text in texts for padded in (text, "ж" * 63 + text)], dtype=pl.String
+    )
+
+    found = kinds_of(*text_buffers(rows), tell_kinds(KINDS)).tolist()
+
+    patterns = [(1 << i, re.compile(_for_python(kind))) for i, kind in enumerate(KINDS) if i != 2]
+    assert [kinds & ~4 for kinds in found] == [
+        sum(bit for bit, pattern in patterns if pattern.search(text)) for text in rows
+    ]
+
+
+def _for_python(pattern: str) -> str:
+    return re.sub(r"\\u\{([0-9A-F]+)\}", lambda match: rf"\u{match[1]:0>4}", pattern)
+
+
+def test_a_kind_with_printable_ascii_is_refused() -> None:
+    with pytest.raises(ValueError, match="ASCII"):
+        tell_kinds((r"[a\x00]",))
+
+
+def test_mojibake_needs_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ftfy", None)
+    with pytest.raises(ModuleNotFoundError):
+        normalize("a", mojibake=True)

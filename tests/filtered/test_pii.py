@@ -1,0 +1,359 @@
+"""Personal data is found where it is and nowhere else, and what is around it is never touched."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from assets.filtered.pii.find_pii import candidates, find_pii
+from assets.filtered.pii.identity_numbers import passes_luhn, passes_mod97
+from assets.filtered.pii.patterns import SCANS
+from resources.settings.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
+
+HEX32 = "9f86d081884c7d659a2feaa0c55ad015"
+RANDOM40 = "kX9vQ2mZ" + "7rT4wLp1" + "Yb6NsHd3" + "FgJ8cVa5" + "EuR0oKiW"
+PEM_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+BEGIN, END = (f"-----{word} RSA PRIVATE " + "KEY-----" for word in ("BEGIN", "END"))
+JWT = ".".join(("eyJ" + "hbGciOiJIUzI1NiJ9", "eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0", "a" * 43))
+
+FOUND: dict[PiiKind, list[str]] = {
+    "email": [
+        "mail ⟦jane.doe@example.com⟧ now",
+        "⟦jane+news@mail.example.co.uk⟧, bye",
+        "邮箱⟦zhang_wei@qq.com⟧。",
+        "ends ⟦o'brien-x@sub.domain.museum⟧.",
+        "<a href='mailto:⟦info@müller.de⟧'>",
+        "'⟦a@b.io⟧'",
+        "联系⟦a@b.io⟧或",
+        "posted to ⟦list@lists.debian.org⟧-subscribers",
+        "Helsinki ⟦kl@almamedia.fi⟧, ⟦USER@HOST.COM⟧",
+    ],
+    "ip": [
+        "from ⟦93.184.216.34⟧ port",
+        "http://⟦93.184.216.34⟧:8080/x",
+        "ping ⟦8.8.8.8⟧.",
+        "the host ⟦1.2.3.4⟧ answered",
+        "⟦93.184.216.34⟧-⟦93.184.216.40⟧",
+        "ip=⟦203.80.1.9⟧,",
+        "联系⟦203.80.1.9⟧或",
+        "dns ⟦2606:2800:220:1:248:1893:25c8:1946⟧ ok",
+        "[⟦2a00:1450:4001:81b::200e⟧]:443",
+    ],
+    "phone": [
+        "call ⟦(555) 123-4567⟧ now",
+        "call ⟦555-123-4567⟧",
+        "⟦1-800-273-8255⟧",
+        "⟦+1 (415) 254-2601⟧.",
+        "⟦212.555.0147 ext. 12⟧,",
+        "office ⟦+49 (0)30 / 420248-488⟧",
+        "⟦+4915208649244⟧",
+        "⟦+44 20 7946 0958⟧ or ⟦+33 1 42 68 53 00⟧",
+        "Telefon: ⟦030 24344 121⟧",
+        "Tél. ⟦01 42 68 53 00⟧",
+        "faks: ⟦(+48) 22 525 80 40⟧",
+        "Phone: ⟦5551234567⟧",
+        "phone number: ⟦07700 964035⟧",
+        "联系⟦+55 11 94217-6400⟧或⟦212-555-0147⟧或",
+        "电话：⟦010-6552-9988⟧",
+    ],
+    "ssn": [
+        "SSN ⟦123-45-6789⟧.",
+        "id:⟦001-01-0001⟧",
+        "Social Security number ⟦123 45 6789⟧",
+        "ssn=⟦123456789⟧",
+        "联系⟦123-45-6789⟧或",
+    ],
+    "credit_card": [
+        "paid ⟦4111 1111 1111 1111⟧ 12/27",
+        "⟦5500-0055-5555-5559⟧",
+        "⟦378282246310005⟧;",
+        "⟦3782 822463 10005⟧",
+        "visa ⟦4012888888881881⟧,",
+        "⟦6011111111111117⟧",
+        "⟦3056 930902 5904⟧",
+        "联系⟦4111111111111111⟧或",
+    ],
+    "iban": [
+        "IBAN: ⟦DE89 3704 0044 0532 0130 00⟧ BIC COBADEFF",
+        "⟦GB29NWBK60161331926819⟧.",
+        "联系⟦GB29NWBK60161331926819⟧或",
+        "⟦FR14 2004 1010 0505 0001 3M02 606⟧",
+        "⟦NO93 8601 1117 947⟧ and ⟦BE68 5390 0754 7034⟧",
+    ],
+    "api_key": [
+        f"key ⟦{'AKIA' + 'X' * 16}⟧",
+        f"⟦{'ghp_' + RANDOM40[:36]}⟧",
+        f"token=⟦{'glpat-' + RANDOM40[:20]}⟧",
+        f"⟦{'xoxb-' + '1234567890-' + RANDOM40[:24]}⟧",
+        f"⟦{'AIza' + RANDOM40[:35]}⟧",
+        f"⟦{'sk_live_' + RANDOM40[:24]}⟧",
+        f"⟦{'sk-proj-' + RANDOM40}⟧ ⟦{'sk-ant-' + RANDOM40}⟧ ⟦{'sk-' + RANDOM40}⟧",
+        f"⟦{'hf_' + 'AbCdEfGhIj' * 3}⟧ ⟦{'npm_' + RANDOM40[:36]}⟧",
+        f"⟦{'pypi-' + RANDOM40 * 2}⟧",
+        f"⟦{'SG.' + RANDOM40[:22] + '.' + RANDOM40 + 'abc'}⟧",
+        f"twilio sid ⟦{'SK' + HEX32}⟧",
+        f"Bearer ⟦{JWT}⟧",
+        f"AccountKey=⟦{RANDOM40 * 2 + 'abcdef=='}⟧;",
+        f"api_key = '⟦{RANDOM40}⟧'",
+        f'"client_secret": "⟦{RANDOM40}⟧"',
+    ],
+    "private_key": [
+        f"see\n⟦{BEGIN}\n{PEM_LINE}\nabcd==\n{END}⟧\nend",
+        f"⟦{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{HEX32}\n\n{PEM_LINE}\n{END}⟧",
+        f'key = "⟦{BEGIN}\\n{PEM_LINE}\\n{END}⟧\\n"',
+        f"⟦{BEGIN}\n{PEM_LINE}\n{PEM_LINE}⟧\nand then the text goes on",
+    ],
+}
+NOT_FOUND = [
+    "@property\ndef f(self): pass",
+    "user@host and foo@2x.png and lodash@4.17.21 and a@b",
+    "git clone git@github.com:org/repo.git",
+    "@media screen { } .a@b:hover",
+    "y = x@w.transpose(0)",
+    "https://user@github.com/x https://joe:pass@host.com/",
+    "getty@tty1.service journald@NAME.conf",
+    "127.0.0.1 10.0.0.8 192.168.1.1 169.254.0.1 192.0.2.7 0.0.0.0 255.255.255.0 224.0.0.1",
+    "v1.2.3.4 version 91.10.44.124 pkg==91.10.44.124 pkg-91.10.44.124",
+    "91.10.44.124.5 and 1.91.10.44.124 and 091.10.044.124 and Chrome/91.0.262.75",
+    "11.8.3.1. Install it. Section 4.2.13.2",
+    "::1 fe80::1 2001:db8::1 std::abc::de 12:34:56 00:1B:44:11:3A:B7 10/Oct/2000:13:55:36",
+    "2000:13:55:36 face::book::cafe",
+    "ISBN 978-0-306-40615-7 and 0-306-40615-2, ISSN 0378-5955",
+    "2020-01-02 03:04:05, 1999-2004, 01/02/2003, 1234567890",
+    "$1,234,567.89 and 3.14159265358979",
+    "tel. 1999-2004 telescope 12345678",
+    "+10 000 000 and x+12345678 and +25.123456",
+    "911-555-1234 123-456-7890 5551234567 211 555 1234",
+    "000-12-3456 666-12-3456 912-12-3456 123-00-4567 123-45-0000 1123-45-6789 123-45-67890",
+    "123 45 6789",
+    "4111 1111 1111 1112, 4111111111111112, 0.4111111111111111, 9784111111111111",
+    "14111111111111111 4111111111111111x 1111 4111 1111 1111 1111 2222",
+    "IMEI 490154203237518",
+    "DE89 3704 0044 0532 0130 01 XX89370400440532013000 DE89370400440532013000A",
+    f"sha {HEX32} key = '{HEX32}' 123e4567-e89b-42d3-a456-426614174000",
+    "token = '123e4567-e89b-42d3-a456-426614174000'",
+    "cache_key = 'user_profile_settings_cache_key_v2_2020'",
+    "sk-learn-estimator-doc-link task-" + RANDOM40,
+    f"x{'AKIA' + 'X' * 16} {'SK' + HEX32}",
+    f"{BEGIN} ... {END}",
+    f"if line == '{BEGIN}':\n    read until {END}",
+    "",
+]
+
+
+def find(
+    *texts: str, action: str = "redact", **options: object
+) -> tuple[list[str], list[list[dict[str, object]]], pl.DataFrame]:
+    config = PiiConfig.model_validate({"action": action, **options})
+    changed, frame = find_pii(pl.Series("text", texts, dtype=pl.String), config)
+    return changed.to_list(), frame["pii_spans"].to_list(), frame
+
+
+def marked(text: str) -> str:
+    for span in reversed(find(text, action="tag")[1][0]):
+        start, end = int(str(span["start"])), int(str(span["end"]))
+        text = f"{text[:start]}⟦{text[start:end]}⟧{text[end:]}"
+    return text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, texts in FOUND.items() for text in texts]
+)
+def test_the_kind_is_found_at_its_place(kind: PiiKind, text: str) -> None:
+    plain = text.replace("⟦", "").replace("⟧", "")
+
+    assert marked(plain) == text
+    assert {span["kind"] for span in find(plain)[1][0]} == {kind}
+
+
+@pytest.mark.parametrize("text", NOT_FOUND)
+def test_what_looks_alike_stays(text: str) -> None:
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize("before", ["word\n", "7\n", "end.\n", "W1T 3QJ\n"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "93.184.216.34",
+        "2606:2800:220:1:248:1893:25c8:1946",
+        "(415) 555-2671",
+        "123-45-6789",
+        "4111 1111 1111 1111",
+        "Tel. 020 7393 1500",
+        "jane.doe@example.com",
+        "GB29 NWBK 6016 1331 9268 19",
+    ],
+)
+def test_a_value_at_the_start_of_a_line_is_found(before: str, value: str) -> None:
+    assert find_pii(pl.Series([f"{before}{value}\n"]), PiiConfig())[1]["pii_total"].item() == 1
+
+
+def test_offsets_are_characters() -> None:
+    text = "日本👩‍🔬é a@b.com и 93.184.216.34"
+
+    _, spans, frame = find(text, action="tag")
+
+    assert spans == [
+        [
+            {"kind": "email", "start": 7, "end": 14},
+            {"kind": "ip", "start": 17, "end": 30},
+        ]
+    ]
+    assert frame.row(0, named=True) | {"pii_spans": None} == {
+        "pii_spans": None,
+        **{f"pii_{kind}": int(kind in ("email", "ip")) for kind in KINDS},
+        "pii_total": 2,
+    }
+
+
+def test_placeholders_replace_the_spans() -> None:
+    changed, _, _ = find("é a@b.com, 123-45-6789!", "nothing", placeholders={"ssn": "[SSN]"})
+
+    assert changed == ["é <EMAIL>, [SSN]!", "nothing"]
+
+
+def test_tag_leaves_the_text() -> None:
+    assert find("a@b.com", action="tag")[0] == ["a@b.com"]
+
+
+def test_other_kinds_are_not_looked_for() -> None:
+    changed, _, frame = find("a@b.com 123-45-6789", kinds=("ssn", "phone"))
+
+    assert changed == ["a@b.com <SSN>"]
+    assert frame.columns == ["pii_spans", "pii_ssn", "pii_phone", "pii_total"]
+
+
+@pytest.mark.parametrize("placeholder", ["", "EMAIL", "a@b.com", "<1>", "<a>b"])
+def test_placeholders_without_brackets_are_refused(placeholder: str) -> None:
+    with pytest.raises(ValidationError, match="placeholders"):
+        PiiConfig(placeholders={"email": placeholder})
+
+
+def test_the_series_given_is_not_changed() -> None:
+    texts = pl.Series("text", ["a@b.com", "x"])
+
+    find_pii(texts, PiiConfig())
+
+    assert texts.to_list() == ["a@b.com", "x"]
+
+
+def test_the_longer_of_two_counts() -> None:
+    changed, _, _ = find("4111-1111-1111-1111@bank.com")
+
+    assert changed == ["<EMAIL>"]
+
+
+def test_no_rows_give_typed_columns() -> None:
+    span = pl.List(pl.Struct({"kind": pl.String, "start": pl.Int64, "end": pl.Int64}))
+
+    _, frame = find_pii(pl.Series("text", [], dtype=pl.String), PiiConfig())
+
+    counts = {f"pii_{kind}": pl.Int64 for kind in KINDS}
+    assert dict(frame.schema) == {"pii_spans": span, **counts, "pii_total": pl.Int64}
+
+
+ADVERSARIAL = [
+    "a@a",
+    "a@a.",
+    "a@a.aa ",
+    "1-",
+    "1111-",
+    "1.",
+    ":",
+    "2001:",
+    BEGIN,
+    f"{BEGIN}\n{PEM_LINE}\n",
+    "+1 ",
+    "+49 30 ",
+    "555-555-5555-",
+    "123-45-6789",
+    "eyJeyJabcdefg",
+    "eyJabcdefgh.",
+    "AA11",
+    "DE89 3704 0044 0532 0130 00 ",
+    "tel. 1 ",
+    "key='",
+    "A",
+    " ",
+    "é",
+    "\n",
+]
+
+
+@pytest.mark.parametrize("unit", ADVERSARIAL)
+def test_candidates_share_no_character_and_reach_grows_with_the_text(unit: str) -> None:
+    sizes = []
+    for length in (20_000, 40_000):
+        text = unit * (length // len(unit))
+        found = [candidates(pl.Series([text]), scan) for scan in SCANS]
+        places = [place for rows in found for _, _, row in rows for place in row]
+        sizes.append(sum(end - start for start, end in places) + len(places))
+        for rows in found:
+            assert sum(end - start for _, _, row in rows for start, end in row) <= len(text)
+
+    assert sizes[1] <= 2 * sizes[0] + 200
+
+
+@pytest.mark.parametrize("unit", ADVERSARIAL)
+def test_one_megabyte_keeps_what_is_no_span(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit))
+    (changed,), (spans,), _ = find(text)
+
+    assert rebuilt(text, spans) == changed
+
+
+def test_luhn_and_mod97_see_one_wrong_digit() -> None:
+    assert passes_luhn("4111111111111111") and not passes_luhn("4111111111111121")
+    assert passes_mod97("GB29NWBK60161331926819")
+    assert not passes_mod97("GB29NWBK60161331926818")
+
+
+def rebuilt(text: str, spans: list[dict[str, object]]) -> str:
+    parts, done = [], 0
+    for span in spans:
+        start, end = int(str(span["start"])), int(str(span["end"]))
+        assert done <= start < end <= len(text)
+        parts += [text[done:start], PLACEHOLDERS[span["kind"]]]  # type: ignore[index]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+EXAMPLES = [text.replace("⟦", "").replace("⟧", "") for texts in FOUND.values() for text in texts]
+PIECES = st.one_of(
+    st.sampled_from(EXAMPLES + NOT_FOUND + list(PLACEHOLDERS.values())),
+    st.sampled_from(
+        ["tel. ", "ip ", "v", "-", ".", ":", "/", "+", "(", ")", " ", "\n", "=", "é", "日"]
+    ),
+    st.text("0123456789-.: +@ab<>", max_size=20),
+    st.text(max_size=5),
+)
+TEXTS = st.lists(PIECES, max_size=8).map("".join)
+
+
+@settings(deadline=None, max_examples=300)
+@given(TEXTS)
+def test_text_outside_the_spans_is_unchanged(text: str) -> None:
+    (changed,), (spans,), frame = find(text)
+
+    assert rebuilt(text, spans) == changed
+    assert frame["pii_total"].to_list() == [len(spans)]
+
+
+@settings(deadline=None, max_examples=500)
+@given(TEXTS)
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    (once,), _, _ = find(text)
+    (twice,), (spans,), _ = find(once)
+
+    assert (twice, spans) == (once, [])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(TEXTS, max_size=4), st.lists(TEXTS, max_size=4))
+def test_rows_do_not_know_each_other(first: list[str], second: list[str]) -> None:
+    both, spans, _ = find(*first, *second)
+
+    assert both == find(*first)[0] + find(*second)[0]
+    assert spans == find(*first)[1] + find(*second)[1]

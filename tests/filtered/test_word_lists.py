@@ -1,0 +1,314 @@
+"""Listed words are counted as a plain Python reference counts them; disguises only where meant."""
+
+import json
+import pickle
+import re
+import unicodedata
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.filtered import word_lists
+from assets.filtered.word_lists import COLUMNS, WordLists, count_listed
+from assets.text.buffers import code_point_entries
+
+DATA = Path(word_lists.__file__).parent / "data"
+PROFANITY = {
+    language: tuple(terms)
+    for language, terms in json.loads((DATA / "profanity.json").read_text("utf-8"))[
+        "languages"
+    ].items()
+}
+MEDICAL = json.loads((DATA / "medical_vocabulary.json").read_text("utf-8"))["categories"]
+LISTS = WordLists(
+    stop_words=("the", "of", "don't", "的"),
+    profanity={
+        "*": ("zut",),
+        "en": ("shit", "shits", "bitch", "asshole", "son of a bitch", "of a"),
+        "ru": ("сука", "хуй"),
+        "zh": ("他妈的",),
+    },
+    vocabulary={
+        "disease": ("heart attack", "heart", "attack of the heart"),
+        "who": ("patient", "heart"),
+    },
+)
+SINGLE, WORD = 3 << 25, 1 << 25
+LEET = str.maketrans("034578@$!+", "oeastbasit")
+WORDISH = r"[0-9A-Za-z\x80-\U0010ffff]"
+SPACED = re.compile(rf"(?<!{WORDISH})([A-Za-z])([ ._*-])[A-Za-z](?:\2[A-Za-z](?!{WORDISH})){{2,}}")
+SPECIAL = "[0134578!#$*+@]"
+INSIDE = re.compile(rf"[A-Za-z\x80-\U0010ffff]{SPECIAL}{{1,3}}[A-Za-z\x80-\U0010ffff]")
+STRETCHED = re.compile(r"([\x80-\u07ff])\1\1|([A-Za-z])(?i:\2\2)")
+
+
+def count(text: str, lang: str | None = "en", lists: WordLists = LISTS) -> dict[str, int]:
+    frame = count_listed(pl.Series([text]), pl.Series([lang], dtype=pl.String), lists)
+    return frame.row(0, named=True)
+
+
+def profane(text: str, lang: str | None = "en") -> int:
+    return count(text, lang, WordLists(profanity=PROFANITY))["profane_words"]
+
+
+def entry(character: str) -> int:
+    point = ord(character)
+    if character == "_":
+        return 32
+    if point < 0x20000:
+        return int(code_point_entries()[point])
+    return point | SINGLE if point < 0x40000 else 32
+
+
+def lower(character: str) -> str:
+    return chr(entry(character) & 0xFFFFFF)
+
+
+def is_joined(character: str) -> bool:
+    return entry(character) & SINGLE == WORD
+
+
+def words_of(text: str) -> list[str]:
+    words, open_word = [], ""
+    for i, character in enumerate(text):
+        after = text[i + 1 : i + 2]
+        if is_joined(character):
+            open_word += lower(character)
+        elif character in "'’" and open_word and after and is_joined(after):
+            open_word += "'"
+        else:
+            words += [open_word] if open_word else []
+            words += [lower(character)] if entry(character) & SINGLE == SINGLE else []
+            open_word = ""
+    return words + ([open_word] if open_word else [])
+
+
+def hits(words: list[str], terms: list[str]) -> list[tuple[str, ...]]:
+    """The longest terms, left to right, without overlap."""
+    listed, found, end = {tuple(words_of(term)) for term in terms}, [], 0
+    for i in range(len(words)):
+        fitting = [term for term in listed if tuple(words[i : i + len(term)]) == term]
+        if fitting and i >= end:
+            found.append(max(fitting, key=len))
+            end = i + len(found[-1])
+    return found
+
+
+def with_parts(words: list[str], terms: list[str], starts: set[str]) -> list[tuple[str, ...]]:
+    found, listed = hits(words, terms), {term for term in terms if len(words_of(term)) == 1}
+    known = {term for term in starts if term in ALL_SINGLE or term in ALL_FIRST}
+    for word in words:
+        if "'" in word and word not in known:
+            part = next((part for part in word.split("'")[:2] if part in known), "")
+            found += [(part,)] if part in listed else []
+    return found
+
+
+EVERY_TERM = [
+    *LISTS.stop_words,
+    *(term for group in (LISTS.profanity, LISTS.vocabulary) for v in group.values() for term in v),
+]
+ALL_SINGLE = {term for term in EVERY_TERM if len(words_of(term)) == 1}
+ALL_FIRST = {words_of(term)[0] for term in EVERY_TERM}
+
+
+def is_profane_token(token: str, listed: set[str]) -> bool:
+    word = token.strip("!#$*+@")
+    letters = sum((c.isascii() and c.isalpha()) or not c.isascii() for c in word)
+    if not word or word[0] in "0123456789" or not (INSIDE.search(word) or STRETCHED.search(word)):
+        return False
+    if 2 * letters < len(word) or len(word) < (4 if word[0].isascii() else 3) or len(token) > 40:
+        return False
+    word = "".join(c if c in "!#$*+@" else lower(c) for c in word)
+    plain = [word.replace("1", one).translate(LEET) for one in "il"]
+    if "*" in word or "#" in word:
+        masked = re.compile("".join("." if c in "*#" else re.escape(c) for c in plain[0]))
+        return any(term[0] == word[0] and masked.fullmatch(term) for term in listed)
+    cut = [re.sub(r"(.)\1\1+", kept, p, flags=re.S) for p in plain for kept in (r"\1", r"\1\1")]
+    return word not in listed and any(c in listed for c in cut)
+
+
+def disguised(text: str, terms: list[str]) -> int:
+    listed = {term for term in terms if len(words_of(term)) == 1}
+    spelled = (re.sub("[ ._*-]", "", m.group()).lower() for m in SPACED.finditer(text))
+    tokens = "".join(c if is_joined(c) or c in "!#$*+@" else "\n" for c in text).split("\n")
+    return sum(s in listed for s in spelled) + sum(is_profane_token(t, listed) for t in tokens if t)
+
+
+def reference(text: str, lang: str | None) -> dict[str, int]:
+    words = words_of(text)
+    plain = [t for k, v in LISTS.profanity.items() if k in ("*", "en", lang) or not lang for t in v]
+    hidden = [t for k, v in LISTS.profanity.items() if k in ("*", "en", lang) for t in v]
+    stops = [term[0] for term in with_parts(words, list(LISTS.stop_words), ALL_FIRST)]
+    terms = [term for group in LISTS.vocabulary.values() for term in group]
+    found = with_parts(words, terms, ALL_FIRST)
+    names = {" ".join(term) for term in found}
+    return {
+        "list_words": len(words),
+        "distinct_stop_words": len(set(stops)),
+        "stop_words": len(stops),
+        "profane_words": len(with_parts(words, plain, ALL_FIRST)) + disguised(text, hidden),
+        "vocabulary_words": sum(map(len, found)),
+        "vocabulary_categories": sum(not names.isdisjoint(v) for v in LISTS.vocabulary.values()),
+    }
+
+
+PIECES = [
+    *("the", "The", "don't", "don’t", "of", "a", "son of a bitch", "heart", "attack", "patient's"),
+    *("sh1t", "SHIT", "shiiit", "shiit", "b*tch", "s#it", "s**t", "a$$h0le", "a$$$$hole", "сука"),
+    *("с*ка", "суука", "сууука", "СУУУКА", "s.h.i.t", "s-h-i-t", "s h i t", "他妈的", "的", "s"),
+    *(" ", " ", "  ", "\n", "_", "'", "’", "!", "*", "$", ".", "1", "0", "é", "\u0301", "x" * 38),
+    *("zut", "l'zut", "zut'the", "漢", "한", "😀", "\U00020000", "—", "İ", "ς", "\x00", "٣"),
+]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, st.sampled_from(["en", "ru", "zh", "fi", None]))
+def test_counts_are_those_of_the_reference(text: str, lang: str | None) -> None:
+    assert count(text, lang) == reference(text, lang)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(TEXTS, st.sampled_from(["en", "ru", None])), max_size=8))
+def test_a_row_does_not_depend_on_its_neighbours(rows: list[tuple[str, str | None]]) -> None:
+    texts = pl.Series([text for text, _ in rows], dtype=pl.String)
+    langs = pl.Series([lang for _, lang in rows], dtype=pl.String)
+
+    assert count_listed(texts, langs, LISTS).to_dicts() == [count(*row) for row in rows]
+
+
+@pytest.mark.parametrize("size", [2046, 2047, 2048, 2049, 4095])
+def test_a_phrase_is_found_across_the_kernels_buffers(size: int) -> None:
+    counts = count("x " * (size - 3) + "attack of the heart don't " + "y " * 5)
+
+    assert counts["vocabulary_words"] == 4
+    assert counts["list_words"] == size + 7
+
+
+@pytest.mark.parametrize("shift", range(4080, 4100))
+def test_a_disguise_is_found_across_the_kernels_chunks(shift: int) -> None:
+    assert profane("x " * (shift // 2) + " " * (shift % 2) + "sh1t f.u.c.k fuuuck") == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("sh1t", "Sh!t", "f*ck", "F**K", "f***ing", "fuuuuck", "FUUUCK", "f.u.c.k", "f-u-c-k"),
+        *("f u c k", "b1tch", "a$$hole", "a55hole", "n1gg3r", "(sh1t)", "sh1t!!!", "*f*ck*"),
+        *("c#nt", "motherfuck3r", "shiiiit", "bi+ch", "8 s.h.i.t 8", "niggger", "oh-sh1t,"),
+    ],
+)  # fmt: skip
+def test_a_disguise_is_one_profane_word(text: str) -> None:
+    assert profane(f"Well, {text} then") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("as", "a$$ets", "Scunthorpe", "class", "assess", "cocktail", "4ss", "$5", "b@sic", "a*b"),
+        *("i++", "x**y", "**kwargs", "*args", "a@host.com", "0x5h17", "utf8", "http://www.x.io"),
+        *("a b c d", "U.S.A.F.", "Mississippi", "hmmmm", "s h i", "f.u.c-k", "fuc*"),
+        *("C#", "sha1", "1,000", "Dick", "shiitake", "Essex", "Penistone", "analysis",),
+        *("Matsushita", "****", "$$$$", "f_u.c.k", "i**e", "f***", "5hit", "f u c king"),
+    ],
+)  # fmt: skip
+def test_ordinary_text_is_not_profane(text: str) -> None:
+    assert profane(text) == profane(text, None) == 0
+
+
+def test_obfuscation_can_be_switched_off() -> None:
+    lists = WordLists(profanity=PROFANITY, obfuscation=False)
+
+    assert count("shit sh1t f.u.c.k", "en", lists)["profane_words"] == 1
+
+
+@pytest.mark.parametrize("lang", sorted(PROFANITY))
+def test_every_listed_term_is_found_in_its_language(lang: str) -> None:
+    assert all(profane(f"a {term}.", lang) >= 1 for term in PROFANITY[lang])
+
+
+def test_lists_apply_to_their_language_and_english_to_all() -> None:
+    assert profane("putain", "fr") == profane("putain", "fr-CA") == profane("putain", None) == 1
+    assert profane("putain", "de") == 0
+    assert profane("shit", "de") == profane("shit", "fi") == 1
+
+
+def test_a_mask_hides_letters_of_any_script() -> None:
+    assert profane("х*й с*ка бл**ь", "ru") == 3
+
+
+def test_chinese_terms_are_found_without_spaces() -> None:
+    assert profane("你这个王八蛋去死", "zh") == 1
+
+
+def test_words_before_and_after_an_apostrophe_count() -> None:
+    assert profane("l'enculé, d’enculé", "fr") == 2
+    assert count("The patient's heart")["vocabulary_words"] == 2
+
+
+def test_the_longest_term_counts_and_its_words_once() -> None:
+    counts = count("Heart attack! The HEART? An attack of the heart.")
+
+    assert counts["vocabulary_words"] == 7
+    assert counts["vocabulary_categories"] == 2
+
+
+def test_stop_words_count_once_or_each_time() -> None:
+    counts = count("The the of DON’T don't bathe")
+
+    assert (counts["distinct_stop_words"], counts["stop_words"]) == (3, 5)
+
+
+def test_without_lists_all_but_words_is_zero() -> None:
+    assert list(count("the shit sh1t", "en", WordLists()).values()) == [3, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "'", "\u0301", "😀", "\x00", "*", "a_b", "'a'"])
+def test_edge_texts(text: str) -> None:
+    assert count(text) == reference(text, "en")
+
+
+def test_no_rows_give_the_columns() -> None:
+    empty = pl.Series([], dtype=pl.String)
+
+    assert count_listed(empty, empty, LISTS).schema == dict.fromkeys(COLUMNS, pl.Int64)
+
+
+def test_a_term_without_words_is_refused() -> None:
+    with pytest.raises(ValueError, match="has 0 words"):
+        count("a", "en", WordLists(stop_words=("?",)))
+
+
+def test_too_many_lists_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 60"):
+        count("a", "en", WordLists(vocabulary={str(i): ("a",) for i in range(61)}))
+
+
+def test_sixty_categories_are_told_apart() -> None:
+    lists = WordLists(vocabulary={f"c{i}": (f"w{i}", "all") for i in range(60)})
+
+    assert count("w0 w59", "en", lists)["vocabulary_categories"] == 2
+    assert count("all", "en", lists)["vocabulary_categories"] == 60
+
+
+def test_lists_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(LISTS)) == LISTS
+
+
+@pytest.mark.parametrize(
+    "piece", ["*", "a*", "a1", "s h i t ", "s.", "a", "sh1t", "'a", "漢", "b*tc ", "é", "a'", "\n"]
+)
+def test_a_long_text_takes_linear_time(piece: str) -> None:
+    counts = count(piece * (5_000_000 // len(piece.encode())))
+
+    assert counts["profane_words"] in (0, counts["list_words"] // 4)
+
+
+def test_the_lists_are_clean() -> None:
+    for terms in [*PROFANITY.values(), *MEDICAL.values()]:
+        assert len(terms) == len(set(terms)) >= 25
+        assert all(term == unicodedata.normalize("NFC", term).strip() for term in terms)

@@ -1,0 +1,158 @@
+"""The mixture of a phase: its samples and tokens, what names its order, what cannot be mixed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import open_corpus, write_corpus
+from msgspec import structs
+from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
+
+from assets.mixed.asset import plan_mixed
+from assets.mixed.budgets import MixError
+from assets.mixed.mixture_files import mixture_of, realised
+from assets.mixed.phase_shard_files import read_samples
+from corpus_loader.mixture import parse_mixture
+from resources.store.records import to_json
+
+
+def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
+    """What `mixed` would write for a phase."""
+    [task] = plan_mixed(corpus, phase).tasks
+    spec = task.spec
+    return mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+
+
+def samples(corpus: Any, found: dict[str, Any]) -> pl.DataFrame:
+    """All samples of a mixture, in its order."""
+    positions = np.arange(found["epoch_samples"])
+    return read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
+
+
+def test_realised_tokens_are_those_of_the_samples_of_the_order(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"notes": 70, "prose": 30}, "batch_samples": 4})
+    found = mixture(corpus)
+    rows = samples(corpus, found)
+    realised = {source["name"]: source["realised_tokens"] for source in found["sources"]}
+    tokens = rows["num_tokens"].to_numpy()
+    is_note = rows["tokens"].list.first().to_numpy() >= 300
+    assert realised == {"notes": tokens[is_note].sum(), "prose": tokens[~is_note].sum()}
+    assert abs(realised["notes"] - 70) <= 4
+
+
+def test_rows_of_other_lengths_are_mixed_by_their_own(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"notes": 9, "prose": 16}})
+    write_sharded(corpus.store, "notes", [shard(300, [3, 5, 1, 9], None)], bucket="0-128")
+    found = mixture(corpus)
+    assert found["sequence_length"] is None
+    rows = samples(corpus, found)
+    assert rows.select(pl.col("tokens").list.len() == pl.col("num_tokens"))["tokens"].all()
+    assert int(rows["num_tokens"].sum()) == found["tokens"]
+    assert realised(found).is_estimated
+
+
+def test_a_phase_may_draw_from_some_buckets_only(tmp_path: Path) -> None:
+    buckets = {"mode": "decompose", "sequence_length": 8, "min_length": 4}
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    phases = [
+        {"name": name, "weights": {"prose": 1}, "buckets": ["4"]} for name in ("main", "late")
+    ]
+    write_corpus(tmp_path, buckets=buckets, phases=phases)
+    corpus = open_corpus(corpus.config)
+
+    with pytest.raises(MixError, match=r"\['prose'\], which have none in buckets 4"):
+        mixture(corpus)
+    write_sharded(corpus.store, "prose", [shard(0, [4, 3], 4)], bucket="4")
+    assert mixture(corpus)["sequence_length"] == 4
+
+
+def test_lengths_come_from_parquet_where_there_is_no_flat_file(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"notes": 28}})
+    write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("parquet",))
+    [source] = mixture(corpus)["sources"]
+    assert (source["samples"], source["realised_tokens"]) == (4, 28)
+    assert source["shards"][0]["files"] == {}
+    with pytest.raises(MixError, match=r"\['notes'\] lack flat files. Add 'megatron'"):
+        mixture(change(corpus, {"budgets": {"notes": 28}, "formats": ["parquet"]}))
+
+
+def test_lengths_that_no_file_holds_are_asked_for(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"notes": 28}})
+    write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("mds",))
+
+    with pytest.raises(MixError, match="Add 'megatron' to `shards"):
+        mixture(corpus)
+
+
+def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    write_sharded(corpus.store, "notes", [shard(300, [8])], tokenizer_fingerprint="e" * 32)
+
+    with pytest.raises(MixError, match=r"'prose': 'f{32}', 'notes': 'e{32}'"):
+        mixture(corpus)
+
+
+def test_shards_of_an_older_version_are_to_be_made_anew(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    manifest = corpus.store.newest("sharded", "notes")
+    about = {key: said for key, said in manifest.about.items() if key != "begin_of_document_id"}
+    corpus.store.partition("sharded", "notes").commit(structs.replace(manifest, about=about))
+
+    with pytest.raises(
+        MixError, match=r"the shards of \['notes'\] are of .* Materialize `sharded`"
+    ):
+        mixture(corpus)
+
+
+@pytest.mark.parametrize("tokens", [3, 1])
+def test_a_phase_without_any_sample_is_refused(tmp_path: Path, tokens: int) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": tokens}})
+
+    with pytest.raises(MixError, match="phase 'main' draws no sample"):
+        mixture(corpus)
+
+
+def test_a_source_without_samples_and_one_repeated_often_are_warned_of(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": 2, "notes": 140}})
+    found = mixture(corpus)
+
+    none, often = sorted(found["warnings"], reverse=True)
+    assert none.startswith("'prose' gives no sample: its 2 tokens")
+    assert often.startswith("'notes' is repeated 5.0 times; more than 4 epochs")
+    assert found["epoch_samples"] == 20
+
+
+def test_the_fingerprint_names_data_and_order_alone(tmp_path: Path) -> None:
+    def fingerprint(corpus: Any) -> str:
+        return str(mixture(corpus)["fingerprint"])
+
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    first = fingerprint(corpus)
+
+    assert fingerprint(change(corpus, WEIGHTED | {"warn_epochs": 2.0})) == first
+    assert fingerprint(change(corpus, WEIGHTED | {"formats": ["npy"]})) == first
+    assert fingerprint(change(corpus, WEIGHTED | {"seed": 1})) != first
+    assert fingerprint(change(corpus, WEIGHTED | {"batch_samples": 2})) != first
+    assert fingerprint(change(corpus, WEIGHTED | {"window_shards": 1})) != first
+    write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])
+    assert fingerprint(corpus) != first
+
+
+def test_the_fingerprint_names_the_tokenizer(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": 40}})
+    first = mixture(corpus)
+    write_sharded(corpus.store, "prose", PROSE, tokenizer_fingerprint="e" * 32)
+    second = mixture(corpus)
+
+    files = [[each["files"] for each in found["sources"][0]["shards"]] for found in (first, second)]
+    assert files[0] == files[1]
+    assert first["fingerprint"] != second["fingerprint"]
+
+
+def test_phases_of_equal_seeds_draw_in_orders_of_their_own(tmp_path: Path) -> None:
+    budget = {"budgets": {"prose": 40}}
+    corpus = corpus_with(tmp_path, budget, budget)
+
+    assert mixture(corpus, "main")["seed"] != mixture(corpus, "late")["seed"]

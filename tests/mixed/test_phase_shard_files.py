@@ -1,0 +1,189 @@
+"""Shards of a phase: what makes them be computed again, and how their rows are looked up."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
+
+from assets.mixed.asset import mix_phase, plan_mixed
+from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
+from assets.sharded.flat_files import lengths_of_rows, read_rows
+from assets.sharded.formats import FORMATS, ShardAbout
+from corpus_loader.mixture import FlatFile, Shard
+from resources.store.store import StoreError
+from resources.tasks import Task
+
+PHASE = WEIGHTED | {"formats": ["npy"], "target_bytes": 1024}
+SUFFIXES = FORMATS["megatron"].suffixes
+
+
+def planned(corpus: Any) -> Task:
+    """The task that mixes the phase `main`."""
+    [task] = plan_mixed(corpus, "main").tasks
+    return task
+
+
+def written(phase: Task) -> list[str]:
+    """Fingerprints of the shards of a phase, and of what lies beside them."""
+    if phase.published() is None:
+        mix_phase(phase)
+    shards = shard_tasks(phase)
+    return [task.fingerprint for task in [*shards, index_task(phase, shards)]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"weights": {"prose": 2, "notes": 1}},
+        {"tokens": 80},
+        {"seed": 1},
+        {"batch_samples": 2},
+        {"window_shards": 1},
+        {"target_bytes": 2048},
+        {"formats": ["npy", "arrow"]},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_phase_is_mixed_and_written_again(tmp_path: Path, other: dict[str, Any]) -> None:
+    corpus = corpus_with(tmp_path, PHASE)
+    before = planned(corpus)
+    after = planned(change(corpus, PHASE | other))
+
+    assert before.fingerprint != after.fingerprint
+    assert not set(written(before)) & set(written(after))
+
+
+@pytest.mark.parametrize(
+    "about", [{}, {"tokenizer_fingerprint": "e" * 32}, {"vocab_size": 999}], ids=str
+)
+def test_other_shards_are_mixed_and_written_again(tmp_path: Path, about: dict[str, Any]) -> None:
+    corpus = corpus_with(tmp_path, PHASE | {"weights": {"prose": 1}, "tokens": 40})
+    before = planned(corpus)
+    was_written = written(before)
+    write_sharded(corpus.store, "prose", PROSE if about else [shard(101, [8] * 10)], **about)
+    after = planned(corpus)
+
+    assert before.fingerprint != after.fingerprint
+    assert not set(was_written) & set(written(after))
+
+
+def test_other_code_writes_again(tmp_path: Path) -> None:
+    phase = planned(corpus_with(tmp_path, PHASE))
+    newer = replace(phase, spec={**phase.spec, "code_version": "next"})
+
+    assert not set(written(phase)) & set(written(newer))
+
+
+def test_what_decides_no_byte_writes_nothing_again(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, PHASE)
+    before = planned(corpus)
+    warned = planned(change(corpus, PHASE | {"warn_epochs": 0.5}))
+
+    assert before.fingerprint != warned.fingerprint  # the mixture says it
+    assert written(before) == written(warned)
+
+
+def test_shards_of_another_source_change_nothing(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, PHASE | {"weights": {"prose": 1}, "tokens": 40})
+    before = planned(corpus)
+    write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])
+
+    assert before.fingerprint == planned(corpus).fingerprint
+
+
+def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, PHASE)
+    phases = [planned(corpus), planned(change(corpus, PHASE | {"formats": ["npy", "arrow"]}))]
+    for phase in phases:
+        mix_phase(phase)
+
+    assert len({shard_tasks(phase)[0].spec["shards"].data for phase in phases}) == 1
+
+
+def test_no_index_without_all_shards(tmp_path: Path) -> None:
+    phase = planned(corpus_with(tmp_path, PHASE))
+    mix_phase(phase)
+
+    with pytest.raises(AssertionError, match="part shard-00000 is not published"):
+        write_index(index_task(phase, shard_tasks(phase)))
+
+
+def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> list[Shard]:
+    """Flat files of shards, as a mixture names them."""
+    shards = []
+    for number, frame in enumerate(frames):
+        paths = [root / f"shard-{number}.{suffix}" for suffix in SUFFIXES]
+        FORMATS["megatron"].write(paths, frame, ShardAbout("uint16", length, 0, 1000, "f" * 32))
+        files = {
+            suffix: FlatFile(path.stat().st_size, "")
+            for suffix, path in zip(SUFFIXES, paths, strict=True)
+        }
+        shards.append(Shard(f"shard-{number}", frame.height, files))
+    return shards
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=9), min_size=1, max_size=6),
+    stored=st.sampled_from([8, None]),
+    draws=st.lists(st.integers(0, 10**6), min_size=1, max_size=60),
+)
+def test_rows_come_in_the_order_they_are_asked_for(
+    lengths: list[list[int]], stored: int | None, draws: list[int]
+) -> None:
+    frames = [shard(100 * (i + 1), each, stored) for i, each in enumerate(lengths)]
+    together = pl.concat(frames)
+    rows = np.array(draws) % together.height
+    edges = np.cumsum([0, *map(len, lengths)])
+    number = np.searchsorted(edges, rows, side="right") - 1
+    with TemporaryDirectory() as folder:
+        shards = write_flat(Path(folder), frames, stored)
+        found = read_rows(Path(folder), "uint16", shards, number, rows - edges[number])
+        spans = [lengths_of_rows(Path(folder) / f"{each.path}.spans", each.rows) for each in shards]
+
+    assert_frame_equal(found, together[rows.tolist()])
+    assert np.concatenate(spans).tolist() == together["num_tokens"].to_list()
+
+
+def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
+    frames = [shard(number, [8, 8]) for number in range(40)]
+    shards = write_flat(tmp_path, frames, 8)
+    number = np.arange(80) % 40
+
+    with few_open_files(4):
+        found = read_rows(tmp_path, "uint16", shards, number, np.arange(80) // 40)
+
+    assert found["tokens"].list.first().to_list() == [*range(40), *range(1, 41)]
+
+
+@contextmanager
+def few_open_files(more: int) -> Iterator[None]:
+    """No more than so many files beside those that are open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_damaged_document_lengths_are_named(tmp_path: Path) -> None:
+    write_flat(tmp_path, [shard(1, [8, 8])], 8)
+    path = tmp_path / "shard-0.spans"
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+
+    with pytest.raises(StoreError, match=r"shard-0\.spans is not .* --repair"):
+        lengths_of_rows(path, 2)

@@ -1,0 +1,76 @@
+"""The pictures of a phase: shares that are the order's, text that cannot break out of them."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from assets.mixed.report import (
+    Drawn,
+    area_chart,
+    largest_first,
+    phase_markdown,
+    shares_chart,
+    shares_over_position,
+    stacked,
+)
+from assets.report.plots import SLICES, bar_chart, pie_chart
+
+
+def test_shares_follow_the_order() -> None:
+    sources = np.array([0] * 50 + [1, 0] * 25)
+    shares = shares_over_position(lambda positions: sources[positions], 100, [1.0, 3.0], 50)
+    assert shares.tolist() == [[1.0, 0.0], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize("num_samples", [1, 7, 100, 101, 51_200, 10**9])
+def test_shares_are_of_whole_blocks_and_few_samples(num_samples: int) -> None:
+    seen: list[np.ndarray] = []
+
+    def sources_at(positions: np.ndarray) -> np.ndarray:
+        seen.append(positions)
+        return positions % 2
+
+    shares = shares_over_position(sources_at, num_samples, [1.0, 1.0], 10)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert len(shares) == max(1, min(100, num_samples // 10))
+    assert all(positions[0] % 10 == 0 for positions in seen)
+    assert 0 < sum(len(positions) for positions in seen) <= max(num_samples, 1 << 18)
+    assert max(int(positions[-1]) for positions in seen) < num_samples
+
+
+def test_areas_are_stacked_from_the_largest_and_names_are_escaped() -> None:
+    shares = np.array([[0.25, 0.75], [0.5, 0.5]])
+    chart = area_chart("a < b", ["<i>", "web"], shares)
+    ElementTree.fromstring(chart)
+    assert chart.index("web  62.5%") < chart.index("&lt;i&gt;  37.5%")
+    assert chart.count("<path") == 2
+
+
+def test_sources_beyond_the_palette_are_drawn_as_one() -> None:
+    names, shares = largest_first([f"s{i:02d}" for i in range(20)], np.full((3, 20), 0.05))
+    assert names[-1] == "others" and len(names) == len(SLICES)
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_charts_are_stacked_below_each_other() -> None:
+    parts = [pie_chart("one", {"a": 1}), bar_chart("two", [("b", (1.0,), "1")])]
+    heights = [int(re.findall(r'height="(\d+)"', part)[0]) for part in parts]
+    whole = ElementTree.fromstring(stacked(parts))
+    below = [child.get("y") for child in whole if child.tag.endswith("svg")]
+    assert below == ["0", str(heights[0])]
+    assert whole.get("height") == str(sum(heights))
+
+
+def test_a_phase_is_two_pictures() -> None:
+    drawn = Drawn({"a": 3, "b": 1}, np.array([[0.75, 0.25]]), is_estimated=False)
+    shown = phase_markdown("main", drawn)
+    assert list(shown) == ["mix_pie", "mix_over_position"]
+    assert all(picture.startswith("![") for picture in shown.values())
+
+
+@pytest.mark.parametrize("is_estimated", [True, False])
+def test_shares_of_samples_that_differ_in_length_are_called_estimated(is_estimated: bool) -> None:
+    chart = shares_chart("shares", Drawn({"a": 3}, np.array([[1.0]]), is_estimated))
+    assert ("shares, estimated from mean lengths" in chart) is is_estimated

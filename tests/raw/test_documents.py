@@ -1,0 +1,301 @@
+"""Records -> document and quarantine tables."""
+
+import json
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from assets.raw.readers.documents import (
+    DOCUMENT_SCHEMA,
+    QUARANTINE_SCHEMA,
+    RAW_LIMIT_BYTES,
+    Chunk,
+    DocumentBuilder,
+    document_id,
+)
+from assets.raw.readers.input_record import Entry, json_entry, matches_filter
+from resources.settings.sources import SourceConfig
+
+
+def config(**options: object) -> SourceConfig:
+    return SourceConfig.model_validate({"name": "s", "where": "x.jsonl", **options})
+
+
+def build(*lines: bytes, **options: object) -> Chunk:
+    builder = DocumentBuilder(config(**options), "a.jsonl", "byte")
+    for row, line in enumerate(lines):
+        builder.add(json_entry(row, line))
+    return builder.take()
+
+
+def only_error(*lines: bytes, **options: object) -> str:
+    chunk = build(*lines, **options)
+    assert chunk.documents.is_empty()
+    return str(chunk.quarantine["error"].item())
+
+
+def test_record_becomes_one_document_with_its_other_fields_in_meta() -> None:
+    line = b'{"id":"7","text":"hi","url":"http://a.b","lang":"de","license":"MIT","meta":{"k":[1]}}'
+
+    row = build(line, id_field="id").documents.row(0, named=True)
+
+    assert row == {
+        "doc_id": document_id("s", "a.jsonl", 0),
+        "text": "hi",
+        "source": "s",
+        "origin": {"file": "a.jsonl", "row": 0},
+        "id": "7",
+        "url": "http://a.b",
+        "lang": "de",
+        "license": "MIT",
+        "meta": '{"url":"http://a.b","meta":{"k":[1]}}',
+    }
+
+
+def test_document_id_is_golden() -> None:
+    # A change of this value gives every document a new id: lineage of existing corpora breaks.
+    assert document_id("web", "data/a.jsonl", 4096) == "20a5948c66a9cdf814187c8ad6bd7203"
+
+
+@pytest.mark.parametrize("lines", [[], [b'{"text":"a"}'], [b"broken"]])
+def test_tables_have_their_schemas_whatever_the_input(lines: list[bytes]) -> None:
+    chunk = build(*lines)
+
+    assert dict(chunk.documents.schema) == DOCUMENT_SCHEMA
+    assert dict(chunk.quarantine.schema) == QUARANTINE_SCHEMA
+
+
+@pytest.mark.parametrize("text", ["", "日本語 – “x”", "\u0000", "x" * 1_000_000])
+def test_text_comes_out_as_it_went_in(text: str) -> None:
+    chunk = build(json.dumps({"text": text}).encode())
+
+    assert chunk.documents["text"].to_list() == [text]
+    assert chunk.documents["meta"].to_list() == ["{}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text":"a"', "truncated"),
+        (b'{"text":"a\x01b"}', "invalid character"),
+        (b'{"text":"a\x00b"}', "invalid character"),
+        (b'{"text":"\xff"}', "not valid UTF-8"),
+        (b'{"text":"a","x":"\xff"}', "not valid UTF-8"),
+        (b'{"text":"\\ud800"}', "lone surrogate"),
+        (b'{"text":"a","x":"\\uDFFF"}', "lone surrogate"),
+        (b'{"text":NaN}', "invalid character"),
+        (b'{"text":"a"}{"text":"b"}', "trailing characters"),
+        (b'{"text":"a","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "recursion|nested"),
+        (b'["a"]', "Expected `object`, got `array`"),
+        (b'{"body":"a"}', r"`text` is missing \(fields: body\) - at `\$\.text`"),
+        (b'{"text":null}', r"is null, expected a string - at `\$\.text`"),
+        (b'{"text":5}', "is int, expected a string"),
+    ],
+)
+def test_broken_record_is_quarantined_with_its_reason(line: bytes, reason: str) -> None:
+    chunk = build(b'{"text":"before"}', line, b'{"text":"after"}')
+
+    assert chunk.documents["text"].to_list() == ["before", "after"]
+    row = chunk.quarantine.row(0, named=True)
+    assert (row["position"], row["raw"]) == ("byte 1", line[:RAW_LIMIT_BYTES])
+    with pytest.raises(ValueError, match=reason):
+        raise ValueError(row["error"])
+
+
+def test_declared_language_and_license_fill_gaps_only() -> None:
+    lines = [b'{"text":"a","lang":"fr","license":"MIT"}', b'{"text":"b","lang":3,"license":""}']
+
+    chunk = build(*lines, language="en", license="CC0-1.0")
+
+    assert chunk.documents["lang"].to_list() == ["fr", "en"]
+    assert chunk.documents["license"].to_list() == ["MIT", "CC0-1.0"]
+    assert chunk.documents["meta"].to_list() == ["{}", '{"lang":3}']
+
+
+def test_first_of_two_equal_ids_survives_over_chunks() -> None:
+    builder = DocumentBuilder(config(id_field="key"), "f", "record")
+    builder.add(json_entry(0, b'{"key":1,"text":"first"}'))
+    first = builder.take()
+    builder.add(json_entry(1, b'{"key":"1","text":"second"}'))
+
+    second = builder.take()
+
+    assert first.documents["id"].to_list() == ["1"]
+    assert second.documents.is_empty()
+    assert second.quarantine["error"].to_list() == [
+        "id '1' was seen before in this slice; the first stays"
+    ]
+
+
+def test_records_without_an_id_are_not_duplicates() -> None:
+    chunk = build(b'{"id":null,"text":"a"}', b'{"id":"","text":"b"}', id_field="id")
+
+    assert chunk.documents["id"].to_list() == [None, None]
+
+
+def test_record_above_the_cap_is_quarantined_and_its_bytes_are_cut() -> None:
+    chunk = build(b'{"text":"' + b"x" * 70_000 + b'"}', max_record_bytes=70_000)
+
+    assert "above max_record_bytes=70,000" in chunk.quarantine["error"].item()
+    assert len(chunk.quarantine["raw"].item()) == RAW_LIMIT_BYTES
+
+
+def test_bytes_that_are_not_utf8_are_named_where_text_did_not_come_from_json() -> None:
+    builder = DocumentBuilder(config(), "f", "record")
+    builder.add(Entry(3, {"text": "ab\udcff"}))
+
+    row = builder.take().quarantine.row(0, named=True)
+
+    assert (row["position"], row["error"]) == (
+        "record 3",
+        "not valid UTF-8: byte 0xff at character 2",
+    )
+    assert row["raw"] == b'{"text": "ab\\udcff"}'
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_wanted"),
+    [
+        ({"meta": {"set": "PubMed"}}, True),
+        ({"meta": '{"set":"PubMed"}'}, True),
+        ({"meta.set": "PubMed"}, True),
+        ({"meta": {"set": "Books"}}, False),
+        ({"meta": "not json"}, False),
+        ({"meta": None}, False),
+        ({}, False),
+    ],
+)
+def test_filter_looks_into_objects_and_json_text(
+    fields: dict[str, object], is_wanted: bool
+) -> None:
+    assert matches_filter(fields, {"meta.set": ("PubMed", "arXiv")}) is is_wanted
+
+
+def test_filter_tells_true_from_one() -> None:
+    assert not matches_filter({"a": 1}, {"a": (True,)})
+    assert not matches_filter({"a": True}, {"a": (1,)})
+    assert matches_filter({"a": 1.0}, {"a": (1,)})
+
+
+def test_filtered_records_are_counted_and_not_checked_further() -> None:
+    chunk = build(b'{"keep":1,"text":"a"}', b'{"keep":0}', field_filter={"keep": 1})
+
+    assert (chunk.rows_in, len(chunk.documents), chunk.skipped_by_filter) == (2, 1, 1)
+    assert chunk.quarantine.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("given_filter", "parsed"),
+    [
+        ('meta.set = "PubMed Abstracts"', {"meta.set": ("PubMed Abstracts",)}),
+        (["a=1", "a = 2", "b == true", "c = word"], {"a": (1, 2), "b": (True,), "c": ("word",)}),
+        ({"a": "x", "b": [1, 2]}, {"a": ("x",), "b": (1, 2)}),
+    ],
+)
+def test_filter_short_forms(given_filter: object, parsed: dict[str, object]) -> None:
+    assert config(field_filter=given_filter).field_filter == parsed
+
+
+def test_misspelt_format_is_one_fault() -> None:
+    with pytest.raises(ValidationError) as caught:
+        config(format="jsnl")
+
+    assert caught.value.error_count() == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "../x"},
+        {"name": "a\n"},
+        {"where": []},
+        {"unknown": 1},
+        {"where": ""},
+        {"where": ["a.jsonl", ""]},
+        {"field_filter": "no value ="},
+        {"field_filter": "a!=3"},
+        {"field_filter": "a>=3"},
+        {"field_filter": "x = 1 and y = 2"},
+        {"field_filter": 'a = "open'},
+        {"field_filter": "a = 'single'"},
+        {"field_filter": {"a": []}},
+        {"format": "xlsx"},
+        {"max_record_bytes": 0},
+    ],
+)
+def test_bad_config_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        config(**options)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.dictionaries(st.sampled_from(["text", "id", "lang", "x"]), JSON) | st.binary()))
+def test_no_record_is_lost(records: list[dict[str, object] | bytes]) -> None:
+    lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
+
+    chunk = (
+        build(*lines, id_field="id", field_filter={"x": (1,)}) if len(lines) % 2 else build(*lines)
+    )
+
+    total = len(chunk.documents) + len(chunk.quarantine) + chunk.skipped_by_filter
+    assert chunk.rows_in == len(lines) == total
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.dictionaries(st.text(max_size=5), JSON))
+def test_meta_holds_the_other_fields_unchanged(fields: dict[str, object]) -> None:
+    line = json.dumps({**fields, "text": "t"}).encode()
+
+    meta = json.loads(build(line, lang_field="*lang*", license_field="*lic*").documents["meta"][0])
+
+    assert meta == {key: value for key, value in fields.items() if key != "text"}
+
+
+def test_long_runs_keep_their_order() -> None:
+    lines = [json.dumps({"text": f"{row} " + "x" * 100_000}).encode() for row in range(60)]
+
+    documents = build(*lines).documents
+
+    assert documents["origin"].struct.field("row").to_list() == list(range(60))
+    assert documents["text"].str.split(" ").list.first().cast(pl.Int64).to_list() == list(range(60))
+    assert documents.n_chunks() == 1
+
+
+def nested(levels: int) -> bytes:
+    return b'{"text":"x","a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+
+@pytest.mark.parametrize("tail", [b"", b"}", b"\xff"])
+def test_depth_is_bounded_by_a_number_and_not_by_the_stack(tail: bytes) -> None:
+    assert build(nested(200)).documents.height == 1
+    for levels in (201, 900, 100_000):
+        assert only_error(nested(levels) + tail) == "JSON is nested more than 200 levels deep"
+
+
+def test_brackets_in_strings_and_side_by_side_are_not_depth() -> None:
+    text = '[{"' * 300 + "\\"
+    record = {"text": text, "flat": [[]] * 300}
+
+    assert build(json.dumps(record).encode()).documents["text"].item() == text
+
+
+@pytest.mark.parametrize("digits", ["1e400", "-1.5E+999", "1" * 30, "-" + "9" * 5000])
+def test_number_of_any_size_is_kept_as_spelled(digits: str) -> None:
+    line = f'{{"text":"é","n":[{digits},1e400],"i":7}}'.encode()
+
+    assert build(line).documents["meta"].item() == f'{{"n":[{digits},1e400],"i":7}}'
+
+
+@pytest.mark.parametrize("value", ["NaN", "01", '"\\ud800"', "1e400x"])
+def test_big_number_excuses_no_other_fault(value: str) -> None:
+    assert only_error(f'{{"n":1e400,"text":"a","x":{value}}}'.encode())

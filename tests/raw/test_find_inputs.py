@@ -1,0 +1,272 @@
+"""Paths, folders, globs and URLs -> input files."""
+
+import gzip
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import xxhash
+
+from assets.raw.places import downloads
+from assets.raw.places.find_inputs import find_inputs, tell_format
+from assets.raw.readers.input_file import InputFile
+from resources.errors import InputError
+from resources.settings.sources import SourceConfig
+
+
+def find(base: Path, *where: str, **options: object) -> list[InputFile]:
+    source = SourceConfig.model_validate({"name": "s", "where": where, **options})
+    return find_inputs(source, base, base / "store/_downloads")
+
+
+def write(path: Path, data: bytes = b"{}") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def test_folder_means_every_known_file_below_sorted_by_name(tmp_path: Path) -> None:
+    for name in ("d/b.jsonl", "d/a/z.csv.gz", "d/README.md", "d/.hidden/x.jsonl", "e.jsonl"):
+        write(tmp_path / name)
+
+    found = find(tmp_path, "d")
+
+    assert [(f.name, f.format, f.compression) for f in found] == [
+        ("d/a/z.csv.gz", "csv", "gz"),
+        ("d/b.jsonl", "jsonl", None),
+    ]
+
+
+def test_folder_with_a_declared_format_gives_only_that_format(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv"), write(tmp_path / "b.jsonl")
+
+    assert [f.name for f in find(tmp_path, ".", format="csv")] == ["a.csv"]
+
+
+def test_file_met_twice_is_listed_once(tmp_path: Path) -> None:
+    write(tmp_path / "d/a.jsonl")
+
+    assert [f.name for f in find(tmp_path, "d", "d/*.jsonl", "**/*", "./d/../d/a.jsonl")] == [
+        "d/a.jsonl"
+    ]
+
+
+def test_size_and_digest_are_those_of_the_bytes(tmp_path: Path) -> None:
+    data = b"x" * 9_000_000
+    write(tmp_path / "a.txt", data)
+
+    found = find(tmp_path, "a.txt")[0]
+
+    assert (found.bytes, found.digest) == (len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def test_name_is_relative_below_the_base_and_absolute_elsewhere(tmp_path: Path) -> None:
+    inside, outside = write(tmp_path / "base/a.txt"), write(tmp_path / "b.txt")
+
+    names = [f.name for f in find(tmp_path / "base", str(inside), "../b.txt")]
+
+    assert names == [outside.as_posix(), "a.txt"]
+
+
+def test_name_with_glob_characters_is_taken_literally(tmp_path: Path) -> None:
+    write(tmp_path / "a[1].txt")
+
+    assert [f.name for f in find(tmp_path, "a[1].txt")] == ["a[1].txt"]
+
+
+def test_declared_format_holds_for_globs_and_named_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.log.gz"), write(tmp_path / "b.data")
+
+    found = find(tmp_path, "*.log.gz", "b.data", format="jsonl")
+
+    assert [(f.format, f.compression) for f in found] == [("jsonl", "gz"), ("jsonl", None)]
+
+
+def test_unknown_extension_is_an_error_only_for_a_named_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.dat"), write(tmp_path / "b.txt")
+
+    assert [f.name for f in find(tmp_path, "*")] == ["b.txt"]
+    with pytest.raises(InputError, match=r"source 's': the format of 'a\.dat'.*Set `format`"):
+        find(tmp_path, "a.dat")
+
+
+@pytest.mark.parametrize("pattern", ["missing.jsonl", "*.jsonl", "empty", "file:///no/such.jsonl"])
+def test_nothing_found_names_source_pattern_and_folder(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(InputError) as caught:
+        find(tmp_path, pattern)
+
+    for part in ("'s'", repr(pattern), str(tmp_path), "allow_no_files"):
+        assert part in str(caught.value)
+    assert find(tmp_path, pattern, allow_no_files=True) == []
+
+
+@pytest.mark.parametrize("pattern", [".", "**/*.parquet", "store"])
+def test_store_is_no_input_unless_a_file_is_named(tmp_path: Path, pattern: str) -> None:
+    output = write(tmp_path / "store/raw/s/documents.parquet")
+
+    assert find(tmp_path, pattern, allow_no_files=True) == []
+    assert [f.path for f in find(tmp_path, "store/raw/s/documents.parquet")] == [output]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("s3://bucket/a.jsonl", "s3:// is not supported. Use http://, https://, file://"),
+        ("ftp://a.b/c.jsonl", "ftp:// is not supported"),
+        ("http://[::1/a.jsonl", "Invalid IPv6 URL"),
+        ("http://a..b/ä.jsonl", "a..b"),
+        ("http://a b/x.jsonl", "a b"),
+        ("http:///x.jsonl", "no host"),
+        ("http://a.b:port/x.jsonl", "Port could not be cast"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_pattern_that_cannot_be_read_is_an_input_error(
+    tmp_path: Path, pattern: str, reason: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        find(tmp_path, pattern)
+
+    for part in ("source 's'", repr(pattern), reason):
+        assert part in str(caught.value)
+
+
+def test_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    write(tmp_path / os.fsdecode(b"a\xff.jsonl"))
+
+    with pytest.raises(InputError, match=r"source 's': the file name .*not UTF-8. Rename"):
+        find(tmp_path, ".")
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://a.b/x%20y?q=1&r=%C3%A4", "http://a.b/x%20y?q=1&r=%C3%A4"),
+        ("http://a.b/x y/ä.txt?q=日#part", "http://a.b/x%20y/%C3%A4.txt?q=%E6%97%A5"),
+        ("https://me@bücher.de:8/x", "https://me@xn--bcher-kva.de:8/x"),
+    ],
+)
+def test_url_is_percent_encoded_once(url: str, sent: str) -> None:
+    assert downloads.ascii_url(url) == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.jsonl", ("jsonl", None)),
+        ("a.NDJSON.ZST", ("jsonl", "zst")),
+        ("a.b.parquet", ("parquet", None)),
+        ("https://h/p/a%2Ewarc.gz?x=.csv#y", ("warc", "gz")),
+        ("a.gz", (None, "gz")),
+        (".jsonl", (None, None)),
+    ],
+)
+def test_format_is_told_from_the_name(name: str, told: tuple[str | None, str | None]) -> None:
+    assert tell_format(name) == told
+
+
+def test_file_url_is_read_in_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "a b.jsonl")
+
+    found = find(tmp_path, path.as_uri())[0]
+
+    assert (found.path, found.name) == (path, path.as_uri())
+
+
+@dataclass
+class Site:
+    """A web server that answers from a list of (status, body, headers)."""
+
+    answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
+    asked: list[dict[str, str]] = field(default_factory=list)
+    url: str = ""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    state = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.asked.append(dict(self.headers))
+            status, body, headers = state.answers.pop(0)
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(downloads, "FIRST_WAIT_SECONDS", 0.001)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        state.url = f"http://127.0.0.1:{server.server_port}/../a.jsonl.gz"
+        yield state
+        server.shutdown()
+        thread.join()
+
+
+def test_url_is_downloaded_under_a_hashed_name(site: Site, tmp_path: Path) -> None:
+    body = gzip.compress(b"{}")
+    site.answers = [(200, body, {"Content-Disposition": 'attachment; filename="/etc/x"'})]
+
+    found = find(tmp_path, site.url)[0]
+
+    assert (found.name, found.format, found.compression) == (site.url, "jsonl", "gz")
+    assert found.path.parent == tmp_path / "store/_downloads"
+    assert found.path.read_bytes() == body
+    assert sorted(p.suffix for p in found.path.parent.iterdir()) == ["", ".json"]
+
+
+def test_unchanged_url_is_not_sent_again(site: Site, tmp_path: Path) -> None:
+    validators = {"ETag": '"v1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+    site.answers = [(200, b"one", validators), (304, b"", {}), (200, b"two", {"ETag": '"v2"'})]
+
+    contents = [find(tmp_path, site.url)[0].path.read_bytes() for _ in range(3)]
+
+    assert contents == [b"one", b"one", b"two"]
+    assert "If-None-Match" not in site.asked[0]
+    assert site.asked[1]["If-None-Match"] == '"v1"'
+    assert site.asked[1]["If-Modified-Since"] == "Mon, 01 Jan 2024 00:00:00 GMT"
+
+
+def test_damaged_copy_is_fetched_again(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, b"one", {"ETag": '"v1"'}), (200, b"one", {"ETag": '"v1"'})]
+    find(tmp_path, site.url)[0].path.write_bytes(b"on")
+
+    assert find(tmp_path, site.url)[0].path.read_bytes() == b"one"
+    assert "If-None-Match" not in site.asked[1]
+
+
+def test_server_errors_and_cut_bodies_are_tried_again(site: Site, tmp_path: Path) -> None:
+    site.answers = [(503, b"", {}), (200, b"ha", {"Content-Length": "4"}), (200, b"half", {})]
+
+    assert find(tmp_path, site.url)[0].path.read_bytes() == b"half"
+    assert len(list((tmp_path / "store/_downloads").iterdir())) == 2
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (500, 4)])
+def test_failed_download_says_what_and_how_often(
+    site: Site, tmp_path: Path, status: int, attempts: int
+) -> None:
+    site.answers = [(status, b"", {})] * 5
+
+    with pytest.raises(InputError, match=f"HTTP {status} .*attempt {attempts} of 4"):
+        find(tmp_path, site.url)
+    assert len(site.asked) == attempts
+
+
+def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, b"{}", {})]
+    url = site.url.replace("../a", "ein Wörterbuch")
+
+    assert [f.name for f in find(tmp_path, url)] == [url]

@@ -1,0 +1,686 @@
+"""Input files -> chunks: formats, slices, compression, and every way a file can be broken."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.raw.places.find_inputs import tell_format
+from assets.raw.readers import decompress, read_tables
+from assets.raw.readers.documents import Chunk
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
+from resources.settings.sources import SourceConfig
+
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+MIB = 1 << 20
+
+
+def zst(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "zst": zst,
+}
+
+
+def write(folder: Path, name: str, data: bytes | str) -> InputFile:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return as_input(path)
+
+
+def as_input(path: Path) -> InputFile:
+    file_format, compression = tell_format(path.name)
+    assert file_format is not None
+    return InputFile(path, path.name, file_format, compression, path.stat().st_size, "")
+
+
+def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:
+    source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
+    pieces = plan_slices(file, part_bytes)
+    found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
+    for c in found:
+        assert c.rows_in == len(c.documents) + len(c.quarantine) + c.skipped_by_filter
+    return found
+
+
+def read(file: InputFile, part_bytes: int = MIB, **options: object) -> Chunk:
+    parts = chunks(file, part_bytes, **options)
+    return Chunk(
+        pl.concat([c.documents for c in parts]),
+        pl.concat([c.quarantine for c in parts]),
+        sum(c.rows_in for c in parts),
+        sum(c.skipped_by_filter for c in parts),
+    )
+
+
+def texts(chunk: Chunk) -> list[str]:
+    return chunk.documents["text"].to_list()
+
+
+def jsonl(*values: str) -> bytes:
+    return b"".join(json.dumps({"text": value}).encode() + b"\n" for value in values)
+
+
+def numbers(count: int, width: int = 1) -> list[str]:
+    # Digits of a multiplicative sequence: compresses badly enough to be no bomb.
+    return [f"{i:0{width}d} {i * 2654435761 % 2**64:020d}" for i in range(count)]
+
+
+# JSON lines
+
+
+def test_only_the_broken_line_is_lost(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.jsonl", jsonl("one") + b'{"text": oops}\n' + jsonl("two"))
+
+    chunk = read(file)
+
+    assert texts(chunk) == ["one", "two"]
+    assert chunk.quarantine.drop("error").row(0) == ("s", "a.jsonl", "byte 16", b'{"text": oops}')
+
+
+def test_bom_crlf_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
+    data = b'\xef\xbb\xbf{"text":"a"}\r\n\r\n  \n{"text":"b"}\r\n{"text":"c"}'
+
+    chunk = read(write(tmp_path, "a.jsonl", data))
+
+    assert (texts(chunk), chunk.rows_in) == (["a", "b", "c"], 3)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_line_above_the_cap_is_skipped_to_its_newline(tmp_path: Path, suffix: str) -> None:
+    data = jsonl("a") + b"x" * 3 * MIB + b"\n" + jsonl("b")
+    file = write(tmp_path, f"a.jsonl{suffix}", gzip.compress(data) if suffix else data)
+
+    chunk = read(file, part_bytes=10 * MIB, max_record_bytes=MIB)
+
+    assert texts(chunk) == ["a", "b"]
+    assert "line has 3,145,728 bytes, above" in chunk.quarantine["error"].item()
+    assert len(chunk.quarantine["raw"].item()) == 65536
+
+
+def test_repeated_id_is_kept_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.jsonl", '{"id":1,"text":"a"}\n{"id":1,"text":"b"}\n')
+
+    chunk = read(file, id_field="id")
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.text(max_size=9), max_size=8), st.integers(1, 60), st.booleans())
+def test_slices_hold_every_line_once_and_ids_do_not_depend_on_them(
+    tmp_path_factory: pytest.TempPathFactory, values: list[str], part: int, is_ended: bool
+) -> None:
+    data = jsonl(*values)
+    file = write(tmp_path_factory.mktemp("d"), "a.jsonl", data if is_ended else data[:-1])
+
+    assert (texts(read(file, part)), read(file, part).rows_in) == (values, len(values))
+    assert read(file, part).documents.equals(read(file, 10_000).documents)
+
+
+def test_plain_json_lines_are_cut_by_bytes(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.jsonl", b"x" * 25)
+
+    assert plan_slices(file, 10) == [
+        Slice(0, "bytes", 0, 10),
+        Slice(1, "bytes", 10, 20),
+        Slice(2, "bytes", 20, 25),
+    ]
+
+
+# Compression
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_members_and_frames_are_read_to_the_last(tmp_path: Path, suffix: str) -> None:
+    values = numbers(50_000)
+    pack = COMPRESS[suffix]
+    file = write(tmp_path, f"a.jsonl.{suffix}", pack(jsonl(*values)) + pack(jsonl("last")))
+
+    assert texts(read(file)) == [*values, "last"]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_truncated_stream_gives_what_came_before_and_one_quarantine_row(
+    tmp_path: Path, suffix: str
+) -> None:
+    values = numbers(50_000)
+    data = COMPRESS[suffix](jsonl(*values))
+    file = write(tmp_path, f"a.jsonl.{suffix}", data[: len(data) * 2 // 3])
+
+    chunk = read(file)
+
+    found = texts(chunk)
+    assert values[: len(found)] == found and len(found) > 15_000
+    assert f"{suffix} stream is broken near byte" in chunk.quarantine["error"].item()
+    assert jsonl(values[len(found)]).startswith(chunk.quarantine["raw"].item())
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("name", ["jsonl", "json", "csv", "txt", "warc", "parquet"])
+def test_wrong_suffix_costs_one_quarantine_row(tmp_path: Path, name: str, suffix: str) -> None:
+    chunk = read(write(tmp_path, f"a.{name}.{suffix}", jsonl("a")))
+
+    assert (chunk.rows_in, len(chunk.quarantine)) == (1, 1)
+    assert f"{suffix} stream is broken" in chunk.quarantine["error"].item()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".bz2", ".xz"])
+@pytest.mark.parametrize("name", ["jsonl", "json", "csv", "txt", "warc"])
+def test_empty_file_has_no_rows_and_no_error(tmp_path: Path, name: str, suffix: str) -> None:
+    parts = chunks(write(tmp_path, f"a.{name}{suffix}", b""))
+
+    assert [c.rows_in for c in parts] == [0]
+
+
+@pytest.mark.parametrize("name", ["jsonl", "json", "csv", "txt", "warc", "parquet"])
+def test_stream_that_never_starts_is_shown_by_its_first_bytes(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path, f"a.{name}.gz", b"not gzip " * 10_000)
+
+    assert read(file).quarantine["raw"].item() == (b"not gzip " * 10_000)[:65536]
+
+
+def test_zero_padding_after_gzip_is_fine_and_garbage_is_not(tmp_path: Path) -> None:
+    good = gzip.compress(jsonl("a"))
+
+    padded = read(write(tmp_path, "a.jsonl.gz", good + b"\0" * 100_000))
+    spoiled = read(write(tmp_path, "b.jsonl.gz", good + b"garbage"))
+
+    assert (texts(padded), padded.rows_in) == (["a"], 1)
+    assert (texts(spoiled), len(spoiled.quarantine)) == (["a"], 1)
+
+
+def test_gzip_with_a_wrong_checksum_is_quarantined(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(jsonl("a")))
+    data[-8] ^= 1
+
+    assert len(read(write(tmp_path, "a.jsonl.gz", bytes(data))).quarantine) == 1
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_decompression_bomb_is_stopped(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompress, "BOMB_BYTES", 4 * MIB)
+    file = write(tmp_path, f"a.jsonl.{suffix}", COMPRESS[suffix](b" " * 64 * MIB + jsonl("a")))
+
+    chunk = read(file)
+
+    assert (len(chunk.documents), len(chunk.quarantine)) == (0, 1)
+    assert "decompression bomb" in chunk.quarantine["error"].item()
+
+
+def zst_header(window_log: int) -> bytes:
+    # RFC 8878 3.1.1: magic, descriptor 0 (window byte follows), window = 2^(10 + byte / 8), then
+    # one last raw block (bit 0) of 13 bytes.
+    return (
+        b"\x28\xb5\x2f\xfd\x00"
+        + bytes([(window_log - 10) << 3])
+        + (13 << 3 | 1).to_bytes(3, "little")
+    )
+
+
+@pytest.mark.parametrize(("window_log", "num_documents"), [(27, 1), (28, 0)])
+def test_zst_window_up_to_27_bits_is_read(
+    tmp_path: Path, window_log: int, num_documents: int
+) -> None:
+    line = b'{"text":"a"}\n'
+    file = write(tmp_path, "a.jsonl.zst", zst_header(window_log) + line)
+
+    chunk = read(file)
+
+    assert (len(chunk.documents), len(chunk.quarantine)) == (num_documents, 1 - num_documents)
+
+
+def test_stream_is_cut_into_chunks_that_depend_on_content_only(tmp_path: Path) -> None:
+    values = numbers(100, width=1000)
+    plain, packed = jsonl(*values), [gzip.compress(jsonl(*values), level) for level in (1, 9)]
+
+    first, second = (
+        chunks(write(tmp_path, f"{i}.jsonl.gz", p), 10_000) for i, p in enumerate(packed)
+    )
+
+    assert [len(c.documents) for c in first] == [len(c.documents) for c in second]
+    assert len(first) == 10 and len(plain) > 100_000
+    assert [text for c in first for text in texts(c)] == values
+
+
+def test_whole_frames_before_a_break_are_kept(tmp_path: Path) -> None:
+    data = zst(jsonl("a")) + zst(jsonl("b"))[:-3]
+
+    chunk = read(write(tmp_path, "a.jsonl.zst", data))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
+
+
+def test_json_stream_cut_behind_its_last_record_is_still_flagged(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.json.gz", gzip.compress(b'{"text":"a"}')[:-4]))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
+
+
+# .json
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'[{"text":"a"},\n {"text":"b"}]\n',
+        b'\xef\xbb\xbf [ {"text":"a"} , {"text":"b"} ] ',
+        b'{"text":"a"}\n{"text":"b"}\n',
+        b'{\n"text":"a"\n}\n{\n"text":"b"\n}',
+    ],
+)
+def test_json_forms(tmp_path: Path, data: bytes) -> None:
+    chunk = read(write(tmp_path, "a.json", data))
+
+    assert (texts(chunk), chunk.rows_in) == (["a", "b"], 2)
+
+
+def test_json_single_record_and_empty_array(tmp_path: Path) -> None:
+    assert texts(read(write(tmp_path, "a.json", b'{"text":"a"}'))) == ["a"]
+    assert read(write(tmp_path, "b.json", b"[ ]\n")).rows_in == 0
+
+
+def test_json_array_of_any_size_is_read_through_a_window(tmp_path: Path) -> None:
+    values = [*numbers(60_000), "é" * 3 * MIB, "end"]
+    data = json.dumps([{"text": value} for value in values], ensure_ascii=False).encode()
+
+    assert texts(read(write(tmp_path, "a.json.gz", gzip.compress(data)))) == values
+
+
+@pytest.mark.parametrize(
+    ("data", "rest"),
+    [
+        (b'[{"text":"a"}, {"text": oops}, {"text":"c"}]', b'{"text": oops}, {"text":"c"}]'),
+        (b'[{"text":"a"}, {"text":"b', b'{"text":"b'),
+        (b'[{"text":"a"}', b""),
+        (b'[{"text":"a"}] more', b"] more"),
+    ],
+)
+def test_broken_json_array_gives_what_came_before(tmp_path: Path, data: bytes, rest: bytes) -> None:
+    chunk = read(write(tmp_path, "a.json", data))
+
+    assert (texts(chunk), chunk.quarantine["raw"].to_list()) == (["a"], [rest])
+    assert "JSON is broken" in chunk.quarantine["error"].item()
+
+
+def test_json_elements_are_judged_one_by_one(tmp_path: Path) -> None:
+    data = b'[{"text":"a"}, 7, {"text":"\xff"}, {"text":"\\ud800"}, {"text":"b"}]'
+
+    chunk = read(write(tmp_path, "a.json", data))
+
+    assert texts(chunk) == ["a", "b"]
+    assert chunk.quarantine["position"].to_list() == ["record 1", "record 2", "record 3"]
+    assert chunk.quarantine["raw"][1] == b'{"text":"\xff"}'
+
+
+@pytest.mark.parametrize("levels", [201, 900, 100_000])
+def test_json_element_that_is_too_deep_costs_itself(tmp_path: Path, levels: int) -> None:
+    deep = b'{"text":"[[", "a":' + b"[" * levels + b"]" * levels + b"}"
+    chunk = read(write(tmp_path, "a.json", b'[{"text":"a"}, ' + deep + b', {"text":"b"}]'))
+
+    assert texts(chunk) == ["a", "b"]
+    assert chunk.quarantine["error"].item() == "JSON is nested more than 200 levels deep"
+
+
+def test_json_lines_in_a_json_file_lose_only_the_broken_line(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.json", b"oops\n" + jsonl("a") + b"\noops\n" + jsonl("b")))
+
+    assert texts(chunk) == ["a", "b"]
+    assert chunk.quarantine["position"].to_list() == ["record 0", "record 2"]
+
+
+# CSV
+
+
+def test_csv_fields_hold_newlines_quotes_and_separators(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.csv", '\ufeffid,text\r\n1,"a\n""b"", c"\r\n\r\n2,日本\r\n')
+
+    chunk = read(file, id_field="id")
+
+    assert texts(chunk) == ['a\n"b", c', "日本"]
+    assert chunk.documents["id"].to_list() == ["1", "2"]
+
+
+def test_csv_broken_rows_are_lost_one_by_one(tmp_path: Path) -> None:
+    data = b'text,x\na,1\nb\n"c"d,1\n\xff,1\ne,2\n"open,3\nf,4\n'
+
+    chunk = read(write(tmp_path, "a.csv", data))
+
+    assert texts(chunk) == ["a", "e", "f"]
+    rows = chunk.quarantine.select("position", "error", "raw").rows()
+    assert rows == [
+        ("record 1", "row has 1 fields, the header has 2", b"b\n"),
+        ("record 2", "CSV is broken: ',' expected after '\"'", b'"c"d,1\n'),
+        ("record 3", "not valid UTF-8: byte 0xff at character 0", b'{"text": "\\udcff", "x": "1"}'),
+        ("record 5", "CSV is broken: unexpected end of data", b'"open,3\n'),
+    ]
+
+
+def test_csv_field_may_be_larger_than_the_default_of_the_csv_module(tmp_path: Path) -> None:
+    assert texts(read(write(tmp_path, "a.csv", "text\n" + "x" * 500_000))) == ["x" * 500_000]
+
+
+def test_csv_bounds_do_not_depend_on_what_other_threads_read(tmp_path: Path) -> None:
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    rows = read_tables.read_csv(write(tmp_path, "a.csv", "text\na\n" + "x" * 1000), source)
+    assert next(rows).fields == {"text": "a"}
+
+    read(write(tmp_path, "b.csv", "text\nb\n"), max_record_bytes=100)
+
+    assert [row.fields for row in rows] == [{"text": "x" * 1000}]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_record_bytes": 100}])
+@pytest.mark.parametrize("end", ["", '"q"z\n'])
+def test_unclosed_quote_costs_its_line_only(
+    tmp_path: Path, options: dict[str, int], end: str
+) -> None:
+    lines = numbers(500)
+    data = 'text\na\n"open\n' + "\n".join(lines) + '\n"two\nlines"\n' + end
+    chunk = read(write(tmp_path, "a.csv", data), **options)
+
+    assert texts(chunk) == ["a", *lines, "two\nlines"]
+    assert chunk.quarantine["raw"].to_list() == [b'"open\n', *([end.encode()] if end else [])]
+    assert chunk.documents["origin"].struct["row"].to_list() == [0, *range(2, 503)]
+
+
+def test_many_unclosed_quotes_are_read_in_linear_time(tmp_path: Path) -> None:
+    bad = ['"a" b', '"open', *numbers(3)] * 3000
+    chunk = read(write(tmp_path, "a.csv", "text\n" + "\n".join(bad)))
+
+    assert (chunk.documents.height, chunk.quarantine.height) == (9000, 6000)
+
+
+def test_csv_row_above_the_cap_is_named(tmp_path: Path) -> None:
+    data = 'text\n"aaaaaaaa\nbbbbbbbb\ncccc"\nd\n'
+    chunk = read(write(tmp_path, "a.csv", data), max_record_bytes=20)
+
+    assert chunk.quarantine["error"].to_list() == ["row is above max_record_bytes=20"]
+    assert chunk.quarantine["raw"].to_list() == [b'"aaaaaaaa\n']
+    assert texts(chunk) == ["bbbbbbbb", 'cccc"', "d"]
+
+
+def test_csv_columns_of_one_name_are_renamed_but_not_the_text(tmp_path: Path) -> None:
+    row = read(write(tmp_path, "a.csv", "text,x,x,x_2,x\na,1,2,3,4\n"))
+    refused = read(write(tmp_path, "b.csv", "text,text\na,b\n"))
+
+    assert json.loads(row.documents["meta"].item()) == {
+        "x": "1",
+        "x_3": "2",
+        "x_2": "3",
+        "x_4": "4",
+    }
+    assert "2 columns are named `text`" in refused.quarantine["error"].item()
+
+
+def test_tsv_without_the_text_column_names_the_columns(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.tsv", "id\tbody\n1\ta\n2\tb\n"))
+
+    assert "no column `text`; columns: id, body" in chunk.quarantine["error"].item()
+    assert texts(read(as_input(tmp_path / "a.tsv"), text_field="body")) == ["a", "b"]
+
+
+# Parquet
+
+
+def parquet(folder: Path, table: pa.Table, rows_per_group: int = 100) -> InputFile:
+    pq.write_table(table, folder / "a.parquet", row_group_size=rows_per_group)
+    return as_input(folder / "a.parquet")
+
+
+def test_parquet_is_cut_by_row_groups_and_rows_are_absolute(tmp_path: Path) -> None:
+    values = numbers(1000, width=100)
+    file = parquet(tmp_path, pa.table({"text": values}))
+
+    parts = chunks(file, part_bytes=30_000)
+
+    assert len(parts) > 2
+    assert [text for c in parts for text in texts(c)] == values
+    assert read(file, 30_000).documents["origin"].struct.field("row").to_list() == list(range(1000))
+
+
+def test_parquet_types_come_through(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "text": pa.array(["a", "b"], pa.large_string()),
+            "lang": pa.array(["de", "de"]).dictionary_encode(),
+            "meta": [{"k": 1}, {"k": None}],
+            "day": pa.array([0, 1], pa.date32()),
+        }
+    )
+
+    documents = read(parquet(tmp_path, table)).documents
+
+    assert documents["lang"].to_list() == ["de", "de"]
+    assert documents["meta"][0] == '{"meta":{"k":1},"day":"1970-01-01"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        (pa.timestamp("ns"), 1_000_000_001, "1970-01-01T00:00:01.000000001"),
+        (pa.timestamp("ns"), 1_000_000_000, "1970-01-01T00:00:01"),
+        (pa.timestamp("us", "Foo/Bar"), 3, "1970-01-01T00:00:00.000003Z"),
+        (pa.timestamp("us", "Europe/Berlin"), 3, "1970-01-01T01:00:00.000003+01:00"),
+        (pa.date32(), 10**7, "29349-01-26"),
+        (pa.time64("ns"), 1001, "00:00:00.000001001"),
+    ],
+)
+def test_parquet_times_python_cannot_hold_are_text(
+    tmp_path: Path, kind: pa.DataType, value: int, shown: str
+) -> None:
+    table = pa.table({"text": ["a", "b"], "at": pa.array([value, None], kind)})
+
+    meta = read(parquet(tmp_path, table)).documents["meta"].to_list()
+
+    assert [json.loads(each)["at"] for each in meta] == [shown, None]
+
+
+def test_parquet_value_that_cannot_be_read_costs_its_row(tmp_path: Path) -> None:
+    days = pa.array([{"day": 0}, {"day": 10**7}, None], pa.struct({"day": pa.date32()}))
+    chunk = read(parquet(tmp_path, pa.table({"text": ["a", "b", "c"], "nested": days})))
+
+    assert texts(chunk) == ["a", "c"]
+    assert chunk.quarantine["error"].item().startswith("column `nested` (struct<day: date32[day]>)")
+    assert json.loads(chunk.quarantine["raw"].item()) == {"text": "b", "nested": None}
+
+
+def test_parquet_struct_with_two_fields_of_one_name_does_not_raise(tmp_path: Path) -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    chunk = read(parquet(tmp_path, pa.table({"text": ["x"], "s": twice})))
+
+    assert "duplicate field names" in chunk.quarantine["error"].item()
+
+
+def test_parquet_null_text_is_quarantined_as_json(tmp_path: Path) -> None:
+    chunk = read(parquet(tmp_path, pa.table({"text": ["a", None], "n": [1, 2]})))
+
+    assert chunk.quarantine.select("position", "raw").row(0) == ("row 1", b'{"text": null, "n": 2}')
+
+
+def test_parquet_string_that_is_not_utf8_costs_its_row(tmp_path: Path) -> None:
+    data = pa.array([b"a", b"\xff", b"c"] * 3, pa.binary()).view(pa.string())
+
+    chunk = read(parquet(tmp_path, pa.table({"text": data})))
+
+    assert texts(chunk) == ["a", "c"] * 3
+    assert chunk.quarantine["position"].to_list() == ["row 1", "row 4", "row 7"]
+
+
+def test_parquet_without_its_footer_or_text_column_is_one_row(tmp_path: Path) -> None:
+    whole = parquet(tmp_path, pa.table({"body": numbers(1000)}))
+    cut = write(tmp_path, "b.parquet", whole.path.read_bytes()[:-20])
+
+    assert plan_slices(cut, 1000) == [Slice(0, "stream", 0, cut.bytes)]
+    assert "cannot be opened" in read(cut).quarantine["error"].item()
+    assert "columns: body" in read(whole, part_bytes=1000).quarantine["error"].item()
+
+
+def test_parquet_compressed_outside_is_read_up_to_the_cap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = parquet(tmp_path, pa.table({"text": ["a"]})).path.read_bytes()
+    file = write(tmp_path, "b.parquet.gz", gzip.compress(data))
+
+    assert texts(read(file)) == ["a"]
+    monkeypatch.setattr(read_tables, "BOMB_BYTES", 10)
+    assert "must be held whole" in read(file).quarantine["error"].item()
+
+
+def test_parquet_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = parquet(tmp_path, pa.table({"text": ["x" * 10_000] * 5000}), rows_per_group=5000)
+    monkeypatch.setattr(read_tables, "BOMB_BYTES", 15_000_000)
+
+    chunk = read(file, part_bytes=100 * MIB)
+
+    assert len(chunk.documents) == 1024
+    assert "decompression bomb" in chunk.quarantine["error"].item()
+
+
+def test_damaged_parquet_page_is_one_row(tmp_path: Path) -> None:
+    file = parquet(tmp_path, pa.table({"text": numbers(200)}))
+    data = bytearray(file.path.read_bytes())
+    data[4:60] = b"\xff" * 56
+
+    chunk = read(write(tmp_path, "b.parquet", bytes(data)))
+
+    assert (len(chunk.documents), len(chunk.quarantine)) == (100, 1)
+    assert chunk.quarantine["raw"].item() == data[:65536]
+
+
+# Text
+
+
+def test_text_file_is_one_document_or_one_per_paragraph(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.txt", "\ufeffone\ntwo\r\n\r\n\n  \nthree")
+
+    assert texts(read(file)) == ["one\ntwo\r\n\r\n\n  \nthree"]
+    assert texts(read(file, text_documents="blank_line")) == ["one\ntwo\r", "three"]
+
+
+def test_text_that_is_not_utf8_or_too_large_is_quarantined(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.txt", b"good\n\nb\xffd\n\n" + b"long\n" * 50 + b"\nend")
+
+    chunk = read(file, text_documents="blank_line", max_record_bytes=100)
+
+    assert texts(chunk) == ["good", "end"]
+    assert chunk.quarantine["position"].to_list() == ["record 1", "record 2"]
+
+
+# WARC
+
+
+def warc(status: str, body: bytes, *, kind: str = "response", headers: bytes = b"") -> bytes:
+    http = b"HTTP/1.1 " + status.encode() + b"\r\nContent-Type: text/html\r\n" + headers + b"\r\n"
+    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a.b/c\r\n"
+    head += "Content-Type: application/http; msgtype=response\r\n"
+    head += f"Content-Length: {len(http + body)}\r\n\r\n"
+    return head.encode() + http + body + b"\r\n\r\n"
+
+
+def page(text: str, charset: str = "utf-8") -> bytes:
+    html = f'<html><head><meta charset="{charset}"></head><body><main><p>{text}</p></main></body>'
+    return html.encode(charset)
+
+
+def test_warc_pages_become_documents_and_other_records_do_not_count(tmp_path: Path) -> None:
+    data = warc("200 OK", page("Zeit für Käse", "iso-8859-1")) + warc("404 Not Found", page("no"))
+    data += warc("200 OK", page("no"), kind="request")
+    data += warc("200 OK", gzip.compress(page("zip")), headers=b"Content-Encoding: gzip\r\n")
+
+    chunk = read(write(tmp_path, "a.warc", data))
+
+    assert (texts(chunk), chunk.rows_in) == (["Zeit für Käse", "zip"], 2)
+    assert chunk.documents["url"].to_list() == ["http://a.b/c"] * 2
+    assert json.loads(chunk.documents["meta"][0])["url"] == "http://a.b/c"
+
+
+def test_warc_broken_header_costs_only_its_record(tmp_path: Path) -> None:
+    one, two, three = (warc("200 OK", page(text)) for text in ("one", "two", "three"))
+    data = one + two.replace(b"Content-Length:", b"Content-Size:") + three
+
+    chunk = read(write(tmp_path, "a.warc.gz", gzip.compress(data)))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["one", "three"], 1)
+    assert "no valid WARC header" in chunk.quarantine["error"].item()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_warc_cut_in_a_record_gives_one_quarantine_row(tmp_path: Path, suffix: str) -> None:
+    data = warc("200 OK", page("one")) + warc("200 OK", page("two"))
+    cut = gzip.compress(data)[:-12] if suffix else data[:-20]
+
+    chunk = read(write(tmp_path, f"a.warc{suffix}", cut))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["one"], 1)
+
+
+def test_warc_record_above_the_cap_is_skipped(tmp_path: Path) -> None:
+    bomb = warc("200 OK", gzip.compress(b"x" * 50_000), headers=b"Content-Encoding: gzip\r\n")
+    data = warc("200 OK", page("x" * 50_000)) + bomb + warc("200 OK", page("two"))
+
+    chunk = read(write(tmp_path, "a.warc", data), max_record_bytes=10_000)
+
+    assert texts(chunk) == ["two"]
+    assert [error.split(" above ")[-1] for error in chunk.quarantine["error"]] == [
+        "max_record_bytes=10,000",
+        "page unpacks to more than max_record_bytes=10,000",
+    ]
+
+
+# Everything
+
+
+@pytest.mark.parametrize(
+    ("name", "num_documents"),
+    [
+        ("reference/part-0.jsonl.gz", 236),
+        ("reference/part-1.parquet", 189),
+        ("reference/part-2.jsonl", 12),
+        ("web/part-1.csv", 30),
+        ("web/pages.warc.gz", 55),
+        ("code/part-0.parquet", 225),
+        ("code/part-1.jsonl.zst", 225),
+        ("books/alice29-5-0.txt", 1),
+    ],
+)
+def test_sample_files_are_read_whole(name: str, num_documents: int) -> None:
+    chunk = read(as_input(SAMPLE / name))
+
+    assert (len(chunk.documents), len(chunk.quarantine)) == (num_documents, 0)
+    assert chunk.documents["doc_id"].n_unique() == num_documents
+    assert chunk.documents["text"].str.len_bytes().gt(0).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    data=st.binary(max_size=300),
+    name=st.sampled_from(["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]),
+    suffix=st.sampled_from(["", ".gz", ".zst", ".bz2", ".xz"]),
+)
+def test_no_bytes_make_a_reader_raise(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str, suffix: str
+) -> None:
+    packed = COMPRESS[suffix[1:]](data) if suffix else data
+
+    assert chunks(write(tmp_path_factory.mktemp("d"), f"a.{name}{suffix}", packed), 100)

@@ -1,0 +1,64 @@
+"""What the config of deduplication refuses, and that a dumped config is read back as it was."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from resources.settings.dedup import DedupConfig
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"threshold": 0.8}, "threshold 0.8 does nothing without verify: set verify, or remove"),
+        ({"threshold": 0.9, "verify": "none"}, "threshold 0.9 does nothing without verify"),
+        ({"preset": "datatrove", "threshold": 0.9}, "threshold 0.9 does nothing without verify"),
+        (
+            {"preset": "verified", "verify": "none", "threshold": 0.9},
+            "threshold 0.9 does nothing without verify",
+        ),
+        ({"num_perm": 64}, "num_perm 64 does nothing without near_threshold"),
+        ({"false_negative_weight": 0.5}, "false_negative_weight 0.5 does nothing without near_thr"),
+        ({"num_perm": 64, "near_threshold": None}, "num_perm 64 does nothing without near_thresho"),
+        ({"fields": ["lang"]}, r"fields\.0"),
+        ({"fields": ["source"]}, r"fields\.0"),
+        ({"fields": ["license"]}, r"fields\.0"),
+        ({"fields": ["url", "meta."]}, r"fields\.1"),
+        ({"fields": ["url", "url"]}, r"each field once \(got \['url', 'url'\]\)"),
+        ({"within": ["id"]}, r"within\.0"),
+        ({"within": ["url"]}, r"within\.0"),
+        ({"within": ["lang", "lang"]}, "each field once"),
+        ({"rehydration": {0: 5}}, r"\{0: 5\}: give .* a size of 1 or more"),
+        ({"rehydration": {2: -1}}, r"\{2: -1\}: give .* copies from 0"),
+        ({"rehydration": {2: 1, 5: 2**32}}, r"\{5: 4294967296\}: give .* to 4294967295"),
+        ({"keep": ["quality"]}, "needs quality_field"),
+        ({"keep": ["newest"]}, "need date_field"),
+        ({"keep": ["longest", "longest"]}, "each key once"),
+    ],
+)
+def test_what_can_have_no_effect_or_sense_is_refused(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        DedupConfig.model_validate(wrong)
+
+
+@pytest.mark.parametrize("mode", ["python", "json"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"preset": "datatrove"},
+        {"preset": "verified"},
+        {"preset": "verified", "verify": "none"},
+        {"preset": "high-recall", "threshold": 0.9},
+        {"verify": "exact", "threshold": 0.9},
+        {"near_threshold": 0.7, "num_perm": 64, "false_negative_weight": 0.3},
+        {"fields": ["url", "id", "meta.a.b"], "within": ["source", "lang", "license", "meta.a"]},
+        {"rehydration": {1: 0, 2: 2**32 - 1}},
+        {"rehydration": "fineweb2"},
+    ],
+)
+def test_a_dumped_config_is_read_back_as_it_was(given: dict[str, Any], mode: str) -> None:
+    config = DedupConfig.model_validate(given)
+
+    assert DedupConfig.model_validate(config.model_dump(mode=mode)) == config

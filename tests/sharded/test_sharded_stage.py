@@ -1,0 +1,415 @@
+"""Shards on disk: every format has the same rows in the same order, and says what is in it."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import hashes, open_corpus, write_corpus
+
+from assets.bucketed.sequences import SPAN
+from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
+from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
+from assets.sharded.shuffle_files import prepare, scatter_tasks
+from resources.engine.map_parts import PartError
+from resources.materialization import manifest_of
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
+from resources.store.store import StoreError
+from resources.tasks import Plan, Task
+
+LENGTH = 8
+WIDTHS = {"uint16": pl.UInt16, "uint32": pl.UInt32}
+PACKED = {"mode": "pack", "sequence_length": LENGTH}
+Shards = Callable[..., Manifest]
+
+
+def sequences(first: int, count: int, dtype: str = "uint16", length: int = LENGTH) -> pl.DataFrame:
+    """A bucketed part whose sequence i is i, i, ..., and one document that pads its last token."""
+    numbers = range(first, first + count)
+    return pl.DataFrame(
+        {
+            "bucket": [0] * count,
+            "num_tokens": [length - 1] * count,
+            "tokens": [[number % 60_000] * length for number in numbers],
+            "spans": [
+                [{"doc_id": f"{number:032x}", "start": 3, "length": length - 1}]
+                for number in numbers
+            ],
+        },
+        schema={
+            "bucket": pl.UInt8,
+            "num_tokens": pl.UInt32,
+            "tokens": pl.List(WIDTHS[dtype]),
+            "spans": pl.List(SPAN),
+        },
+    )
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Shards:
+    """Shards a source made of the given bucketed parts, in this process; returns its manifest."""
+
+    def run(parts: list[pl.DataFrame], **config: Any) -> Manifest:
+        corpus = open_corpus(
+            write_corpus(
+                tmp_path,
+                buckets=config.pop("buckets", PACKED),
+                shards={"target_bytes": 1024, **config},
+                engine={"kind": "in_process"},
+            )
+        )
+        publish_bucketed(corpus, parts)
+        return build(corpus, plan_sharded(corpus, "prose"))
+
+    return run
+
+
+def planned(tmp_path: Path, parts: list[pl.DataFrame] | None = None, **shards: Any) -> Any:
+    """(corpus, plan) with other `shards`, and with other bucketed parts if there are any."""
+    config = write_corpus(
+        tmp_path,
+        buckets=PACKED,
+        shards={"target_bytes": 1024, **shards},
+        engine={"kind": "in_process", "workers": 1},
+    )
+    corpus = open_corpus(config)
+    if parts is not None:
+        publish_bucketed(corpus, parts)
+    return corpus, plan_sharded(corpus, "prose")
+
+
+def build(corpus: Any, plan: Plan) -> Manifest:
+    folder = corpus.store.partition("sharded", "prose")
+    with folder.writing(corpus.settings.keep_manifests):
+        outcomes = run_passes(corpus, plan.tasks, write_shard)
+        return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))
+
+
+def publish_bucketed(corpus: Any, parts: list[pl.DataFrame], source: str = "prose") -> None:
+    """What `bucketed` would have published."""
+    folder = corpus.store.partition("bucketed", source)
+    dtype = "uint32" if parts and parts[0].schema["tokens"] == pl.List(pl.UInt32) else "uint16"
+    names = ["0-8", "9-up"] if corpus.settings.buckets.mode == "buckets" else [str(LENGTH)]
+    about = {
+        "tokenizer_fingerprint": "f" * 64,
+        "vocab_size": 60_000,
+        "end_of_document": "<end>",
+        "end_of_document_id": 0,
+        "begin_of_document_id": None,
+        "token_dtype": dtype,
+    }
+    records = [publish_part(folder, names, number, part) for number, part in enumerate(parts)]
+    config = corpus.settings.buckets.model_dump(mode="json")
+    made_of = fingerprint_of([record.fingerprint for record in records], config, about)
+    stats = add_stats(record.stats for record in records)
+    with folder.writing(3):
+        folder.commit(
+            Manifest("bucketed", source, made_of, "1", config, tuple(records), stats, about)
+        )
+
+
+def publish_part(folder: Any, names: list[str], number: int, part: pl.DataFrame) -> PartRecord:
+    from resources.store.store import PartWriter
+
+    content = part.write_ipc(None).getvalue()
+    writer = PartWriter(folder, f"{number:04d}", hashlib.sha256(content).hexdigest()[:32])
+    writer.write_arrow("sequences", part)
+    by_bucket = {index: part.filter(bucket=index) for index in range(len(names))}
+    counts = {names[index]: rows.height for index, rows in by_bucket.items()}
+    tokens = {names[index]: int(rows["num_tokens"].sum()) for index, rows in by_bucket.items()}
+    rows, num_tokens = part.height, sum(tokens.values())
+    extra = {"bucket_sequences": counts, "bucket_tokens": tokens}
+    stats = Stats(rows, rows, tokens=num_tokens, bytes=2 * num_tokens, text_bytes=rows, extra=extra)
+    return writer.publish(stats)
+
+
+def folder_of(tmp_path: Path, shard_format: str) -> Path:
+    (found,) = (tmp_path / "store/sharded/prose").glob(f"{shard_format}-*")
+    return found
+
+
+def written(tmp_path: Path) -> dict[str, tuple[int, int]]:
+    """Which file each shard's name stands for, and when it was written."""
+    root = tmp_path / "store/sharded/prose"
+    files = {str(path.relative_to(root)): path.stat() for path in root.glob("*-*/[!m]*")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in files.items()}
+
+
+def lose_sequences(tmp_path: Path) -> None:
+    """From now on nothing can read the bucketed parts."""
+    for path in (tmp_path / "store/bucketed").rglob("*.arrow"):
+        path.unlink()
+
+
+def rows_of(tmp_path: Path) -> list[pl.DataFrame]:
+    return [
+        pl.read_parquet(path) for path in sorted(folder_of(tmp_path, "parquet").glob("*.parquet"))
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_flat_files_and_parquet_hold_the_same_rows(
+    shard: Shards, tmp_path: Path, dtype: str
+) -> None:
+    parts = [sequences(0, 100, dtype), sequences(100, 1, dtype), sequences(101, 99, dtype)]
+    manifest = shard(parts)
+
+    width = {"uint16": 2, "uint32": 4}[dtype]
+    frames = rows_of(tmp_path)
+    assert len(frames) == -(-200 * LENGTH * width // 1024)
+    assert sorted(row[0] for frame in frames for row in frame["tokens"]) == [*range(200)]
+    for number, frame in enumerate(frames):
+        path = folder_of(tmp_path, "megatron") / f"shard-{number:05d}.bin"
+        flat = np.fromfile(path, dtype).reshape(-1, LENGTH)
+        assert flat.tolist() == frame["tokens"].to_list()
+        assert [f"{row[0]:032x}" for row in flat] == [
+            spans[0]["doc_id"] for spans in frame["spans"]
+        ]
+    assert [part.name for part in manifest.parts] == [
+        *(f"shard-{number:05d}" for number in range(len(frames))),
+        "index",
+    ]
+    assert manifest.stats.rows_in == manifest.stats.rows_kept == 200
+    assert manifest.stats.tokens == 200 * (LENGTH - 1)
+    assert manifest.stats.extra["stored_tokens"] == 200 * LENGTH
+    assert manifest.stats.extra["shards"] == {str(LENGTH): len(frames)}
+
+
+def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path) -> None:
+    formats = ["parquet", "megatron", "mds", "litdata", "datatrove", "arrow"]
+    shard([sequences(0, 150)], formats=formats)
+
+    for name in formats:
+        folder = folder_of(tmp_path, name)
+        content = json.loads((folder / "manifest.json").read_bytes())
+        files = {path.name for path in folder.iterdir()} - {"manifest.json"}
+        assert {file["name"] for file in content["files"]} == files
+        for file in content["files"]:
+            data = (folder / file["name"]).read_bytes()
+            assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        counted = {f["shard"]: (f["rows"], f["tokens"]) for f in content["files"] if "shard" in f}
+        assert (content["rows"], content["tokens"]) == (150, 150 * (LENGTH - 1))
+        assert tuple(map(sum, zip(*counted.values(), strict=True))) == (150, 150 * (LENGTH - 1))
+        assert content["stored_tokens"] == 150 * LENGTH
+        assert content["format"] == name and content["sequence_length"] == LENGTH
+        assert content["token_dtype"] == "uint16" and content["end_of_document_id"] == 0
+        assert content["tokenizer_fingerprint"] == "f" * 64
+        assert content["config"] == {"seed": 0, "target_bytes": 1024}
+
+
+def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90)])
+    before = written(tmp_path)
+
+    corpus, plan = planned(tmp_path, formats=["parquet", "megatron", "npy"])
+    manifest = build(corpus, plan)
+
+    after = written(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"npy"}
+    flat = b"".join(
+        (folder_of(tmp_path, "npy") / f"shard-{number:05d}.npy").read_bytes() for number in (0, 1)
+    )
+    assert np.frombuffer(flat, np.uint16).reshape(-1, LENGTH).tolist() == [
+        row for frame in rows_of(tmp_path) for row in frame["tokens"].to_list()
+    ]
+    assert [len(part.files) for part in manifest.parts] == [6, 6, 3]
+
+
+def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
+    before = shard([sequences(0, 90)])
+    files = written(tmp_path)
+    lose_sequences(tmp_path)
+
+    after = build(*planned(tmp_path, formats=["megatron"]))
+
+    assert after.stats == before.stats
+    assert {file.kind.split(".")[0] for part in after.parts for file in part.files} == {"megatron"}
+    assert {name: files[name] for name in written(tmp_path) if name[0] == "m"}.items() <= (
+        written(tmp_path).items()
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"target_bytes": 1025},
+        {"formats": ["megatron", "parquet"]},
+        {"parts": [sequences(1, 90)]},
+    ],
+    ids=["seed", "target_bytes", "formats", "bucketed parts"],
+)
+def test_what_decides_the_bytes_is_in_every_fingerprint(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+
+    assert fingerprints(planned(tmp_path, [sequences(0, 90)])[1]) == before
+    after = fingerprints(planned(tmp_path, **change)[1])
+    assert before.keys() == after.keys()
+    assert not before.items() & after.items()
+
+
+def test_the_code_version_is_in_every_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+    monkeypatch.setattr("assets.sharded.asset.SHARDED", replace(SHARDED, code_version="next"))
+
+    assert not before.items() & fingerprints(planned(tmp_path)[1]).items()
+
+
+def fingerprints(plan: Plan) -> dict[str, str]:
+    return {task.name: task.fingerprint for task in plan.tasks}
+
+
+def test_another_seed_has_folders_of_its_own(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90)])
+    shard([sequences(0, 90)], seed=1)
+
+    assert len(list((tmp_path / "store/sharded/prose").glob("megatron-*"))) == 2
+
+
+def test_rows_of_different_lengths_have_no_common_one(shard: Shards, tmp_path: Path) -> None:
+    long = sequences(50, 50, length=12).with_columns(bucket=pl.lit(1, pl.UInt8))
+    shard([pl.concat([sequences(0, 50), long])], buckets={"mode": "buckets", "edges": [8]})
+
+    content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
+    assert content["sequence_length"] is None
+    assert [set(frame["tokens"].list.len()) for frame in rows_of(tmp_path)] == [{8}, {12}, {12}]
+
+
+@pytest.mark.parametrize("parts", [[], [sequences(0, 0)]])
+def test_an_empty_source_has_an_index_and_no_shards(
+    shard: Shards, tmp_path: Path, parts: list[pl.DataFrame]
+) -> None:
+    manifest = shard(parts)
+
+    assert [part.name for part in manifest.parts] == ["index"]
+    content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
+    assert content["files"] == [] and content["rows"] == 0
+
+
+def test_nothing_but_published_files_stays(shard: Shards, tmp_path: Path) -> None:
+    manifest = shard([sequences(0, 90)])
+
+    root = tmp_path / "store/sharded/prose"
+    named = {root / file.path for part in manifest.parts for file in part.files}
+    there = {path for path in root.rglob("*") if path.is_file() and path.parent.name[0] != "_"}
+    assert there - named == {root / ".lock"}
+
+
+def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 90), sequences(90, 90)])
+    before, files = hashes(tmp_path / "store"), written(tmp_path)
+    next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
+    corpus, plan = planned(tmp_path)
+
+    source = prepare([task for task in plan.tasks if task.name != "index"])
+    for task in scatter_tasks(corpus, source.wanted):
+        scatter_part(task)
+    paths = scatter_paths(source.tasks[0], source.tasks[0].spec["scattered"])
+    heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
+    assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
+    build(corpus, plan)
+
+    assert [task.name for task in source.wanted] == ["shard-00001"]
+    assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
+    assert hashes(tmp_path / "store") == before
+    rewritten = {name for name, file in written(tmp_path).items() if file != files[name]}
+    assert {name.split("/")[1] for name in rewritten} == {
+        f"shard-00001.{suffix}" for suffix in ("bin", "idx", "spans")
+    }
+
+
+def test_piles_go_before_the_next_sources_are_scattered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.sharded.shuffle_files.GROUP_BYTES", 1)
+    corpus, plan = planned(tmp_path, [sequences(0, 90)])
+    publish_bucketed(corpus, [sequences(0, 60), sequences(60, 30)], "notes")
+    found = []
+
+    def look(task: Task) -> list[PartRecord]:
+        found.append((task.partition, {path.parent.name for path in piles(tmp_path)}))
+        return write_shard(task)
+
+    run_passes(corpus, plan.tasks + plan_sharded(corpus, "notes").tasks, look)
+
+    assert found == [("prose", {"prose"})] * 2 + [("notes", {"notes"})] * 2
+    assert piles(tmp_path) == []
+
+
+def piles(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "store/sharded").rglob("*.piles.arrow"))
+
+
+def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> None:
+    before = shard([sequences(0, 90), sequences(90, 90)])
+    rows = [frame["tokens"].to_list() for frame in rows_of(tmp_path)]
+    shutil.rmtree(tmp_path / "store/sharded")
+    corpus, plan = planned(tmp_path)
+
+    def die_at_the_second(task: Task) -> list[PartRecord]:
+        if task.name == "shard-00001":
+            raise MemoryError
+        return write_shard(task)
+
+    with pytest.raises(PartError, match="MemoryError"):
+        run_passes(corpus, plan.tasks, die_at_the_second)
+    lose_sequences(tmp_path)
+
+    assert build(corpus, plan) == before
+    assert [frame["tokens"].to_list() for frame in rows_of(tmp_path)] == rows
+
+
+def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: Path) -> None:
+    corpus, plan = planned(tmp_path, [sequences(0, 30)])
+
+    def gather_late(task: Task) -> list[PartRecord]:
+        run_passes(corpus, plan.tasks, write_shard)
+        return write_shard(task)
+
+    def gather_too_late(task: Task) -> list[PartRecord]:
+        for path in piles(tmp_path):
+            path.unlink()
+        return write_shard(task)
+
+    with pytest.raises(PartError, match="FileNotFoundError"):
+        run_passes(corpus, plan.tasks, gather_too_late)
+    outcomes = run_passes(corpus, plan.tasks, gather_late)
+
+    assert [record.name for outcome in outcomes for record in outcome.records] == [
+        "shard-00000",
+        "index",
+    ]
+
+
+def test_parts_committed_while_shards_were_planned_are_refused(
+    shard: Shards, tmp_path: Path
+) -> None:
+    shard([sequences(0, 90)])
+    corpus = open_corpus(write_corpus(tmp_path, buckets=PACKED, shards={"seed": 5}))
+    plan = plan_sharded(corpus, "prose")
+    publish_bucketed(corpus, [sequences(0, 91)])
+
+    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed anew .* Run again"):
+        run_passes(corpus, plan.tasks, write_shard)
+
+
+def test_tasks_stay_small_however_many_parts_there_are(shard: Shards, tmp_path: Path) -> None:
+    import pickle
+
+    shard([sequences(0, 30)])
+    corpus = open_corpus(tmp_path / "pipeline.yaml")
+    small = len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0]))
+    publish_bucketed(corpus, [sequences(first, 1) for first in range(30)])
+
+    assert abs(len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0])) - small) < 10

@@ -1,0 +1,205 @@
+"""Scatter and gather are one permutation of a source, however its rows were split into parts."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from assets.sharded.shuffle import (
+    BucketShards,
+    common_length,
+    gather,
+    plan_shards,
+    scatter,
+    stored_buckets,
+)
+from resources.settings.buckets import BucketConfig
+from resources.settings.shards import ShardConfig
+
+TOKEN_BYTES = 2
+LENGTHS = (100, 200)  # of a sequence of bucket 0 and of bucket 1
+
+
+def sequences(part: int, *counts: int) -> pl.DataFrame:
+    """A bucketed part: counts[b] sequences of bucket b, each with a number of its own."""
+    buckets = [bucket for bucket, count in enumerate(counts) for _ in range(count)]
+    names = [f"{part}/{row}" for row in range(len(buckets))]
+    return pl.DataFrame(
+        {
+            "bucket": pl.Series(buckets, dtype=pl.UInt8),
+            "num_tokens": pl.Series([LENGTHS[bucket] for bucket in buckets], dtype=pl.UInt32),
+            "tokens": pl.Series([[row] for row in range(len(buckets))], dtype=pl.List(pl.UInt32)),
+            "spans": pl.Series([[name] for name in names], dtype=pl.List(pl.String)),
+        }
+    )
+
+
+def plan_of(parts: list[pl.DataFrame], config: ShardConfig) -> list[BucketShards]:
+    counts = [sum(part.filter(pl.col("bucket") == b).height for part in parts) for b in (0, 1)]
+    buckets = {
+        f"b{b}": {"sequences": count, "tokens": count * LENGTHS[b]}
+        for b, count in enumerate(counts)
+    }
+    return plan_shards("web", buckets, TOKEN_BYTES, config)
+
+
+def shuffle(parts: list[pl.DataFrame], config: ShardConfig) -> list[pl.DataFrame]:
+    """The shards of a source, the way the asset makes them."""
+    plans = plan_of(parts, config)
+    first_rows, placed = [0, 0], []
+    for part in parts:
+        placed.append(scatter(part, first_rows, plans))
+        for bucket in (0, 1):
+            first_rows[bucket] += part.filter(pl.col("bucket") == bucket).height
+    num_shards = sum(plan.num_shards for plan in plans)
+    piles = [
+        [part.filter(pl.col("shard") == shard) for part in placed] for shard in range(num_shards)
+    ]
+    return [gather(pile) for pile in piles]
+
+
+def names_in(frames: list[pl.DataFrame]) -> list[str]:
+    return [name for frame in frames for name in frame["spans"].explode(empty_as_null=False)]
+
+
+KIB = ShardConfig(target_bytes=1024)  # five sequences of bucket 0, or two and a half of bucket 1
+
+
+def test_shards_are_as_many_as_the_target_size_needs() -> None:
+    buckets = {
+        "small": {"sequences": 512, "tokens": 512},
+        "none": {"sequences": 0, "tokens": 0},
+        "one over": {"sequences": 513, "tokens": 513},
+    }
+    plans = plan_shards("web", buckets, TOKEN_BYTES, KIB)
+    assert [(p.bucket, p.name, p.first_shard, p.num_shards) for p in plans] == [
+        (0, "small", 0, 1),
+        (1, "none", 1, 0),
+        (2, "one over", 1, 2),
+    ]
+
+
+def test_a_sequence_larger_than_a_shard_is_not_cut() -> None:
+    plans = plan_shards("web", {"b": {"sequences": 1, "tokens": 10**6}}, 4, KIB)
+    assert plans[0].num_shards == 1
+
+
+@pytest.mark.parametrize(
+    ("bucketing", "stored", "length"),
+    [
+        ({"mode": "pack", "sequence_length": 128}, {"128": 10 * 128}, 128),
+        ({"mode": "buckets", "edges": [64]}, {"0-64": 500, "65-up": 0}, None),
+        (
+            {"mode": "decompose", "sequence_length": 128, "min_length": 64},
+            {"64": 0, "128": 10 * 128},
+            128,
+        ),
+    ],
+    ids=["pack", "buckets", "decompose"],
+)
+def test_shards_are_planned_with_the_padding_that_they_store(
+    bucketing: dict[str, Any], stored: dict[str, int], length: int | None
+) -> None:
+    config = BucketConfig.model_validate(bucketing)
+    full = "0-64" if "0-64" in stored else "128"
+
+    buckets = stored_buckets({full: 10}, {full: 500}, config)
+
+    assert {name: counts["tokens"] for name, counts in buckets.items()} == stored
+    assert {name: n["sequences"] for name, n in buckets.items() if n["sequences"]} == {full: 10}
+    assert common_length(plan_shards("web", buckets, 2, KIB), config) == length
+
+
+def test_sequences_of_two_lengths_have_none_in_common() -> None:
+    config = BucketConfig(mode="decompose", sequence_length=128, min_length=64)
+    buckets = stored_buckets({"64": 1, "128": 1}, {"64": 64, "128": 128}, config)
+    assert common_length(plan_shards("web", buckets, 2, KIB), config) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"formats": ["mds", "mds"]}, "formats must differ"),
+        ({"formats": ["tfrecord"]}, "'parquet', 'megatron', 'mds'"),
+        ({"formats": []}, "at least 1 item"),
+        ({"target_bytes": 4 << 30}, "less than or equal to 2147483648"),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ShardConfig.model_validate(config)
+
+
+def test_keys_depend_on_seed_source_and_bucket() -> None:
+    buckets = {name: {"sequences": 1, "tokens": 1} for name in ("a", "b")}
+    plans = [
+        *plan_shards("web", buckets, 2, KIB),
+        *plan_shards("books", buckets, 2, KIB),
+        *plan_shards("web", buckets, 2, KIB.model_copy(update={"seed": 1})),
+    ]
+    assert len({plan.key for plan in plans}) == 6
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=5))
+def test_shards_hold_every_sequence_once_and_differ_by_one_row(
+    sizes: list[tuple[int, int]],
+) -> None:
+    parts = [sequences(number, *size) for number, size in enumerate(sizes)]
+
+    shards = shuffle(parts, KIB)
+
+    assert sorted(names_in(shards)) == sorted(names_in(parts))
+    for plan in plan_of(parts, KIB):
+        mine = shards[plan.first_shard : plan.first_shard + plan.num_shards]
+        heights = [shard.height for shard in mine]
+        assert max(heights, default=0) - min(heights, default=0) <= 1
+        assert all(height > 0 for height in heights)
+        assert {n for shard in mine for n in shard["num_tokens"]} <= {LENGTHS[plan.bucket]}
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 60), max_size=4).map(sorted))
+def test_order_does_not_depend_on_how_rows_are_split_into_parts(cuts: list[int]) -> None:
+    whole = sequences(0, 60, 0)
+    parts = [whole[low:high] for low, high in zip([0, *cuts], [*cuts, 60], strict=True)]
+
+    for split, together in zip(shuffle(parts, KIB), shuffle([whole], KIB), strict=True):
+        assert_frame_equal(split, together)
+
+
+def test_order_is_not_the_stored_one_and_seeds_differ() -> None:
+    parts = [sequences(0, 50, 50)]
+    stored = names_in(parts)
+    first = names_in(shuffle(parts, KIB))
+    second = names_in(shuffle(parts, ShardConfig(target_bytes=1024, seed=1)))
+    assert stored != first != second != stored
+
+
+def test_scatter_says_shard_and_position_and_sorts_by_them() -> None:
+    part = sequences(0, 7, 5)
+    placed = scatter(part, [0, 0], plan_of([part], KIB))
+    assert placed.schema["shard"] == pl.UInt32
+    assert placed.schema["position"] == pl.UInt64
+    assert placed["shard"].to_list() == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 2
+    assert placed["position"].to_list() == [*range(7), *range(5)]
+
+
+def test_empty_part_and_one_sequence() -> None:
+    parts = [sequences(0), sequences(1, 0, 1)]
+    assert scatter(parts[0], [0, 0], plan_of(parts, KIB)).height == 0
+    assert [shard.height for shard in shuffle(parts, KIB)] == [1]
+
+
+def test_gather_drops_the_scatters_columns_and_keeps_wide_tokens() -> None:
+    shard = shuffle([sequences(0, 3)], KIB)[0]
+    assert shard.schema == sequences(0).drop("bucket").schema
+
+
+def test_more_sequences_than_planned_are_refused() -> None:
+    plans = plan_of([sequences(0, 3)], KIB)
+    with pytest.raises(ValueError, match="outside a permutation of size=3"):
+        scatter(sequences(0, 4), [0, 0], plans)

@@ -1,0 +1,222 @@
+"""Documents become ids between their marks; nothing is lost, and every document can be found."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_entries, with_token
+
+from assets.tokenized import encode_documents as tokenized
+from assets.tokenized.encode_documents import (
+    TokenFormat,
+    count_ids,
+    doc_index,
+    encode_documents,
+    insert_around,
+    sample_of,
+)
+from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
+from assets.tokenized.token_offsets import byte_starts, token_sizes
+from resources.settings.tokenizer import END_OF_DOCUMENT
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+PLAIN = TokenFormat(VOCAB_SIZE, end_id=0)
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+
+
+def documents(*texts: str) -> pl.DataFrame:
+    ids = [f"{row * 0x9E3779B97F4A7C15 % 2**64:016x}{row:016x}" for row in range(len(texts))]
+    return pl.DataFrame({"doc_id": ids, "text": texts}, schema={"doc_id": str, "text": str})
+
+
+def encode(*texts: str, form: TokenFormat = PLAIN, tokenizer_json: str = "") -> list[list[int]]:
+    encoders = load_encoders(tokenizer_json or trained())
+    return encode_documents(documents(*texts), encoders, form)["tokens"].to_list()
+
+
+def slow_ids(text: str, tokenizer_json: str = "") -> list[int]:
+    reference = load_encoders(tokenizer_json or trained()).reference
+    return reference.encode([text])[0].tolist()
+
+
+def test_every_document_is_the_references_ids_and_the_end_id() -> None:
+    texts = sample_texts()[:200]
+    assert encode(*texts) == [[*slow_ids(text), 0] for text in texts]
+
+
+def test_the_begin_id_comes_first() -> None:
+    form = TokenFormat(VOCAB_SIZE, end_id=0, begin_id=7)
+    assert encode("the mill", "x", form=form) == [[7, *slow_ids("the mill"), 0], [7, 88, 0]]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 60), st.sampled_from([None, 999]))
+def test_slices_do_not_show(texts: list[str], slice_bytes: int, begin_id: int | None) -> None:
+    first = [] if begin_id is None else [begin_id]
+    form = TokenFormat(VOCAB_SIZE, 0, begin_id)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenized, "SLICE_BYTES", slice_bytes)
+        found = encode(*texts, form=form)
+    assert found == [[*first, *slow_ids(text), 0] for text in texts if text]
+
+
+class Shouting:
+    """An encoder that reads every text in capitals."""
+
+    name = "shouting"
+
+    def encode(self, texts: list[str]) -> tuple[Ids, Offsets]:
+        return load_encoders(trained()).best.encode([text.upper() for text in texts])
+
+
+def test_where_an_encoder_differs_on_a_document_the_reference_encodes() -> None:
+    encoders = Encoders(Shouting(), load_encoders(trained()).reference)
+    with pytest.warns(UserWarning, match="shouting differs from tokenizers on documents of this"):
+        encoded = encode_documents(documents("A", "b"), encoders, PLAIN)
+    assert encoded["tokens"].to_list() == [[33, 0], [66, 0]]
+
+
+def test_no_text_spells_the_end_and_a_long_one_is_not_cut() -> None:
+    spelled, long = encode(END_OF_DOCUMENT, "word " * 600_000)
+    assert (spelled[-1], long[-1]) == (0, 0)
+    assert 0 not in spelled[:-1] + long[:-1]
+    assert len(long) > 1_200_000
+
+
+def test_documents_without_tokens_are_left_out() -> None:
+    given = documents("", "a", "", "b", "")
+    encoded = encode_documents(given, load_encoders(trained()), PLAIN)
+    assert encoded["doc_id"].to_list() == [given["doc_id"][1], given["doc_id"][3]]
+    assert encoded["tokens"].list.len().to_list() == [2, 2]
+
+
+@pytest.mark.parametrize("texts", [(), ("",)], ids=["no documents", "no tokens"])
+@pytest.mark.parametrize("offsets", [False, True])
+def test_nothing_gives_an_empty_table(texts: tuple[str, ...], offsets: bool) -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 1, offsets)
+    encoded = encode_documents(documents(*texts), load_encoders(trained()), form)
+    more = {"offsets": pl.List(pl.UInt32)} if offsets else {}
+    assert encoded.schema == {"doc_id": pl.String, "tokens": pl.List(pl.UInt16), **more}
+    assert encoded.height == 0
+
+
+def test_ids_beyond_16_bits_survive() -> None:
+    tokenizer = json.loads(with_entries({f"<{row}>": row for row in range(1000, 70_000)}))
+    end = tokenizer["added_tokens"][0] | {"id": 70_000, "content": "</s>"}
+    tokenizer_json = json.dumps(tokenizer | {"added_tokens": [end]})
+    form = TokenFormat(70_001, end_id=70_000)
+    encoded = encode_documents(documents("the mill"), load_encoders(tokenizer_json), form)
+    assert encoded.schema["tokens"] == pl.List(pl.UInt32)
+    assert encoded["tokens"].to_list() == [[*slow_ids("the mill"), 70_000]]
+
+
+def test_marks_go_around_every_list_that_is_not_empty() -> None:
+    values, offsets = np.array([5, 6, 7], np.uint16), np.array([0, 2, 2, 3])
+    assert insert_around(values, offsets, None, 0).tolist() == [5, 6, 0, 7, 0]
+    assert insert_around(values, offsets, 1, np.array([9, 8, 4])).tolist() == [1, 5, 6, 9, 1, 7, 4]
+
+
+def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
+    form = TokenFormat(VOCAB_SIZE, 0, None, offsets=True)
+    encoders = load_encoders(tokenizer_json or trained())
+    return encode_documents(documents(*texts), encoders, form)["offsets"].to_list()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4))
+def test_the_bytes_from_offset_to_offset_are_the_tokens(texts: list[str]) -> None:
+    tokenizer = load_encoders(trained()).reference.tokenizer
+    for text, starts in zip(texts, with_offsets(*texts), strict=True):
+        pieces = [text.encode()[start:stop] for start, stop in pairwise(starts)]
+        alphabet = [tokenizer.id_to_token(token_id) for token_id in slow_ids(text)]
+        assert b"".join(pieces) == text.encode()
+        assert [len(piece) for piece in pieces] == [len(token) for token in alphabet]
+
+
+def test_the_begin_id_has_offset_zero() -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 7, offsets=True)
+    encoded = encode_documents(documents("xé", "", "y"), load_encoders(trained()), form)
+    assert [starts[:2] for starts in encoded["offsets"].to_list()] == [[0, 0], [0, 0]]
+    assert [starts[-1] for starts in encoded["offsets"].to_list()] == [3, 1]
+
+
+def test_an_added_token_is_as_long_as_it_is_spelled() -> None:
+    tokenizer_json = with_token("<ü>", special=False)
+    assert with_offsets("<ü>x", tokenizer_json=tokenizer_json) == [[0, 4, 5]]
+    sizes = token_sizes(load_encoders(tokenizer_json).reference)
+    assert sizes[[0, 88, 1000]].tolist() == [13, 1, 4]
+
+
+@pytest.mark.filterwarnings("ignore:fastokens")
+@pytest.mark.parametrize("parts", [{"normalizer": {"type": "NFC"}}, {"decoder": METASPACE}])
+def test_lengths_of_tokens_say_nothing_where_they_are_not_bytes(parts: dict[str, object]) -> None:
+    assert not token_sizes(load_encoders(changed(**parts)).reference).any()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}},
+        {"normalizer": {"type": "NFD"}},
+    ],
+    ids=["blank in front", "normalizer"],
+)
+@pytest.mark.filterwarnings("ignore:fastokens")
+def test_offsets_that_do_not_add_up_come_from_the_reference(parts: dict[str, object]) -> None:
+    pre = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": False}
+    tokenizer_json = changed(**{"pre_tokenizer": pre} | {k: pre | v for k, v in parts.items()})
+    encoders = load_encoders(tokenizer_json)
+    text = "é1 über 1é"
+    encoding = encoders.reference.tokenizer.encode(text, add_special_tokens=False)
+    expected = [len(text[:start].encode()) for start, _ in encoding.offsets]
+    ids, offsets = encoders.best.encode(["", text])
+    found = byte_starts(pl.Series(["", text]), ids, offsets, encoders.reference)
+    assert found.tolist() == expected
+    assert expected[0] == 0 and expected == sorted(expected)
+
+
+def test_ids_are_counted() -> None:
+    counts = count_ids(pl.Series([[3, 0], [3, 3, 0]], dtype=pl.List(pl.UInt16)), 5)
+    assert (counts.dtype, counts.tolist()) == (np.uint64, [2, 0, 0, 3, 0])
+    assert count_ids(pl.Series([], dtype=pl.List(pl.UInt32)), 2).tolist() == [0, 0]
+
+
+def test_ids_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenized, "SLICE_BYTES", 2)
+    assert count_ids(pl.Series([[1, 1, 2, 1, 0]], dtype=pl.List(pl.UInt16)), 3).tolist() == [
+        1,
+        3,
+        1,
+    ]
+
+
+def test_a_document_is_found_by_the_head_of_its_id() -> None:
+    doc_ids = pl.Series(["b" * 32, "0" * 32, "ffffffffffffffff0000000000000000", "0" * 31 + "1"])
+    heads, rows = doc_index(doc_ids)
+    assert (heads.dtype, rows.dtype) == (np.uint64, np.uint32)
+    assert heads.tolist() == [0, 0, 0xBBBBBBBBBBBBBBBB, 0xFFFFFFFFFFFFFFFF]
+    assert rows.tolist() == [1, 3, 0, 2]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2**128 - 1), unique=True, max_size=40))
+def test_the_index_finds_every_document(numbers: list[int]) -> None:
+    doc_ids = pl.Series([f"{number:032x}" for number in numbers], dtype=pl.String)
+    heads, rows = doc_index(doc_ids)
+    for row, number in enumerate(numbers):
+        start = np.searchsorted(heads, np.uint64(number >> 64), "left")
+        stop = np.searchsorted(heads, np.uint64(number >> 64), "right")
+        assert row in rows[start:stop]
+
+
+def test_the_sample_does_not_depend_on_the_order_and_is_bounded() -> None:
+    given = documents(*(f"{row}" * 10_000 for row in range(200)))
+    sample = sample_of(given)
+    assert sample.equals(sample_of(given.reverse()))
+    assert 500_000 < sample["text"].str.len_bytes().sum() <= 1 << 19
+    assert sample_of(documents("x" * 600_000)).height == 1
+    assert sample_of(documents(*"abc" * 50)).height == 64

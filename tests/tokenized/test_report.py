@@ -1,0 +1,116 @@
+"""What the report says of a tokenizer: text per token, use of its vocabulary, failures."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from assets.tokenized.report import (
+    fertility,
+    fertility_by_source,
+    report_markdown,
+    round_trip_markdown,
+    text_numbers,
+    totals,
+    vocabulary_numbers,
+)
+
+COUNTS = {
+    "text_bytes_by_language": {"de": 30, "en": 80, "zh": 3},
+    "text_chars_by_language": {"de": 28, "en": 80, "zh": 1},
+    "text_tokens_by_language": {"de": 10, "en": 20, "zh": 0},
+}
+
+
+def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> dict[str, Any]:
+    """Of documents (text, language, stored ids); 0 ids: the document was rejected."""
+    ids = [str(row) for row in range(len(rows))]
+    texts, languages = [row[0] for row in rows], [row[1] for row in rows]
+    documents = pl.DataFrame(
+        {"doc_id": ids, "text": texts, "lang": languages},
+        schema=dict.fromkeys(("doc_id", "text", "lang"), pl.String),
+    )
+    tokens = pl.Series([[0] * row[2] for row in rows], dtype=pl.List(pl.UInt16))
+    encoded = pl.DataFrame({"doc_id": documents["doc_id"], "tokens": tokens})
+    return text_numbers(documents, encoded.filter(tokens.list.len() > 0), num_marks)
+
+
+def test_text_and_tokens_are_counted_by_language() -> None:
+    found = numbers(("über", "de", 4), ("the mill", "en", 3), ("", "en", 0), ("?", None, 2))
+    assert found == {
+        "text_chars": 13,
+        "text_bytes_by_language": {"de": 5, "en": 8, "unknown": 1},
+        "text_chars_by_language": {"de": 4, "en": 8, "unknown": 1},
+        "text_tokens_by_language": {"de": 3, "en": 2, "unknown": 1},
+    }
+
+
+def test_marks_are_no_text() -> None:
+    found = numbers(("a", "en", 3), ("b", "en", 3), num_marks=2)
+    assert found["text_tokens_by_language"] == {"en": 2}
+
+
+def test_no_documents_give_zeros() -> None:
+    found = numbers()
+    assert found["text_chars"] == 0
+    assert fertility(found) == {}
+    assert totals(found) == totals({}) == (0.0, 0.0, 0)
+
+
+def test_fertility_is_text_per_token_the_largest_language_first() -> None:
+    assert fertility(COUNTS) == {"en": (4.0, 4.0, 20), "de": (3.0, 2.8, 10)}
+    assert totals(COUNTS) == (pytest.approx(113 / 30), pytest.approx(109 / 30), 30)
+
+
+def test_ids_that_are_never_or_hardly_used_are_counted() -> None:
+    counts = np.array([0, 1, 9, 10, 500, 0, 0, 3], np.uint64)
+    assert vocabulary_numbers(counts) == {
+        "vocabulary_used_share": 5 / 8,
+        "vocabulary_unused": 3,
+        "vocabulary_used_rarely": 3,
+    }
+
+
+def test_the_report_has_a_row_for_every_language() -> None:
+    shown = report_markdown(COUNTS, np.arange(40, dtype=np.uint64))
+    assert "| language | bytes per token" in shown["fertility"]
+    assert "| en | 4.000 | 4.000 | 20 |" in shown["fertility"]
+    assert picture(shown["fertility"]).count("<rect") == 1 + 4
+    assert ">never<" in picture(shown["vocabulary"])
+
+
+def test_sources_are_compared_in_a_table() -> None:
+    assert fertility_by_source({"web": COUNTS, "books": {}}).splitlines() == [
+        "| source | bytes per token | characters per token | tokens |",
+        "|---|---:|---:|---:|",
+        "| web | 3.767 | 3.633 | 30 |",
+        "| books | 0.000 | 0.000 | 0 |",
+    ]
+
+
+def picture(markdown: str) -> str:
+    """The SVG of the first image of a Markdown text."""
+    encoded = markdown.partition("base64,")[2].partition(")")[0]
+    return base64.b64decode(encoded).decode()
+
+
+def test_a_language_from_a_document_is_escaped() -> None:
+    counts = {name: {"<b>": 5} for name in COUNTS}
+    shown = report_markdown(counts, np.zeros(3, np.uint64))
+    assert "<b>" not in shown["fertility"] + picture(shown["fertility"])
+
+
+def test_an_unused_vocabulary_can_be_drawn() -> None:
+    shown = report_markdown({}, np.zeros(3, np.uint64))
+    assert "<path" in picture(shown["vocabulary"])
+
+
+def test_failures_are_named() -> None:
+    counts = {"round_trip_documents": 64, "round_trip_failures": 7}
+    failed = {f"{row:032x}": 1 for row in range(7)}
+    shown = round_trip_markdown({**counts, "round_trip_failed": failed})
+    assert shown.startswith("7 of 64 documents compared do not decode")
+    assert f"{4:032x}" in shown and f"{5:032x}" not in shown
+    assert round_trip_markdown({"round_trip_documents": 3}).startswith("All of 3 documents")

@@ -1,0 +1,158 @@
+"""tokenized through Dagster: what it stores, what it reports, and when it is computed again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import Build, open_corpus, write_corpus
+from small_tokenizer import changed, with_token
+
+from assets.tokenized.round_trip import RoundTrip
+from resources.run_reports import read_report
+from resources.store.disk import map_array
+
+TO_DEDUPED = (
+    *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
+    *("repeated", "substrings", "deduped"),
+)
+
+
+def with_tokenizer(tmp_path: Path, tokenizer_json: str = "", **keys: Any) -> Any:
+    """The small corpus with a tokenizer of its own, loaded if its content is given."""
+    if tokenizer_json:
+        (tmp_path / "tokenizer.json").write_text(tokenizer_json)
+        keys["path"] = "tokenizer.json"
+    return open_corpus(write_corpus(tmp_path, tokenizer={"vocab_size": 300, **keys}))
+
+
+def files(corpus: Any, stage: str, kind: str) -> list[Path]:
+    manifest = corpus.store.newest(stage, "prose")
+    return [corpus.store.path_of(manifest, part.file(kind)) for part in manifest.parts]
+
+
+def test_what_is_stored_and_reported_adds_up(tmp_path: Path, build: Build) -> None:
+    corpus = with_tokenizer(tmp_path)
+
+    result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+
+    manifest = corpus.store.newest("tokenized", "prose")
+    extra, stats = manifest.stats.extra, manifest.stats
+    tokens = pl.concat([pl.read_ipc(path) for path in files(corpus, "tokenized", "tokens")])
+    used = sum(np.fromfile(path, np.uint64) for path in files(corpus, "tokenized", "vocabulary"))
+    assert isinstance(used, np.ndarray)
+    assert used.sum() == stats.tokens == tokens["tokens"].list.len().sum()
+    assert used[0] == tokens.height == stats.rows_kept
+    assert sum(extra["text_tokens_by_language"].values()) == stats.tokens - stats.rows_kept
+    assert sum(extra["text_bytes_by_language"].values()) == stats.text_bytes == stats.text_bytes
+    assert sum(extra["text_chars_by_language"].values()) == extra["text_chars"]
+    assert manifest.about["tokenizer_fingerprint"] == fingerprint(corpus)
+    assert {
+        "vocab_size": 300,
+        "token_dtype": "uint16",
+        "end_of_document_id": 0,
+        "begin_of_document_id": None,
+    }.items() <= manifest.about.items()
+    shown = metadata(result, "tokenized", "prose")
+    assert shown["fertility"].value.startswith("![fertility]")
+    assert shown["vocabulary"].value.startswith("![vocabulary]")
+    assert shown["round_trip_failures"].value == 0
+    assert 1 < shown["bytes_per_token"].value < 5
+    assert check(result).passed
+
+
+def test_every_document_is_found_in_its_deduped_part(tmp_path: Path, build: Build) -> None:
+    corpus = with_tokenizer(tmp_path)
+
+    build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+
+    paths = files(corpus, "deduped", "documents"), files(corpus, "tokenized", "doc_index")
+    assert len(paths[0]) > 1
+    for part, index in zip(*paths, strict=True):
+        doc_ids = pl.read_parquet(part)["doc_id"]
+        heads = map_array(index, np.uint64, (len(doc_ids),))
+        rows = map_array(index, np.uint32, (len(doc_ids),), offset=8 * len(doc_ids))
+        assert index.stat().st_size == 12 * len(doc_ids)
+        for row, doc_id in enumerate(doc_ids):
+            assert rows[np.searchsorted(heads, np.uint64(int(doc_id[:16], 16)))] == row
+
+
+def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: Build) -> None:
+    special = {"special_tokens": ["<|endoftext|>", "<s>"], "begin_of_document": "<s>"}
+    corpus = with_tokenizer(tmp_path, **special, offsets=True)
+
+    build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+
+    tokens = pl.read_ipc(files(corpus, "tokenized", "tokens")[0])
+    texts = pl.read_parquet(files(corpus, "deduped", "documents")[0])["text"]
+    assert corpus.store.newest("tokenized", "prose").about["begin_of_document_id"] == 1
+    assert tokens["tokens"].list.first().unique().to_list() == [1]
+    assert tokens["tokens"].list.last().unique().to_list() == [0]
+    assert tokens["offsets"].list.last().to_list() == texts.str.len_bytes().to_list()
+
+
+@pytest.mark.filterwarnings("ignore:fastokens")
+def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, build: Build) -> None:
+    lossy = {"type": "Replace", "pattern": {"Regex": "(river|flood).*"}, "content": ""}
+    corpus = with_tokenizer(tmp_path, changed(normalizer=lossy))
+
+    result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+
+    stats = corpus.store.newest("tokenized", "prose").stats
+    failures = stats.extra["round_trip_failures"]
+    assert 0 < failures <= stats.extra["round_trip_documents"]
+    assert 0 < stats.rejected["no_tokens"] == stats.rows_in - stats.rows_kept
+    assert not check(result).passed
+    assert check(result).severity.value == "WARN"
+    first = next(iter(stats.extra["round_trip_failed"]))
+    assert first in metadata(result, "tokenized", "prose")["round_trip"].value
+
+
+def test_sources_are_compared_when_all_of_a_run_are_there(tmp_path: Path, build: Build) -> None:
+    result = build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
+
+    tables = [metadata(result, "tokenized", name) for name in ("prose", "notes")]
+    prose, notes = (each["fertility_by_source"].value for each in tables)
+    assert prose == notes
+    assert "\n| prose | " in prose and "\n| notes | " in prose
+
+
+def test_a_trained_tokenizer_that_loses_text_fails_the_run(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = RoundTrip(2, ["f" * 32])
+    monkeypatch.setattr("assets.tokenized.asset.round_trip", lambda *_: lost)
+    with pytest.raises(Exception, match=r"1 of 2 documents of .* do not decode .* first ffff"):
+        build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
+
+
+def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: Build) -> None:
+    token = with_token("<s>", special=True)
+    build(with_tokenizer(tmp_path, token), *TO_DEDUPED, "tokenizer", "tokenized")
+
+    def parts_computed(tokenizer_json: str, **keys: Any) -> int:
+        corpus = with_tokenizer(tmp_path, tokenizer_json, **keys)
+        build(corpus, "tokenizer", "tokenized")
+        return read_report(corpus.store.root, "tokenized", "prose").parts_computed
+
+    assert parts_computed(json.dumps(json.loads(token), indent=2)) == 0
+    assert parts_computed(token, offsets=True) > 0
+    assert parts_computed(token, begin_of_document="<s>") > 0
+    assert parts_computed(changed()) > 0
+
+
+def fingerprint(corpus: Any) -> str:
+    made = corpus.store.newest("tokenizer", "all")
+    return str(made.parts[0].stats.extra["tokenizer_fingerprint"])
+
+
+def metadata(result: Any, stage: str, source: str) -> Any:
+    events = result.asset_materializations_for_node(stage)
+    return [event.metadata for event in events if event.partition == source][-1]
+
+
+def check(result: Any) -> Any:
+    evaluations = result.get_asset_check_evaluations()
+    return next(each for each in evaluations if each.check_name == "round_trip")

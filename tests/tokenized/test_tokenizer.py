@@ -1,0 +1,198 @@
+"""The tokenizer of a corpus: trained on a seeded sample, or loaded from a file."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+from small_tokenizer import sample_texts, trained, with_entries, with_token
+from tokenizers import Tokenizer, models
+
+from assets.tokenized.tokenizer import (
+    TokenizerError,
+    about_tokenizer,
+    canonical_json,
+    read_tokenizer,
+    token_dtype,
+    tokenizer_fingerprint,
+    train_bpe,
+    vocabulary_size,
+)
+from resources.settings.tokenizer import END_OF_DOCUMENT, TokenizerConfig
+
+
+def test_training_does_not_depend_on_batches_or_their_order() -> None:
+    texts = sample_texts()[:60]
+    batches = [[text] for text in reversed(texts)]
+    assert train_bpe(batches, TokenizerConfig(vocab_size=1000)) == trained()
+
+
+def test_trained_tokenizer_has_the_wanted_size_and_its_special_tokens_first() -> None:
+    config = TokenizerConfig(vocab_size=300, special_tokens=("<pad>", END_OF_DOCUMENT))
+    tokenizer, end_id = read_tokenizer(train_bpe([sample_texts()[:20]], config), END_OF_DOCUMENT)
+    assert vocabulary_size(tokenizer) == 300
+    assert (tokenizer.token_to_id("<pad>"), end_id) == (0, 1)
+
+
+def test_both_trainers_give_the_same() -> None:
+    plain = TokenizerConfig(vocab_size=1000, trainer="tokenizers")
+    assert train_bpe([sample_texts()[:60]], plain) == trained()
+
+
+def test_the_begin_token_is_found_like_the_end_token() -> None:
+    config = TokenizerConfig(
+        vocab_size=300, special_tokens=(END_OF_DOCUMENT, "<s>"), begin_of_document="<s>"
+    )
+    tokenizer_json = train_bpe([["a text"]], config)
+
+    about = about_tokenizer(tokenizer_json, config)
+
+    assert (about["begin_of_document"], about["begin_of_document_id"]) == ("<s>", 1)
+    assert (about["end_of_document"], about["end_of_document_id"]) == (END_OF_DOCUMENT, 0)
+    with pytest.raises(TokenizerError, match=r"'<s>' for tokenizer.begin_of_document.*endoftext"):
+        about_tokenizer(trained(), config)
+
+
+def test_a_vocabulary_beyond_16_bits_is_said() -> None:
+    large = with_entries({f"<{row}>": row for row in range(1000, 70_000)})
+    about = about_tokenizer(large, TokenizerConfig())
+    assert (about["vocab_size"], about["token_dtype"]) == (70_000, "uint32")
+    assert about_tokenizer(trained(), TokenizerConfig())["token_dtype"] == "uint16"
+
+
+def test_training_without_text_gives_the_bytes() -> None:
+    tokenizer, end_id = read_tokenizer(train_bpe([], TokenizerConfig()), END_OF_DOCUMENT)
+    assert (vocabulary_size(tokenizer), end_id) == (257, 0)
+
+
+@pytest.mark.parametrize(
+    ("given_keys", "fault"),
+    [
+        ({"special_tokens": ["<pad>"]}, "is not among special_tokens"),
+        ({"special_tokens": ["<|endoftext|>", ""]}, "must differ and not be empty"),
+        ({"special_tokens": ["<|endoftext|>"] * 2}, "must differ and not be empty"),
+        ({"begin_of_document": "<s>"}, "begin_of_document '<s>' is not among special_tokens"),
+        ({"vocab_size": 260, "special_tokens": ["<|endoftext|>", *"abcde"]}, "has no room for 256"),
+    ],
+)
+def test_settings_that_cannot_be_trained_are_refused(
+    given_keys: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        TokenizerConfig.model_validate(given_keys)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"vocab_size": 259},
+        {"min_frequency": 0},
+        {"sed": 1},
+        {"sample_bytes": 1 << 31},
+        {"weights": {}},
+        {"weights": {"web": 0}},
+        {"weights": {"web": float("inf")}},
+        {"trainer": "gigatoken"},
+    ],
+)
+def test_bad_config_is_refused(config: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TokenizerConfig.model_validate(config)
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(1, pl.UInt16), (65_536, pl.UInt16), (65_537, pl.UInt32)]
+)
+def test_ids_take_two_bytes_while_they_fit(size: int, dtype: type[pl.DataType]) -> None:
+    assert token_dtype(size) == dtype
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"model": 1}'])
+def test_broken_file_says_what_to_check(broken: str) -> None:
+    with pytest.raises(TokenizerError, match=r"not a tokenizer.json.*Check tokenizer.path"):
+        read_tokenizer(canonical_json(broken), END_OF_DOCUMENT)
+
+
+@pytest.mark.parametrize("end", ["</s>", "a", "<plain>"])
+def test_end_token_must_be_a_special_token(end: str) -> None:
+    with pytest.raises(TokenizerError, match=rf"no special token '{end}'.*\['<\|endoftext\|>'\]"):
+        read_tokenizer(with_token("<plain>", special=False), end)
+
+
+def test_fingerprint_ignores_layout_and_sees_content() -> None:
+    pretty = json.dumps(dict(reversed(json.loads(trained()).items())), indent=2)
+    assert tokenizer_fingerprint(pretty) == tokenizer_fingerprint(trained())
+    assert tokenizer_fingerprint(with_entries({"zz": 5000})) != tokenizer_fingerprint(trained())
+    assert canonical_json(canonical_json(pretty)) == trained()
+
+
+def test_text_that_a_unigram_takes_for_a_special_token_is_refused() -> None:
+    fault = (
+        r"special tokens \['</s>'\] is given their ids.*special token that only added_tokens has"
+    )
+    with pytest.raises(TokenizerError, match=fault):
+        about_tokenizer(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
+
+    content = json.loads(unigram())
+    unknown, end = content["added_tokens"]
+    content["added_tokens"] = [
+        unknown,
+        end | {"special": False},
+        end | {"content": "<eod>", "id": 5},
+    ]
+    about = about_tokenizer(
+        json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>")
+    )
+    assert about["end_of_document_id"] == 5
+
+
+def test_spellings_of_other_special_tokens_are_refused_too() -> None:
+    content = json.loads(unigram())
+    content["added_tokens"].append(content["added_tokens"][1] | {"content": "<eod>", "id": 5})
+    with pytest.raises(TokenizerError, match=r"special tokens \['</s>'\] is given their ids"):
+        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
+
+
+def test_the_unknown_token_may_come_out_unless_it_ends_documents() -> None:
+    content = json.loads(unigram())
+    content["added_tokens"][1]["special"] = False
+    with pytest.raises(TokenizerError, match=r"special tokens \['<unk>'\] is given their ids"):
+        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<unk>"))
+
+
+def unigram() -> str:
+    """A tokenizer.json whose model's own vocabulary has the special tokens."""
+    model = models.Unigram(
+        [("<unk>", 0.0), ("</s>", 0.0), ("a", -1.0), ("b", -1.0), (" ", -1.0)], 0
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.add_special_tokens(["<unk>", "</s>"])
+    return str(tokenizer.to_str())
+
+
+def with_ignored_merges(end_id: int, *, is_entry: bool) -> str:
+    """The trained tokenizer.json, told to take what lies between blanks whole if it is an entry."""
+    content = json.loads(trained())
+    vocab = {t: i - 1 for t, i in content["model"]["vocab"].items() if t != END_OF_DOCUMENT}
+    content["model"] |= {"ignore_merges": True, "vocab": vocab}
+    content["model"]["vocab"] |= {END_OF_DOCUMENT: end_id} if is_entry else {}
+    content["added_tokens"][0]["id"] = end_id
+    split = {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": False}
+    return json.dumps(content | {"pre_tokenizer": split})
+
+
+def test_text_that_a_bpe_takes_whole_for_a_special_token_is_refused() -> None:
+    fault = r"special tokens \['<\|endoftext\|>'\] is given their ids.*Take them out of model.vocab"
+    with pytest.raises(TokenizerError, match=fault):
+        about_tokenizer(with_ignored_merges(999, is_entry=True), TokenizerConfig())
+
+    about = about_tokenizer(with_ignored_merges(999, is_entry=False), TokenizerConfig())
+    assert about["end_of_document_id"] == 999
+
+
+def test_an_end_token_with_the_id_of_an_entry_is_refused() -> None:
+    content = json.loads(trained())
+    del content["model"]["vocab"][END_OF_DOCUMENT]
+    with pytest.raises(TokenizerError, match=r"ids that model.vocab gives to other entries"):
+        about_tokenizer(json.dumps(content), TokenizerConfig())

@@ -1,0 +1,208 @@
+"""The tokenizer through Dagster: drawn by weight, trained once, loaded, refused."""
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from small_tokenizer import trained
+
+from assets.tokenized.tokenizer_asset import Drawn, SampledSource, sample_texts
+from resources.run_reports import read_report
+from resources.settings.pipeline import SettingsError
+from resources.settings.tokenizer import TokenizerConfig
+
+DOCUMENTS = ("raw", "filtered", "signatures", "band_index", "duplicates", "deduped")
+SMALL = {"vocab_size": 300, "sample_bytes": 100_000}
+
+
+@pytest.fixture
+def deduped(corpus: Any, build: Build) -> Any:
+    """The small corpus up to what the tokenizer is trained on."""
+    build(corpus, *DOCUMENTS)
+    return corpus
+
+
+def with_tokenizer(corpus: Any, **tokenizer: Any) -> Any:
+    """The same corpus with another tokenizer."""
+    content = yaml.safe_load(corpus.config.read_text()) | {"tokenizer": SMALL | tokenizer}
+    corpus.config.write_text(yaml.safe_dump(content, sort_keys=False))
+    return open_corpus(corpus.config)
+
+
+def made(corpus: Any) -> tuple[str, dict[str, Any], int]:
+    """(tokenizer.json, what its record says, parts that the last run computed)."""
+    manifest = corpus.store.newest("tokenizer", "all")
+    part = manifest.parts[0]
+    content = corpus.store.path_of(manifest, part.file("tokenizer")).read_text()
+    computed = read_report(corpus.store.root, "tokenizer", "all").parts_computed
+    return content, part.stats.extra, computed
+
+
+def test_the_sample_is_drawn_by_weight(deduped: Any, build: Build) -> None:
+    weighted = with_tokenizer(deduped, sample_bytes=4000, weights={"prose": 3, "notes": 1})
+    build(weighted, "tokenizer")
+
+    _, extra, _ = made(weighted)
+
+    assert extra["sample_wanted_bytes"] == {"prose": 3000, "notes": 1000}
+    assert extra["sample_takes_all_of"] == []
+    assert 1500 < extra["sample_bytes"]["prose"] < 4500  # whole documents
+    assert 200 < extra["sample_bytes"]["notes"] < 1800
+
+
+def sampled(
+    folder: Path, config: TokenizerConfig, **texts: list[str]
+) -> tuple[list[str], dict[str, int]]:
+    """(the sampled texts, their bytes by source) of sources with these texts, a part each."""
+    sources = []
+    for name, content in texts.items():
+        doc_ids = [
+            hashlib.sha256(f"{name}{row}".encode()).hexdigest() for row in range(len(content))
+        ]
+        pl.DataFrame({"doc_id": doc_ids, "text": content}).write_parquet(folder / f"{name}.parquet")
+        sources.append(SampledSource(name, sum(map(len, content)), [folder / f"{name}.parquet"]))
+    drawn = {name: Drawn() for name in texts}
+    batches = [batch.to_list() for batch in sample_texts(sources, config, drawn)]
+    assert sum(len(batch) for batch in batches) == sum(each.documents for each in drawn.values())
+    return [text for batch in batches for text in batch], {
+        name: each.bytes for name, each in drawn.items()
+    }
+
+
+def test_a_source_with_a_long_document_gives_its_share(tmp_path: Path) -> None:
+    config = TokenizerConfig(sample_bytes=20_000, weights={"short": 1, "long": 1})
+    short, long = ["s" * 100] * 1000, ["l" * 100] * 300 + ["m" * 20_000_000]
+
+    texts, size = sampled(tmp_path, config, short=short, long=long)
+
+    assert 9_000 <= size["short"] < 13_000
+    assert 9_000 <= size["long"] < 20_000
+    assert sum(map(len, texts)) == sum(size.values())
+
+
+def test_of_a_long_document_no_more_than_the_share_is_taken(tmp_path: Path) -> None:
+    texts, size = sampled(tmp_path, TokenizerConfig(sample_bytes=10_000), long=["m" * 1_000_000])
+    assert (texts, size) == (["m" * 10_000], {"long": 10_000})
+
+
+def test_what_a_long_document_cannot_give_comes_from_the_others(tmp_path: Path) -> None:
+    config = TokenizerConfig(sample_bytes=1_000_000, weights={"short": 1, "long": 1})
+    short, long = ["s" * 1000] * 2000, ["l" * 1_000_000]
+
+    texts, size = sampled(tmp_path, config, short=short, long=long)
+
+    assert size["long"] == 200_000
+    assert 720_000 <= size["short"] < 880_000
+    assert sum(map(len, texts)) == sum(size.values())
+
+
+def test_a_sample_that_is_not_as_asked_for_is_said_in_the_log(
+    deduped: Any, build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
+    build(with_tokenizer(deduped, weights={"prose": 1, "notes": 3}), "tokenizer")
+    assert "source 'notes' gives" in capfd.readouterr().err
+
+
+def test_weights_of_unknown_sources_are_refused(corpus: Any) -> None:
+    with pytest.raises(SettingsError, match=r"tokenizer.weights.proes: unknown source.*'prose'"):
+        with_tokenizer(corpus, weights={"proes": 1})
+
+
+def test_a_source_that_is_short_gives_all_and_that_is_said(deduped: Any, build: Build) -> None:
+    build(with_tokenizer(deduped, sample_bytes=1_000_000, vocab_size=5000), "tokenizer")
+
+    _, extra, _ = made(deduped)
+
+    there = {s: deduped.store.newest("deduped", s).stats for s in ("prose", "notes")}
+    assert extra["sample_takes_all_of"] == ["prose", "notes"]
+    assert extra["sample_bytes"] == {name: stats.bytes for name, stats in there.items()}
+    assert extra["sample_documents"] == {name: stats.rows_kept for name, stats in there.items()}
+    assert extra["entries_unfilled"] == 5000 - extra["vocab_size"] > 0
+
+
+def test_it_is_trained_again_only_when_its_inputs_or_settings_change(
+    deduped: Any, build: Build
+) -> None:
+    def computed(**tokenizer: Any) -> int:
+        corpus = with_tokenizer(deduped, **tokenizer)
+        build(corpus, "tokenizer")
+        return made(corpus)[2]
+
+    assert computed(weights={"prose": 1}) == 1
+    assert computed(weights={"prose": 1}) == 0
+    before = hashes(deduped.store.root)
+    assert computed(weights={"prose": 1}, trainer="tokenizers", offsets=True) == 0
+    assert hashes(deduped.store.root) == before
+    assert computed(weights={"prose": 1}, vocab_size=310) == 1
+
+    write_jsonl(deduped.config.parent / "input/notes/m.jsonl", [{"text": sentence(300)}])
+    build(deduped, *DOCUMENTS)
+    assert computed(weights={"prose": 1}) == 0  # notes give nothing to it
+    assert computed() == 1
+    write_jsonl(deduped.config.parent / "input/prose/c.jsonl", [{"text": sentence(301)}])
+    build(deduped, *DOCUMENTS)
+    assert computed() == computed(weights={"prose": 1}) == 1
+
+
+def test_both_trainers_publish_the_same_bytes(deduped: Any, build: Build, tmp_path: Path) -> None:
+    build(with_tokenizer(deduped, trainer="tokenizers"), "tokenizer")
+    other = open_corpus(write_corpus(tmp_path / "other"))
+    build(other, *DOCUMENTS, "tokenizer")
+    assert made(other)[:2] == made(deduped)[:2]
+
+
+def test_a_loaded_tokenizer_is_published_as_it_is(corpus: Any, build: Build) -> None:
+    (corpus.config.parent / "my.json").write_text(trained(), encoding="utf-8")
+    build(with_tokenizer(corpus, path="my.json"), "tokenizer")
+
+    content, extra, computed = made(corpus)
+
+    assert (content, computed) == (trained(), 1)
+    assert extra["end_of_document_id"] == 0
+    assert extra["begin_of_document_id"] is None
+    assert "sample_bytes" not in extra
+
+
+def test_a_trained_tokenizer_is_frozen_by_loading_its_file(deduped: Any, build: Build) -> None:
+    def fingerprint(**tokenizer: Any) -> str:
+        corpus = with_tokenizer(deduped, **tokenizer)
+        build(corpus, "tokenizer")
+        return str(made(corpus)[1]["tokenizer_fingerprint"])
+
+    before = fingerprint()
+    (published,) = (deduped.store.root / "tokenizer/all").glob("*.json")
+    shutil.copy(published, deduped.config.parent / "frozen.json")
+    write_jsonl(deduped.config.parent / "input/prose/d.jsonl", [{"text": sentence(302)}])
+    build(deduped, *DOCUMENTS)
+
+    assert hashlib.sha256(published.read_bytes()).hexdigest() == before
+    assert fingerprint(path="frozen.json") == before
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("content", "config", "fault"),
+    [
+        (b"{", {}, r"my.json: not a tokenizer.json: it is no JSON.*Check tokenizer.path"),
+        (b"{}", {}, r"my.json: not a tokenizer.json that `tokenizers` can.*Check tokenizer.path"),
+        (b'{"a": "\xff"}', {}, r"my.json: not a tokenizer.json: not UTF-8.*Check tokenizer.path"),
+        (None, {"end_of_document": "</s>"}, r"'</s>' for tokenizer.end_of_document.*endoftext"),
+        (None, {"begin_of_document": "<s>"}, r"'<s>' for tokenizer.begin_of_document"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(
+    corpus: Any, build: Build, content: bytes | None, config: dict[str, str], fault: str
+) -> None:
+    (corpus.config.parent / "my.json").write_bytes(content or trained().encode())
+    with pytest.raises(Exception, match=fault):
+        build(with_tokenizer(corpus, path="my.json", **config), "tokenizer")
+
+
+def test_a_sample_without_documents_is_refused(deduped: Any, build: Build) -> None:
+    with pytest.raises(Exception, match=r"no document to train.*Raise tokenizer.sample_bytes"):
+        build(with_tokenizer(deduped, sample_bytes=1), "tokenizer")
