@@ -39,7 +39,7 @@ def empty_corpus(folder: Path, sources: Sequence[str], *, workers: int, **dedup:
 def publish(
     corpus: Corpus, stage: Stage, partition: str, plan: Plan, work: Work, run: Run = run_tasks
 ) -> Manifest:
-    """Compute what is missing of a plan and commit it, as `resources.materialization.run_stage` does."""
+    """Compute what is missing of a plan and commit it, as `run_stage` does."""
     folder = corpus.store.partition(stage.name, partition)
     with folder.writing(corpus.settings.keep_manifests):
         return folder.commit(manifest_of(stage, partition, plan, run(corpus, plan.tasks, work)))
@@ -60,7 +60,7 @@ def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts
 
 def write_documents(task: Task) -> list[PartRecord]:
     """The part of some documents that are in memory, with decisions that say nothing."""
-    documents: pl.DataFrame = task.spec["rows"]
+    documents: pl.DataFrame = task.payload["rows"]
     size = int(documents["text"].str.len_bytes().sum())
     writer = task.writer()
     writer.write_parquet("documents", documents)

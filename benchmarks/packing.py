@@ -32,7 +32,12 @@ import polars as pl  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from assets.bucketed.document_chunks import cut_stream, split  # noqa: E402
-from assets.bucketed.packing import NO_LIMIT, count_sequences, pack_and_extend, pack_pieces
+from assets.bucketed.packing import (  # noqa: E402
+    NO_LIMIT,
+    count_sequences,
+    pack_and_extend,
+    pack_pieces,
+)
 
 LENGTHS = (2048, 8192)
 PEER_DOCUMENTS = 100_000

@@ -163,7 +163,7 @@ def part_task(corpus: Corpus, stage: str, source: str, span: tuple[int, int]) ->
 
 def part_stats(task: Task) -> Stats:
     """What a part says of its documents."""
-    first, stop = task.spec["span"]
+    first, stop = task.payload["span"]
     count, size = stop - first, (stop - first) * TEXT_BYTES
     return Stats(count, count, bytes=size, text_bytes=size)
 
@@ -177,7 +177,7 @@ def publish_texts(task: Task) -> list[PartRecord]:
 
 def sign(task: Task, *, where: Layout, config: DedupConfig) -> list[PartRecord]:
     """A signed part."""
-    facts, keys = part_tables(where, *task.spec["span"], config)
+    facts, keys = part_tables(where, *task.payload["span"], config)
     writer = task.writer()
     writer.write_arrow("signatures", facts)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())

@@ -141,7 +141,7 @@ def fields(pages: Sequence[str], rng: random.Random) -> Planted:
 def shingle_matrix(texts: pl.Series, ngram: int = 5) -> Any:
     """Which text has which word n-gram: a sparse matrix of ones, float32 [texts, n-grams].
 
-    Words are those of `assets/deduped/minhash/minhash.py`; a text shorter than the n-gram has one. Each
+    Words are those of `assets/deduped/minhash`; a text shorter than the n-gram has one. Each
     word is numbered, then each pair of a number and the next word, and so on: no hash is involved.
     """
     from scipy.sparse import csr_array

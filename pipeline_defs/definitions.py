@@ -1,55 +1,27 @@
-"""The code location: every asset, job, schedule and sensor, wired together and nothing else."""
+"""The code location: every asset, job, schedule and sensor of the corpus that is loaded here.
+
+This is the only module that reads a config when it is imported.
+"""
 
 import dagster as dg
 
-from assets.bucketed.asset import bucketed
-from assets.deduped.asset import deduped
-from assets.deduped.band_index_asset import band_index
-from assets.deduped.duplicates_asset import duplicates
-from assets.deduped.evaluation_asset import evaluation
-from assets.deduped.repeated_asset import repeated
-from assets.deduped.signatures_asset import signatures
-from assets.deduped.substrings_asset import substrings
-from assets.filtered.asset import filtered
-from assets.filtered.classifier_asset import quality
-from assets.mixed.asset import mixed
-from assets.raw.asset import raw
-from assets.sharded.asset import sharded
-from assets.tokenized.asset import tokenized
-from assets.tokenized.tokenizer_asset import tokenizer
-from pipeline_defs.jobs import EXECUTORS, build_corpus, mix_after_build, mix_corpus, nightly
-from pipeline_defs.partitions import CORPUS
+from assets.stages import STAGES
+from pipeline_defs.jobs import automation, executor_for
+from pipeline_defs.load_corpus import load_corpus
+from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
-
-STAGES = [
-    raw,
-    quality,
-    filtered,
-    signatures,
-    band_index,
-    duplicates,
-    repeated,
-    substrings,
-    evaluation,
-    deduped,
-    tokenizer,
-    tokenized,
-    bucketed,
-    sharded,
-    mixed,
-]
+from resources.materialization import stage_asset
 
 
 def build_defs(corpus: Corpus) -> dg.Definitions:
-    """Definitions over one corpus."""
-    return dg.Definitions(
-        assets=STAGES,
-        jobs=[build_corpus, mix_corpus],
-        schedules=[nightly],
-        sensors=[mix_after_build],
-        executor=EXECUTORS[corpus.settings.engine.steps],
+    """Return the definitions over one corpus."""
+    partitions = partitions_of(corpus.settings)
+    assets = dg.Definitions(
+        assets=[stage_asset(stage, partitions) for stage in STAGES],
+        executor=executor_for(corpus),
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
     )
+    return dg.Definitions.merge(assets, automation(corpus))
 
 
-defs = build_defs(CORPUS)
+defs = build_defs(load_corpus())

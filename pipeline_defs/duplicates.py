@@ -97,7 +97,7 @@ def run_list(corpus: Corpus, options: Namespace) -> None:
 
 def run_ledger(corpus: Corpus, _: Namespace) -> None:
     """Print the ingest order."""
-    ledger = corpus.store.newest("band_index", GLOBAL).about["ledger"]
+    ledger = corpus.store.newest("band_index", GLOBAL).provenance["ledger"]
     keys = ("source", "part", "generations")
     sys.stdout.write(to_json([{key: entry[key] for key in keys} for entry in ledger]).decode())
 
@@ -109,7 +109,7 @@ def cluster_places(corpus: Corpus) -> dict[Path, Place]:
     for part in manifest.parts:
         if file := part.file("clusters"):
             path = corpus.store.path_of(manifest, file)
-            places[path] = part.stats.extra["source"], part.stats.extra["part"]
+            places[path] = part.stats.numbers["source"], part.stats.numbers["part"]
             if not path.is_file():
                 raise StoreError(f"{path}: missing. Materialize `duplicates` again to restore it.")
     return places

@@ -178,7 +178,7 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
         )
         return None, f"not a manifest ({error.__cause__}); {hint}"
     computed = fingerprint_of(
-        [part.fingerprint for part in manifest.parts], manifest.config, manifest.about
+        [part.fingerprint for part in manifest.parts], manifest.config, manifest.provenance
     )
     is_whole = (
         manifest.fingerprint == computed

@@ -1,12 +1,19 @@
-"""Partitions: one per source for the stages up to `sharded`, one per phase for `mixed`.
+"""Partitions: one per source for the stages up to `sharded`, one per phase for `mixed`."""
 
-Read from pipeline.yaml when the code location loads; a mistake there is refused here.
-"""
+from collections.abc import Mapping
 
 import dagster as dg
 
-from pipeline_defs.load_corpus import load_corpus
+from resources.settings.pipeline import Settings
+from resources.stage import Partitioning
 
-CORPUS = load_corpus()
-SOURCES = dg.StaticPartitionsDefinition(CORPUS.settings.source_names())
-PHASES = dg.StaticPartitionsDefinition(CORPUS.settings.phase_names())
+
+def partitions_of(
+    settings: Settings,
+) -> Mapping[Partitioning, dg.PartitionsDefinition[str] | None]:
+    """Return the partitions that stages ask for: by source, by phase, or none."""
+    return {
+        "source": dg.StaticPartitionsDefinition(settings.source_names()),
+        "phase": dg.StaticPartitionsDefinition(settings.phase_names()),
+        "none": None,
+    }

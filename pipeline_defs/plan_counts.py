@@ -63,7 +63,7 @@ def counted(
         return Available(manifest, found.tokens, found.rows, buckets=found.buckets)
     if stage == "bucketed":
         rows, tokens, padding = (
-            stats.extra.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
+            stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
         wanted = [name for name in config.buckets or rows if rows.get(name)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}

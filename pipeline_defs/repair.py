@@ -17,10 +17,12 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipeline_defs.definitions import STAGES
+from assets.stages import STAGES
 from pipeline_defs.faults import Fault, file_fault, find_faults, record_path
+from pipeline_defs.partitions import partitions_of
 from pipeline_defs.stage_plans import ORDER, NotRebuilt, check_plan, check_published, planned
 from resources.corpus import Corpus
+from resources.materialization import stage_asset
 from resources.run_reports import HOME_VARIABLE, read_report
 from resources.store.records import PartRecord
 from resources.store.store import Partition
@@ -137,8 +139,9 @@ def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
 
 def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
     """One Dagster run of one stage for one partition."""
+    partitions = partitions_of(corpus.settings)
     result = dg.materialize(
-        STAGES,
+        [stage_asset(stage, partitions) for stage in STAGES],
         selection=[partition.stage],
         partition_key=None if partition.name == GLOBAL else partition.name,
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},

@@ -204,7 +204,7 @@ def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
     folder = corpus.store.partition("raw", manifest.partition)
     for number in reversed(folder.manifest_numbers()):
         raw = folder.read_manifest(number)
-        if raw.fingerprint == manifest.about.get("raw"):
+        if raw.fingerprint == manifest.provenance.get("raw"):
             return raw
     raise StoreError(
         f"filtered[{manifest.partition}] was made of raw documents that are no longer there. "

@@ -81,5 +81,5 @@ def mix_of(corpus: Corpus, phase: str) -> dict[str, Any]:
     manifest = corpus.store.partition("mixed", phase).newest_manifest()
     if manifest is None:
         return {}
-    mix = manifest.parts[0].stats.extra["mix"]
+    mix = manifest.parts[0].stats.numbers["mix"]
     return {source: {key: numbers[key] for key in MIX_KEYS} for source, numbers in mix.items()}

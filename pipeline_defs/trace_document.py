@@ -101,7 +101,7 @@ def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Fo
     """The cluster that the document is in, None if it is in none."""
     manifest = corpus.store.partition("duplicates", GLOBAL).newest_manifest()
     for record in manifest.parts if manifest else ():
-        extra = record.stats.extra
+        extra = record.stats.numbers
         if manifest and (extra.get("source"), extra.get("part")) == (source, part.name):
             return row_of(path_of(corpus, manifest, record, "clusters"), doc_id, CLUSTER)
     return None

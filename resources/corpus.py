@@ -1,19 +1,17 @@
-"""The corpus as assets see it: its settings and its store; and the tasks that compute its parts."""
+"""The corpus as stages see it: its settings and its store."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.settings.pipeline import (
-    Settings,
-)
+from resources.settings.pipeline import Settings
 from resources.store.store import Store
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus: what pipeline.yaml says, and where it lies."""
+    """A corpus: the settings of a pipeline.yaml, and the store."""
 
     settings: Settings
     config: Path
@@ -21,5 +19,5 @@ class Corpus:
 
     @property
     def downloads(self) -> Path:
-        """Where files of URL sources are kept."""
+        """Folder of the files of URL sources."""
         return self.store.root / "_downloads"

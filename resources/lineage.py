@@ -58,7 +58,7 @@ def newest_first(folder: Partition) -> Iterator[Manifest]:
 
 def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:
     """The manifest of an earlier stage that this one was made of; None if it is gone."""
-    wanted = manifest.about.get(stage)
+    wanted = manifest.provenance.get(stage)
     folder = corpus.store.partition(stage, manifest.partition)
     return next((each for each in newest_first(folder) if each.fingerprint == wanted), None)
 

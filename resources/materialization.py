@@ -1,4 +1,4 @@
-"""From an asset to its materialization: run the tasks, commit the manifests, report to Dagster.
+"""Materialize a stage: run its tasks, commit the manifests, report to Dagster.
 
 Every stage goes through `run_stage`, so that every materialization has the same metadata keys, the
 same checks and the same guarantees.
@@ -15,12 +15,13 @@ import polars as pl
 
 from resources.corpus import Corpus
 from resources.errors import InputError
-from resources.history_check import HistoryCheck, check_history
+from resources.history_check import check_history, check_spec
 from resources.run_reports import RunReport, report_of, write_report
+from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
-from resources.store.records import Manifest, add_stats, fingerprint_of
-from resources.store.store import Keep, StoreError
-from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
+from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
+from resources.store.store import Partition, StoreError, typed
+from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -34,41 +35,28 @@ RETRIES = dg.RetryPolicy(
 MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "parquet.parquet")
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A stage's name and the version of its code: raise it when its output changes.
-
-    `check` looks at a number that `describe` gives, besides the checks that every stage has;
-    `keep` names folders of a partition that outlive its own manifests.
-    """
-
-    name: str
-    code_version: str
-    check: HistoryCheck | None = None
-    keep: Keep | None = None
-
-
 def stage_asset(
-    stage: Stage,
-    *,
-    deps: Sequence[Any],
-    partitions: dg.PartitionsDefinition[str] | None,
-    kinds: set[str],
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """The `@dg.asset` of every stage: group, retries, checks, one run for many partitions."""
+    stage: Stage[Any, Any], partitions: Mapping[Partitioning, dg.PartitionsDefinition[str] | None]
+) -> dg.AssetsDefinition:
+    """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
+
+    def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        return run_stage(context, stage)
+
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
         for name, description in CHECKS.items()
     ]
-    checks += [stage.check.spec(stage.name)] if stage.check else []
+    checks += [check_spec(stage.check, stage.name)] if stage.check else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
             name=stage.name,
-            deps=deps,
-            partitions_def=partitions,
+            description=stage.description,
+            deps=[dependency(stage, earlier) for earlier in stage.after],
+            partitions_def=partitions[stage.partitions],
             group_name="corpus",
-            kinds=kinds,
+            kinds=set(stage.kinds),
             owners=["team:data"],
             tags={"stage": stage.name},
             code_version=stage.code_version,
@@ -76,51 +64,86 @@ def stage_asset(
             backfill_policy=dg.BackfillPolicy.single_run(),
             check_specs=checks,
             required_resource_keys={"corpus"},
-        )
+        )(materialize)
 
 
-def run_stage(
-    context: dg.AssetExecutionContext,
-    stage: Stage,
-    plan: Callable[[Corpus, str], Plan],
-    work: Work,
-    *,
-    run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks,
-    describe: Callable[[Corpus, Manifest], Mapping[str, Any]] | None = None,
-) -> dg.MaterializeResult:
-    """Plan the run's partitions, compute what is missing, commit manifests, report to Dagster.
+def dependency(stage: Stage[Any, Any], earlier: Stage[Any, Any]) -> dg.AssetDep:
+    """Return the dependency of a stage on an earlier one: a phase depends on every source."""
+    crosses = stage.partitions == "phase" and earlier.partitions == "source"
+    return dg.AssetDep(
+        earlier.name, partition_mapping=dg.AllPartitionMapping() if crosses else None
+    )
 
-    `describe` gives metadata that only this stage has; a text is shown as Markdown.
-    """
+
+def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.MaterializeResult:
+    """Plan the run's partitions, compute what is missing, commit manifests, report to Dagster."""
     corpus: Corpus = context.resources.corpus
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    damaged: list[str] = []
-    log: list[str] = []
-    manifests: dict[str, Manifest] = {}
-    shown: dict[str, Mapping[str, Any]] = {}
     with ExitStack() as writers, wrong_use_is_not_retried():
-        plans, faults = plan_partitions(corpus, partitions, plan)
+        plans, faults = plan_partitions(corpus, partitions, stage.plan)
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
         for folder in folders.values():
             writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
-        tasks = [task for each in plans.values() for task in each.tasks]
-        outcomes = group_by_partition(run(corpus, tasks, work))
-        for partition, each in plans.items():
-            done = outcomes.get(partition, [])
-            manifest = folders[partition].commit(manifest_of(stage, partition, each, done))
-            manifests[partition] = manifest
-            ran = report_of(done)
-            shown[partition] = {} if describe is None else describe(corpus, manifest)
-            report(context, corpus, manifest, ran, shown[partition])
-            damaged += damaged_files(corpus, manifest, done)
-            log.append(log_line(manifest, ran))
+        tasks = [task for plan in plans.values() for task in plan.tasks]
+        outcomes = group_by_partition(stage.run(corpus, tasks, stage.work))
+        done = [
+            commit(context, stage, folders[partition], plan, outcomes.get(partition, []))
+            for partition, plan in plans.items()
+        ]
         if faults:
             raise StoreError("\n".join(faults))
-    context.log.info("\n".join(log))  # one event: each is a write to Dagster's records
-    results = check_results(manifests, damaged)
-    results += [check_history(context, stage.check, corpus, shown)] if stage.check else []
+    context.log.info("\n".join(each.log for each in done))  # one event: each is a write
+    conclude(context, stage, corpus, [each.manifest for each in done])
+    manifests = [each.manifest for each in done]
+    results = check_results(manifests, [path for each in done for path in each.damaged])
+    if stage.check:
+        shown = {each.manifest.partition: each.metadata for each in done}
+        results.append(check_history(context, stage.check, corpus, shown))
     return dg.MaterializeResult(check_results=results)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A partition that a run has committed, and what is said of it."""
+
+    manifest: Manifest
+    metadata: Metadata
+    damaged: list[str]
+    log: str
+
+
+def commit(
+    context: dg.AssetExecutionContext,
+    stage: Stage[Any, Any],
+    folder: Partition,
+    plan: Plan,
+    outcomes: list[Outcome],
+) -> Committed:
+    """Commit the manifest of one partition and report it."""
+    corpus: Corpus = context.resources.corpus
+    manifest = folder.commit(manifest_of(stage, folder.name, plan, outcomes))
+    ran = report_of(outcomes)
+    metadata = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
+    report(context, corpus, manifest, ran, metadata)
+    damaged = damaged_files(corpus, manifest, outcomes)
+    return Committed(manifest, metadata, damaged, log_line(manifest, ran))
+
+
+def conclude(
+    context: dg.AssetExecutionContext,
+    stage: Stage[Any, Any],
+    corpus: Corpus,
+    manifests: Sequence[Manifest],
+) -> None:
+    """Report the warnings and metadata that depend on all partitions of the run."""
+    for manifest in manifests if stage.conclude else ():
+        conclusion = stage.conclude(corpus, typed(manifest, stage))  # type: ignore[misc]
+        key = None if manifest.partition == GLOBAL else manifest.partition
+        if conclusion.metadata:
+            context.add_asset_metadata(shown(conclusion.metadata), partition_key=key)
+        for warning in conclusion.warnings:
+            context.log.warning(warning)
 
 
 def plan_partitions(
@@ -158,35 +181,37 @@ def report(
     corpus: Corpus,
     manifest: Manifest,
     ran: RunReport,
-    more: Mapping[str, Any],
+    more: Metadata,
 ) -> None:
     """Tell `corpus summary` and Dagster's event log what was done for a partition."""
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     key = None if manifest.partition == GLOBAL else manifest.partition
-    shown = {k: dg.MetadataValue.md(v) if isinstance(v, str) else v for k, v in more.items()}
-    context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown, partition_key=key)
+    context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown(more), partition_key=key)
 
 
-def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes of each partition, in task order."""
-    grouped: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        grouped.setdefault(outcome.task.partition, []).append(outcome)
-    return grouped
+def shown(metadata: Metadata) -> dict[str, Any]:
+    """Return metadata as Dagster takes it: texts are Markdown."""
+    return {
+        name: dg.MetadataValue.md(value) if isinstance(value, str) else value
+        for name, value in metadata.items()
+    }
 
 
-def manifest_of(stage: Stage, partition: str, plan: Plan, outcomes: list[Outcome]) -> Manifest:
+def manifest_of(
+    stage: Stage[Any, Any], partition: str, plan: Plan, outcomes: list[Outcome]
+) -> Manifest:
     """The manifest of a partition: its parts in order, never in the order they finished."""
     parts = tuple(record for outcome in outcomes for record in outcome.records)
+    provenance = as_json_object(plan.provenance)
     return Manifest(
         stage=stage.name,
         partition=partition,
-        fingerprint=fingerprint_of([part.fingerprint for part in parts], plan.config, plan.about),
+        fingerprint=fingerprint_of([part.fingerprint for part in parts], plan.config, provenance),
         code_version=stage.code_version,
         config=plan.config,
         parts=parts,
         stats=add_stats(part.stats for part in parts),
-        about=plan.about,
+        provenance=provenance,
     )
 
 
@@ -217,7 +242,7 @@ def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str,
         **{f"rejected/{reason}": count for reason, count in stats.rejected.items()},
         **{
             key: dg.MetadataValue.json(value) if isinstance(value, dict) else value
-            for key, value in stats.extra.items()
+            for key, value in stats.numbers.items()
         },
     }
 
@@ -256,17 +281,15 @@ def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -
     return damaged
 
 
-def check_results(
-    manifests: Mapping[str, Manifest], damaged: list[str]
-) -> list[dg.AssetCheckResult]:
+def check_results(manifests: Sequence[Manifest], damaged: list[str]) -> list[dg.AssetCheckResult]:
     """Results of the two checks that every stage has."""
     lost = [
         f"{manifest.partition}/{part.name}"
-        for manifest in manifests.values()
+        for manifest in manifests
         for part in manifest.parts
         if not part.stats.is_conserved()
     ]
-    total = add_stats(manifest.stats for manifest in manifests.values())
+    total = add_stats(manifest.stats for manifest in manifests)
     return [
         dg.AssetCheckResult(
             check_name=CHECK_CONSERVATION,

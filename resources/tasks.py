@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
@@ -13,9 +13,9 @@ from resources.store.records import Manifest, PartRecord, fingerprint_of, requir
 from resources.store.store import Partition, PartWriter, Store
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
-
-
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
+
+Payload = TypeVar("Payload")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -24,11 +24,12 @@ def stream_name(name: str, number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Generic[Payload]):
     """One part to compute: small and picklable, since it may cross a process border.
 
-    A stream task publishes several parts, `<name>-0000`, `<name>-0001`, ..., as it reads a file
-    whose number of parts nobody knows before; the last one says so in its stats.
+    `payload` is what the stage's work needs; it is not in the fingerprint. A stream task publishes
+    several parts, `<name>-0000`, `<name>-0001`, ..., as it reads a file whose number of parts is
+    not known before; the last one is marked in its stats.
     """
 
     root: Path
@@ -37,7 +38,7 @@ class Task:
     name: str
     fingerprint: str
     work_bytes: int
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    payload: Payload = field(default_factory=dict)  # type: ignore[assignment]
     is_stream: bool = False
 
     @property
@@ -64,7 +65,7 @@ class Task:
             stream_name(self.name, len(records)), self.fingerprint
         ):
             records.append(record)
-            if record.stats.extra.get("is_last"):
+            if record.stats.numbers.get("is_last"):
                 return records
         return None
 
@@ -77,7 +78,57 @@ class Task:
         return self.folder.folder / file.path, file.rows
 
 
-Work = Callable[[Task], list[PartRecord]]  # computes and publishes the parts of one task
+Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the parts of one task
+
+
+class StageVersion(Protocol):
+    """The part of a stage that tasks need: what begins every fingerprint."""
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+        ...
+
+    @property
+    def code_version(self) -> str:
+        """Version of the stage's code."""
+        ...
+
+
+@dataclass(frozen=True)
+class TaskMaker:
+    """Makes the tasks of one partition of a stage; `tasks_of` makes it from a corpus."""
+
+    root: Path
+    stage: str
+    code_version: str
+    partition: str
+
+    def task(
+        self,
+        name: str,
+        made_of: Sequence[Any],
+        payload: Payload,
+        *,
+        work_bytes: int,
+        is_stream: bool = False,
+    ) -> Task[Payload]:
+        """Make the task of a part; `made_of`, JSON values, is all that its output depends on."""
+        return Task(
+            root=self.root,
+            stage=self.stage,
+            partition=self.partition,
+            name=name,
+            fingerprint=fingerprint_of(self.stage, self.code_version, *made_of),
+            work_bytes=work_bytes,
+            payload=payload,
+            is_stream=is_stream,
+        )
+
+
+def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
+    """Make tasks of one partition of a stage of a corpus."""
+    return TaskMaker(corpus.store.root, stage.name, stage.code_version, partition)
 
 
 @dataclass(frozen=True)
@@ -86,7 +137,7 @@ class Plan:
 
     tasks: list[Task]
     config: dict[str, Any]
-    about: dict[str, Any] = field(default_factory=dict)
+    provenance: Any = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,6 +165,14 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     return [outcomes[index] for index in range(len(tasks))]
 
 
+def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
+    """Outcomes of each partition, in task order."""
+    grouped: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        grouped.setdefault(outcome.task.partition, []).append(outcome)
+    return grouped
+
+
 def within_memory(corpus: Corpus) -> Corpus:
     """The corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
     engine = corpus.settings.engine
@@ -135,20 +194,20 @@ def part_task(
             made_by.stage, made_by.code_version, made_by.config, part.fingerprint, made_by.inputs
         ),
         work_bytes=file.bytes,
-        spec={
+        payload={
             "path": corpus.store.path_of(manifest, file),
             "text_bytes": part.stats.text_bytes,
-            **made_by.spec,
+            **made_by.payload,
         },
     )
 
 
 @dataclass(frozen=True)
 class MadeBy:
-    """What makes a part, besides its input: it goes into the fingerprint; `spec` does not."""
+    """What makes a part, besides its input: it goes into the fingerprint; `payload` does not."""
 
     stage: str
     code_version: str
     config: dict[str, Any]
     inputs: tuple[str, ...] = ()
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] = field(default_factory=dict)

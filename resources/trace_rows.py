@@ -129,7 +129,7 @@ def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
     """The tokenizer of that fingerprint, None if it is no longer there."""
     for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
         part = manifest.parts[0]
-        if part.stats.extra["tokenizer_fingerprint"] == fingerprint:
+        if part.stats.numbers["tokenizer_fingerprint"] == fingerprint:
             path = corpus.store.path_of(manifest, required_file(manifest, part, "tokenizer"))
             return path.read_text(encoding="utf-8")
     return None

@@ -66,7 +66,7 @@ def write_sharded(
     for number, frame in enumerate(shards):
         writer = PartWriter(folder, shard_name(number), data)
         stats = add_shard(writer, together, number, frame)
-        stats.extra["shards"] = {bucket: 1}
+        stats.numbers["shards"] = {bucket: 1}
         records.append(writer.publish(stats))
     records.append(publish_index(PartWriter(folder, INDEX, data), together, records, {}))
     stats = add_stats(record.stats for record in records)

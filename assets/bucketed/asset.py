@@ -3,33 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-import dagster as dg
 import polars as pl
 
 from assets.bucketed.make_sequences import group_windows, make_sequences
 from assets.bucketed.report import readable, report_markdown, shares, warnings_of
-from assets.tokenized.asset import token_bytes, tokenized
+from assets.tokenized.asset import TOKENIZED, token_bytes
 from assets.tokenized.encode_documents import NO_TOKENS
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.buckets import BucketConfig
+from resources.stage import Conclusion, Stage
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
 from resources.tasks import Plan, Task
-
-BUCKETED = Stage("bucketed", code_version="2")
-
-
-@stage_asset(BUCKETED, deps=[tokenized], partitions=SOURCES, kinds={"numba", "arrow"})
-def bucketed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Training sequences by bucket, each with the spans of the documents in it."""
-    result = run_stage(context, BUCKETED, plan_bucketed, bucket_window, describe=describe_bucketed)
-    for source in context.partition_keys:
-        manifest = context.resources.corpus.store.newest(BUCKETED.name, source)
-        if manifest.parts:
-            for warning in warnings_of(manifest.stats.extra, config_of(manifest)):
-                context.log.warning(f"source {source!r}: {warning}")
-    return result
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -51,21 +35,21 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
                 name=parts[0].name,
                 fingerprint=fingerprint_of(BUCKETED.name, BUCKETED.code_version, dump, made_of),
                 work_bytes=sum(file.bytes for file in files),
-                spec={
+                payload={
                     "paths": [corpus.store.path_of(manifest, file) for file in files],
                     "config": config,
-                    "padding": manifest.about["end_of_document_id"],
+                    "padding": manifest.provenance["end_of_document_id"],
                     "text_bytes": sum(part.stats.text_bytes for part in parts),
                 },
             )
         )
-    return Plan(tasks, dump, manifest.about | {"tokenized": manifest.fingerprint})
+    return Plan(tasks, dump, manifest.provenance | {"tokenized": manifest.fingerprint})
 
 
 def bucket_window(task: Task) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
-    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in task.spec["paths"]]
-    sequences, counts = make_sequences(tables, task.spec["config"], task.spec["padding"])
+    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in task.payload["paths"]]
+    sequences, counts = make_sequences(tables, task.payload["config"], task.payload["padding"])
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
     documents = sum(table.height for table in tables)
@@ -77,8 +61,8 @@ def bucket_window(task: Task) -> list[PartRecord]:
         rejected={NO_TOKENS: without} if without else {},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(sequences.schema["tokens"]),
-        text_bytes=task.spec["text_bytes"],
-        extra=counts,
+        text_bytes=task.payload["text_bytes"],
+        numbers=counts,
     )
     return [writer.publish(stats)]
 
@@ -87,7 +71,7 @@ def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     """Padding, documents cut, sequences by bucket and histograms."""
     if not manifest.parts:
         return {}
-    extra = manifest.stats.extra
+    extra = manifest.stats.numbers
     return {
         **report_markdown(extra, config_of(manifest)),
         **shares(extra, manifest.stats.rows_in),
@@ -98,3 +82,27 @@ def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
 def config_of(manifest: Manifest) -> BucketConfig:
     """The config that sequences were made with."""
     return BucketConfig.model_validate(manifest.config)
+
+
+def warn_of_buckets(corpus: Corpus, manifest: Manifest) -> Conclusion:
+    """Warn of sequences that waste space."""
+    if not manifest.parts:
+        return Conclusion()
+    warnings = warnings_of(manifest.stats.numbers, config_of(manifest))
+    return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
+
+
+BUCKETED = Stage(
+    name="bucketed",
+    code_version="2",
+    description="Training sequences by bucket, each with the spans of the documents in it.",
+    partitions="source",
+    after=(TOKENIZED,),
+    kinds=frozenset({"arrow", "numba"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_bucketed,
+    work=bucket_window,
+    describe=describe_bucketed,
+    conclude=warn_of_buckets,
+)

@@ -5,22 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import polars as pl
 
 from assets.deduped.clusters.removal_files import removals_by_part
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
 from assets.deduped.dedupe import Findings, dedupe
-from assets.deduped.duplicates_asset import duplicates
-from assets.deduped.repeated_asset import configs_of, repeated
-from assets.deduped.substrings_asset import finding, substrings
-from assets.filtered.asset import filtered
+from assets.deduped.duplicates_asset import DUPLICATES
+from assets.deduped.repeated_asset import REPEATED, configs_of
+from assets.deduped.substrings_asset import SUBSTRINGS, finding
+from assets.filtered.asset import FILTERED
 from assets.text.table_rows import count_bytes
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.history_check import HistoryCheck
-from resources.materialization import Stage, run_stage, stage_asset
+from resources.stage import HistoryCheck, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, MadeBy, Plan, Task, part_task
@@ -42,20 +39,8 @@ RATE_CHECK = HistoryCheck(
         rate, earlier, corpus.settings.dedup.max_rate_jump
     ),
 )
-DEDUPED = Stage("deduped", code_version="2", check=RATE_CHECK)
 NOT_CONFIGURED = Repeats()
 DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lines"}
-
-
-@stage_asset(
-    DEDUPED,
-    deps=[filtered, duplicates, repeated, substrings],
-    partitions=SOURCES,
-    kinds={"polars", "parquet"},
-)
-def deduped(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Documents without copies and repeats, and without or tagged for evaluation items."""
-    return run_stage(context, DEDUPED, plan_deduped, dedup_part, describe=describe_deduped)
 
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
@@ -82,7 +67,7 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
                 of_lines.identity,
                 of_spans.identity,
             ),
-            spec={
+            payload={
                 "removals": removals[part.name],
                 "repeated": of_lines.path,
                 "spans": of_spans.path,
@@ -99,9 +84,9 @@ def cluster_identities(clusters: Manifest) -> dict[tuple[str, str], str]:
     Without it, a new copy elsewhere of a document that stays does not change the part.
     """
     return {
-        (part.stats.extra["source"], part.stats.extra["part"]): part.fingerprint
+        (part.stats.numbers["source"], part.stats.numbers["part"]): part.fingerprint
         for part in clusters.parts
-        if "part" in part.stats.extra
+        if "part" in part.stats.numbers
     }
 
 
@@ -122,12 +107,12 @@ def spans_by_part(corpus: Corpus, source: str, clusters: Manifest) -> dict[str, 
         corpus, "substrings", GLOBAL, clusters, finding(corpus.settings.dedup.substrings)
     )
     return {
-        part.stats.extra["part"]: Repeats(
+        part.stats.numbers["part"]: Repeats(
             corpus.store.path_of(manifest, required_file(manifest, part, "spans")),
-            part.stats.extra["spans_id"],
+            part.stats.numbers["spans_id"],
         )
         for part in manifest.parts
-        if part.stats.extra["source"] == source
+        if part.stats.numbers["source"] == source
     }
 
 
@@ -137,7 +122,7 @@ def made_for(
     """The newest manifest of a stage; StoreError if it was made after other duplicates, or under
     another config."""
     manifest = corpus.store.newest(stage, partition)
-    if manifest.about.get("duplicates") != clusters.fingerprint or manifest.config != config:
+    if manifest.provenance.get("duplicates") != clusters.fingerprint or manifest.config != config:
         raise StoreError(
             f"{stage}[{partition}] was made for other duplicates than the newest ones, or under "
             f"another config than pipeline.yaml's. Materialize `{stage}` first."
@@ -147,7 +132,7 @@ def made_for(
 
 def dedup_part(task: Task) -> list[PartRecord]:
     """Take out of one part what was found; publish what stays, what was cut, and who was hit."""
-    spec, config = task.spec, task.spec["config"]
+    spec, config = task.payload, task.payload["config"]
     documents = pl.read_parquet(spec["path"])
     found = Findings(
         clusters=pl.read_parquet(spec["removals"].clusters),
@@ -177,7 +162,7 @@ def dedup_part(task: Task) -> list[PartRecord]:
         duplicates=done.num_duplicates,
         bytes=count_bytes(done.documents["text"]),
         text_bytes=count_bytes(documents["text"]),
-        extra=extra,
+        numbers=extra,
     )
     return [writer.publish(stats)]
 
@@ -196,3 +181,19 @@ def describe_deduped(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
         "duplicate_rate": stats.duplicates / max(1, stats.rows_in),
         **(contamination_markdown(pl.concat(hits)) if hits else {}),
     }
+
+
+DEDUPED = Stage(
+    name="deduped",
+    code_version="2",
+    description="Documents without copies and repeats, and without or tagged for evaluation items.",
+    partitions="source",
+    after=(FILTERED, DUPLICATES, REPEATED, SUBSTRINGS),
+    kinds=frozenset({"parquet", "polars"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_deduped,
+    work=dedup_part,
+    describe=describe_deduped,
+    check=RATE_CHECK,
+)

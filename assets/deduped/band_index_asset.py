@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dagster as dg
 import msgspec
 import numpy as np
 
@@ -29,15 +28,13 @@ from assets.deduped.index.index_files import (
     read_runs,
 )
 from assets.deduped.index.ledger import LedgerEntry, Order, SignedPart, continue_ledger, read_order
-from assets.deduped.signatures_asset import signatures
+from assets.deduped.signatures_asset import SIGNATURES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
+from resources.stage import Stage
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks, within_memory
-
-BAND_INDEX = Stage("band_index", code_version="1")
 
 
 @dataclass(frozen=True)
@@ -58,14 +55,6 @@ class Index:
             for record in task.published() or []
             if (file := record.file(kind)) is not None
         ]
-
-
-@stage_asset(BAND_INDEX, deps=[signatures], partitions=None, kinds={"numba"})
-def band_index(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Sorted segments of all keys, cut by hash prefix, and the candidate pairs found in them."""
-    return run_stage(
-        context, BAND_INDEX, plan_index, index_prefix, run=run_index, describe=describe_index
-    )
 
 
 def plan_index(corpus: Corpus, partition: str) -> Plan:
@@ -106,9 +95,9 @@ def read_index(corpus: Corpus, partition: str, dump: dict[str, Any]) -> Index:
     manifest = corpus.store.partition(BAND_INDEX.name, partition).newest_manifest()
     if manifest is None:
         return Index([], [], {}, 0, "")
-    ledger = msgspec.convert(manifest.about["ledger"], list[LedgerEntry])
-    next_id = manifest.about["next_id"]
-    segments = [Segment.model_validate(segment) for segment in manifest.about["segments"]]
+    ledger = msgspec.convert(manifest.provenance["ledger"], list[LedgerEntry])
+    next_id = manifest.provenance["next_id"]
+    segments = [Segment.model_validate(segment) for segment in manifest.provenance["segments"]]
     tasks = {
         segment: [
             published_task(corpus, manifest, part)
@@ -185,7 +174,7 @@ def plan_segments(
             bits,
         ),
         work_bytes=total * 16 >> bits,
-        spec={
+        payload={
             "is_live": is_live,
             "pairs": all_pairs,
             "parts": [keys[entry.id] for entry in kept],
@@ -206,7 +195,7 @@ def plan_segments(
             template,
             name=f"{segment_name(new)}{prefix:04d}",
             fingerprint=fingerprint_of(template.fingerprint, prefix),
-            spec={**spec, "prefix": prefix},
+            payload={**spec, "prefix": prefix},
         )
         for prefix in range(1 << bits)
     ]
@@ -217,16 +206,18 @@ def run_index(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Build the missing files; before, find the documents that lost one they were paired with."""
     bounded = within_memory(corpus)
     missing = [task for task in tasks if task.published() is None]
-    searches = [task.spec["bereft"] for task in missing[:1] if task.spec["bereft"] is not None]
+    searches = [
+        task.payload["bereft"] for task in missing[:1] if task.payload["bereft"] is not None
+    ]
     run_tasks(bounded, searches, find_bereft)
     return run_tasks(bounded, tasks, work)
 
 
 def find_bereft(task: Task) -> list[PartRecord]:
     """The documents that were paired with one that is gone: they look for another."""
-    is_live = task.spec["is_live"]
+    is_live = task.payload["is_live"]
     empty = np.empty(0, np.uint64)
-    found = [bereft(read_pairs(path, rows), is_live) for path, rows in task.spec["pairs"]]
+    found = [bereft(read_pairs(path, rows), is_live) for path, rows in task.payload["pairs"]]
     refs = np.unique(np.concatenate([empty, *found]))
     writer = task.writer()
     writer.write_arrays("refs", refs)
@@ -235,7 +226,7 @@ def find_bereft(task: Task) -> list[PartRecord]:
 
 def index_prefix(task: Task) -> list[PartRecord]:
     """Build one file of a segment and find the pairs that its new documents are in."""
-    spec, is_live = task.spec, task.spec["is_live"]
+    spec, is_live = task.payload, task.payload["is_live"]
     place = spec["prefix"], spec["prefix_bits"]
     new = merge_runs((part_entries(part, *place) for part in spec["parts"]), place[1])
     absorbed = [live_entries(run, is_live) for run in read_runs(spec["absorbed"], *place)]
@@ -246,22 +237,39 @@ def index_prefix(task: Task) -> list[PartRecord]:
     if spec["bereft"] is not None:
         path, count = spec["bereft"].published_file("refs")
         refs = map_array(path, np.uint64, (count,))
-        looking = entries_of(refs, spec["bereft"].spec["parts"], *place)
+        looking = entries_of(refs, spec["bereft"].payload["parts"], *place)
         pairs += [candidate_pairs(wanted, runs, is_live) for wanted in looking]
     writer = task.writer()
     found = sorted_pairs(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
     writer.write_arrays("entries", *run)
     writer.write_arrays("pairs", found)
     count = len(run[0])
-    return [writer.publish(Stats(count, count, extra={"pairs": len(found)}))]
+    return [writer.publish(Stats(count, count, numbers={"pairs": len(found)}))]
 
 
 def describe_index(_: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     """How large the index is."""
-    ledger = manifest.about["ledger"]
+    ledger = manifest.provenance["ledger"]
     return {
-        "segments": len(manifest.about["segments"]),
+        "segments": len(manifest.provenance["segments"]),
         "documents": sum(entry["rows"] for entry in ledger),
         "generations": max((g for entry in ledger for _, g in entry["generations"]), default=0),
         "index_bytes": sum(file.bytes for part in manifest.parts for file in part.files),
     }
+
+
+BAND_INDEX = Stage(
+    name="band_index",
+    code_version="1",
+    description="Sorted segments of all keys, cut by hash prefix, and the candidate pairs found "
+    "in them.",
+    partitions="none",
+    after=(SIGNATURES,),
+    kinds=frozenset({"numba"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_index,
+    work=index_prefix,
+    run=run_index,
+    describe=describe_index,
+)

@@ -8,13 +8,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import msgspec
 import numpy as np
 import polars as pl
 import xxhash
 
-from assets.deduped.band_index_asset import band_index
+from assets.deduped.band_index_asset import BAND_INDEX
 from assets.deduped.clusters.candidate_files import (
     SignedFiles,
     Words,
@@ -34,8 +33,8 @@ from assets.deduped.clusters.report import duplicates_markdown, largest_clusters
 from assets.deduped.index.ledger import LedgerEntry
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.dedup import DedupConfig
+from resources.stage import Stage
 from resources.store.disk import has_size
 from resources.store.records import (
     Manifest,
@@ -48,21 +47,7 @@ from resources.store.records import (
 from resources.store.store import TEMPORARY_PREFIX, PartWriter, StoreError, part_stem
 from resources.tasks import Outcome, Plan, Task, Work
 
-DUPLICATES = Stage("duplicates", code_version="3")
 STATE = "components"  # the part that tells the next run which components it need not decide again
-
-
-@stage_asset(DUPLICATES, deps=[band_index], partitions=None, kinds={"numba", "parquet"})
-def duplicates(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Clusters of equal and near-equal documents over all sources, and which of each stays."""
-    return run_stage(
-        context,
-        DUPLICATES,
-        plan_duplicates,
-        find_duplicates,
-        run=run_clustering,
-        describe=describe_duplicates,
-    )
 
 
 def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
@@ -70,7 +55,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     index = corpus.store.newest("band_index", partition)
     signed = [corpus.store.newest("signatures", s) for s in corpus.settings.source_names()]
     fingerprints = [manifest.fingerprint for manifest in signed]
-    if index.about["signatures"] != fingerprints:
+    if index.provenance["signatures"] != fingerprints:
         raise StoreError(
             "band_index[all] is of other signatures than the newest ones. Materialize "
             "`band_index` first."
@@ -92,7 +77,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
             DUPLICATES.name, DUPLICATES.code_version, dump, index.fingerprint
         ),
         work_bytes=sum(file.bytes for file in pairs),
-        spec={
+        payload={
             "parts": signed_files(corpus, index, signed),
             "pairs": [corpus.store.path_of(index, file) for file in pairs if file.rows],
             "config": config,
@@ -102,7 +87,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     about = {
         "band_index": index.fingerprint,
         "signatures": fingerprints,
-        "ledger": index.about["ledger"],
+        "ledger": index.provenance["ledger"],
     }
     return Plan([task], dump, about)
 
@@ -113,10 +98,10 @@ def signed_files(corpus: Corpus, index: Manifest, signed: list[Manifest]) -> lis
     filtered = {m.partition: corpus.store.newest("filtered", m.partition) for m in signed}
     documents = {(m.partition, part.name): part for m in filtered.values() for part in m.parts}
     files = []
-    for entry in msgspec.convert(index.about["ledger"], list[LedgerEntry]):
+    for entry in msgspec.convert(index.provenance["ledger"], list[LedgerEntry]):
         manifest, part = by_key[entry.key]
         texts, of_texts = filtered[entry.source], documents.get(entry.key)
-        if of_texts is None or texts.fingerprint != manifest.about["filtered"]:
+        if of_texts is None or texts.fingerprint != manifest.provenance["filtered"]:
             raise StoreError(
                 f"signatures[{entry.source}] are of other documents than the newest "
                 f"filtered[{entry.source}]. Materialize `signatures` for {entry.source!r} first."
@@ -140,8 +125,8 @@ def read_decided(corpus: Corpus, index: Manifest, dump: dict[str, Any]) -> Decid
         or manifest.code_version != DUPLICATES.code_version
     ):
         return NOTHING_DECIDED
-    before = {entry["id"]: entry for entry in manifest.about["ledger"]}
-    if any(before.get(entry["id"], entry) != entry for entry in index.about["ledger"]):
+    before = {entry["id"]: entry for entry in manifest.provenance["ledger"]}
+    if any(before.get(entry["id"], entry) != entry for entry in index.provenance["ledger"]):
         return NOTHING_DECIDED
     paths: dict[str, Path] = {}
     for part in manifest.parts:
@@ -196,19 +181,19 @@ def find_duplicates(task: Task) -> list[PartRecord]:
 
 def cluster_in(scratch: Path, task: Task) -> list[PartRecord]:
     """The steps of `find_duplicates`, with their files below `scratch`."""
-    parts: list[SignedFiles] = task.spec["parts"]
-    config: DedupConfig = task.spec["config"]
-    decided: Decided = task.spec["decided"]
+    parts: list[SignedFiles] = task.payload["parts"]
+    config: DedupConfig = task.payload["config"]
+    decided: Decided = task.payload["decided"]
     by_number = sorted((part.entry.id, part.entry.rows) for part in parts)
     numbers = np.array(by_number, np.int64).reshape(-1, 2)
     membership = find_components(
-        task.spec["pairs"], (numbers[:, 0], numbers[:, 1]), scratch, config.memory_bytes
+        task.payload["pairs"], (numbers[:, 0], numbers[:, 1]), scratch, config.memory_bytes
     )
     refs, labels = membership.open()
     digests = digest_components(refs, labels, scratch)
     is_known = known_members(labels, digests, decided.read_digests())
     components = Components(refs, labels, is_known)
-    decisions = decide_batches(parts, task.spec["pairs"], components, config, scratch)
+    decisions = decide_batches(parts, task.payload["pairs"], components, config, scratch)
     records = [
         publish_clusters(task, part, components, decisions, decided.tables.get(part.entry.id))
         for part in parts
@@ -257,7 +242,7 @@ def publish_clusters(
         "removed_ids": fingerprint_of(sorted(removed)),
     }
     return writer.publish(
-        Stats(rows, rows - count, duplicates=count, text_bytes=part.text_bytes, extra=extra)
+        Stats(rows, rows - count, duplicates=count, text_bytes=part.text_bytes, numbers=extra)
     )
 
 
@@ -289,7 +274,7 @@ def describe_duplicates(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]
         path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
         summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
         counts.append(summary.counts)
-        place = part.stats.extra["source"], part.stats.extra["part"]
+        place = part.stats.numbers["source"], part.stats.numbers["part"]
         largest += [(size, doc_id, *place) for size, doc_id in summary.largest]
     largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:10]
     shown = [(size, doc_id, excerpt(corpus, doc_id, *place)) for size, doc_id, *place in largest]
@@ -304,3 +289,20 @@ def excerpt(corpus: Corpus, doc_id: str, source: str, part_name: str) -> str:
     found = pl.scan_parquet(path).filter(pl.col("doc_id") == doc_id)
     texts = found.select(pl.col("text").str.slice(0, 400)).collect()["text"]
     return str(texts.first() or "")
+
+
+DUPLICATES = Stage(
+    name="duplicates",
+    code_version="3",
+    description="Clusters of equal and near-equal documents over all sources, and which of each "
+    "stays.",
+    partitions="none",
+    after=(BAND_INDEX,),
+    kinds=frozenset({"numba", "parquet"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_duplicates,
+    work=find_duplicates,
+    run=run_clustering,
+    describe=describe_duplicates,
+)

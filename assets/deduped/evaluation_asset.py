@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
-import dagster as dg
 import polars as pl
 
 from assets.deduped.decontamination.evaluation_files import find_evaluation_files, read_items
@@ -19,26 +18,17 @@ from assets.deduped.decontamination.evaluation_index import (
 )
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.decontamination import DecontaminationConfig
+from resources.stage import Stage
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task
 
-EVALUATION = Stage("evaluation", code_version="1")
 NOT_CONFIGURED = (
     "Not configured: pipeline.yaml has no `dedup.decontamination`, so no document is compared "
     "with evaluation sets."
 )
 TABLES = ("items", "ngrams", "filter")
-
-
-@stage_asset(EVALUATION, deps=[], partitions=None, kinds={"numba", "parquet"})
-def evaluation(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """The n-grams of the evaluation sets that the corpus must not hold."""
-    return run_stage(
-        context, EVALUATION, plan_evaluation, index_items, describe=describe_evaluation
-    )
 
 
 def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
@@ -58,15 +48,15 @@ def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
             EVALUATION.name, EVALUATION.code_version, dump, unidata_version, digests
         ),
         work_bytes=sum(file.bytes for _, file in files),
-        spec={"config": config, "files": files},
+        payload={"config": config, "files": files},
     )
     return Plan([task], dump)
 
 
 def index_items(task: Task) -> list[PartRecord]:
     """Read the items of every set, and publish them with their n-grams."""
-    config: DecontaminationConfig = task.spec["config"]
-    items, quarantine = read_items(task.spec["files"])
+    config: DecontaminationConfig = task.payload["config"]
+    items, quarantine = read_items(task.payload["files"])
     index = build_index(items, config.ngram, config.min_item_words)
     writer = task.writer()
     for name, table in zip(TABLES, (index.items, index.ngrams, index.filter), strict=True):
@@ -83,8 +73,8 @@ def index_items(task: Task) -> list[PartRecord]:
         quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
-        extra={
-            "files": len(task.spec["files"]),
+        numbers={
+            "files": len(task.payload["files"]),
             "ngrams": index.ngrams.height,
         },
     )
@@ -159,3 +149,18 @@ def load_index(files: IndexFiles) -> EvaluationIndex:
     return EvaluationIndex(
         pl.read_parquet(files.items), pl.read_parquet(files.ngrams), pl.read_parquet(files.filter)
     )
+
+
+EVALUATION = Stage(
+    name="evaluation",
+    code_version="1",
+    description="The n-grams of the evaluation sets that the corpus must not hold.",
+    partitions="none",
+    after=(),
+    kinds=frozenset({"numba", "parquet"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_evaluation,
+    work=index_items,
+    describe=describe_evaluation,
+)

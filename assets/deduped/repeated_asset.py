@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import polars as pl
 
 from assets.deduped.clusters.removal_files import removals_by_part
-from assets.deduped.duplicates_asset import duplicates
+from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
     add_texts,
@@ -27,12 +26,11 @@ from assets.deduped.repeats.repeated_line_files import (
     select,
 )
 from assets.deduped.repeats.repeated_lines import Unit, most_frequent, repeated_markdown
-from assets.filtered.asset import filtered
-from pipeline_defs.partitions import SOURCES
+from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
-from resources.materialization import Stage, group_by_partition, run_stage, stage_asset
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
+from resources.stage import Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
 from resources.tasks import (
     GLOBAL,
@@ -41,25 +39,17 @@ from resources.tasks import (
     Plan,
     Task,
     Work,
+    group_by_partition,
     part_task,
     run_tasks,
     within_memory,
 )
 
-REPEATED = Stage("repeated", code_version="1")
 NOT_CONFIGURED = (
     "Not configured: pipeline.yaml has neither `dedup.lines` nor `dedup.paragraphs`, so nothing "
     "was counted."
 )
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
-
-
-@stage_asset(REPEATED, deps=[filtered, duplicates], partitions=SOURCES, kinds={"numba"})
-def repeated(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Lines and paragraphs that many documents of the source share: boilerplate to be cut."""
-    return run_stage(
-        context, REPEATED, plan_repeated, count_part, run=run_passes, describe=describe_repeated
-    )
 
 
 def configs_of(dedup: DedupConfig) -> dict[str, Any]:
@@ -96,7 +86,7 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
             REPEATED.code_version,
             {unit: config.comparison() for unit, config in configs.items()},
             inputs=removed.identity,
-            spec={
+            payload={
                 "removals": removed,
                 "configs": configs,
                 "part": part.name,
@@ -138,7 +128,7 @@ def next_task(task: Task, name: str, made_of: Sequence[Any], spec: Mapping[str, 
         task,
         name=name,
         fingerprint=fingerprint_of(REPEATED.name, REPEATED.code_version, name, made_of),
-        spec={**task.spec, **spec},
+        payload={**task.payload, **spec},
     )
 
 
@@ -151,11 +141,11 @@ def files_of(outcomes: Sequence[Outcome], kind: str) -> list[Path]:
 def plan_select(counted: list[Outcome]) -> Iterator[Task]:
     """Second pass: one task per prefix of the hash."""
     first, records = counted[0].task, [outcome.records[0] for outcome in counted]
-    configs = first.spec["configs"]
+    configs = first.payload["configs"]
     num_documents = sum(record.stats.rows_kept for record in records)
     thresholds = {unit: config.threshold(num_documents) for unit, config in configs.items()}
     entries = sum(file.rows for record in records for file in record.files)
-    bits = prefix_bits_for(entries, first.spec["memory_bytes"])
+    bits = prefix_bits_for(entries, first.payload["memory_bytes"])
     made_of = (thresholds, bits, [outcome.task.fingerprint for outcome in counted])
     for prefix in range(1 << bits):
         spec = {
@@ -168,15 +158,15 @@ def plan_select(counted: list[Outcome]) -> Iterator[Task]:
 
 def plan_collect(counted: list[Outcome], selected: list[Outcome]) -> Iterator[Task]:
     """Third pass: one task per part; it depends on which of the part's hashes were selected."""
-    digests = [outcome.records[0].stats.extra["digests"] for outcome in selected]
+    digests = [outcome.records[0].stats.numbers["digests"] for outcome in selected]
     for number, outcome in enumerate(counted):
         task = outcome.task
         spec = {
-            "own": {unit: files_of([outcome], unit)[0] for unit in task.spec["configs"]},
-            "selected": {unit: files_of(selected, unit) for unit in task.spec["configs"]},
+            "own": {unit: files_of([outcome], unit)[0] for unit in task.payload["configs"]},
+            "selected": {unit: files_of(selected, unit) for unit in task.payload["configs"]},
         }
         made_of = (task.fingerprint, [each[number] for each in digests])
-        yield next_task(task, COLLECT + task.spec["part"], made_of, spec)
+        yield next_task(task, COLLECT + task.payload["part"], made_of, spec)
 
 
 def plan_total(collected: list[Outcome], selected: list[Outcome]) -> Iterator[Task]:
@@ -185,9 +175,9 @@ def plan_total(collected: list[Outcome], selected: list[Outcome]) -> Iterator[Ta
     for outcome in selected:
         task = outcome.task
         name = task.name.replace(SELECT, TOTAL)
-        files = {unit: files_of(collected, unit) for unit in task.spec["configs"]}
-        thresholds = task.spec["thresholds"]
-        yield next_task(task, name, (made_of, thresholds, task.spec["place"]), {"files": files})
+        files = {unit: files_of(collected, unit) for unit in task.payload["configs"]}
+        thresholds = task.payload["thresholds"]
+        yield next_task(task, name, (made_of, thresholds, task.payload["place"]), {"files": files})
 
 
 def plan_list(collected: list[Outcome], totalled: list[Outcome]) -> Iterator[Task]:
@@ -196,10 +186,10 @@ def plan_list(collected: list[Outcome], totalled: list[Outcome]) -> Iterator[Tas
     for outcome in collected:
         task = outcome.task
         spec = {
-            "own": {unit: files_of([outcome], unit)[0] for unit in task.spec["configs"]},
-            "totals": {unit: files_of(totalled, unit) for unit in task.spec["configs"]},
+            "own": {unit: files_of([outcome], unit)[0] for unit in task.payload["configs"]},
+            "totals": {unit: files_of(totalled, unit) for unit in task.payload["configs"]},
         }
-        yield next_task(task, task.spec["part"], (task.fingerprint, all_totals), spec)
+        yield next_task(task, task.payload["part"], (task.fingerprint, all_totals), spec)
 
 
 def describe_repeated(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
@@ -218,3 +208,20 @@ def describe_repeated(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
         if tables:
             shown[f"most_repeated_{unit}"] = repeated_markdown(most_frequent(pl.concat(tables)))
     return shown
+
+
+REPEATED = Stage(
+    name="repeated",
+    code_version="1",
+    description="Lines and paragraphs that many documents of the source share: boilerplate to be "
+    "cut.",
+    partitions="source",
+    after=(FILTERED, DUPLICATES),
+    kinds=frozenset({"numba"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_repeated,
+    work=count_part,
+    run=run_passes,
+    describe=describe_repeated,
+)

@@ -6,30 +6,20 @@ Contaminated documents that will be rejected have no keys: no clean copy is remo
 from dataclasses import replace
 from unicodedata import unidata_version
 
-import dagster as dg
 import polars as pl
 
 from assets.deduped.decontamination.contaminated_documents import is_contaminated
 from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.evaluation_asset import evaluation, find_evaluation_index, load_index
+from assets.deduped.evaluation_asset import EVALUATION, find_evaluation_index, load_index
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
-from assets.filtered.asset import filtered
+from assets.filtered.asset import FILTERED
 from assets.text.table_rows import count_bytes
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.dedup import DedupConfig
+from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, required_file
 from resources.tasks import MadeBy, Plan, Task, part_task
-
-SIGNATURES = Stage("signatures", code_version="3")
-
-
-@stage_asset(SIGNATURES, deps=[filtered, evaluation], partitions=SOURCES, kinds={"numba", "arrow"})
-def signatures(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """For each document a hash of its text and a MinHash signature; keys that equal ones share."""
-    return run_stage(context, SIGNATURES, plan_signatures, sign_part)
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
@@ -45,14 +35,14 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
     for part in manifest.parts:
         task = part_task(corpus, manifest, part, "documents", made_by)
         decisions = corpus.store.path_of(manifest, required_file(manifest, part, "decisions"))
-        tasks.append(replace(task, spec={**task.spec, "decisions": decisions}))
+        tasks.append(replace(task, payload={**task.payload, "decisions": decisions}))
     return Plan(tasks, dump, {"filtered": manifest.fingerprint})
 
 
 def sign_part(task: Task) -> list[PartRecord]:
     """Sign one part; publish its signatures and its sorted keys."""
-    config: DedupConfig = task.spec["config"]
-    documents = pl.read_parquet(task.spec["path"], columns=columns_read(config))
+    config: DedupConfig = task.payload["config"]
+    documents = pl.read_parquet(task.payload["path"], columns=columns_read(config))
     facts, keys = sign_documents(documents, config, read_scores(task, config))
     hits = find_hits(task, documents)
     writer = task.writer()
@@ -64,7 +54,7 @@ def sign_part(task: Task) -> list[PartRecord]:
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
     num_bytes = count_bytes(documents["text"])
     rows, extra = documents.height, documents_with(facts, config)
-    return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, extra=extra))]
+    return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=extra))]
 
 
 def documents_with(facts: pl.DataFrame, config: DedupConfig) -> dict[str, dict[str, int]]:
@@ -83,21 +73,21 @@ def read_scores(task: Task, config: DedupConfig) -> pl.DataFrame | None:
     field = config.quality_field
     if field is None or field.startswith("meta."):
         return None
-    columns = pl.read_parquet_schema(task.spec["decisions"])
+    columns = pl.read_parquet_schema(task.payload["decisions"])
     if field not in columns:
         raise ValueError(
             f"dedup.quality_field: `filtered` has no score {field!r}. It has "
             f"{', '.join(name for name in columns if name != 'doc_id')}; or name meta.<field>."
         )
-    return pl.read_parquet(task.spec["decisions"], columns=["doc_id", field])
+    return pl.read_parquet(task.payload["decisions"], columns=["doc_id", field])
 
 
 def find_hits(task: Task, documents: pl.DataFrame) -> pl.DataFrame | None:
     """Evaluation items in documents, and whether that is enough; None if not configured."""
-    config: DedupConfig = task.spec["config"]
-    if task.spec["evaluation"] is None or config.decontamination is None:
+    config: DedupConfig = task.payload["config"]
+    if task.payload["evaluation"] is None or config.decontamination is None:
         return None
-    index = load_index(task.spec["evaluation"])
+    index = load_index(task.payload["evaluation"])
     hits = find_contamination(documents, index, config.decontamination)
     return hits.with_columns(is_contaminated=is_contaminated(config.decontamination))
 
@@ -108,3 +98,18 @@ def without_documents(
     """The keys of documents that are not among `gone` (doc_id)."""
     rows = documents["doc_id"].is_in(gone["doc_id"].implode()).arg_true().cast(pl.UInt32)
     return keys.filter(~pl.col("row").is_in(rows.implode()))
+
+
+SIGNATURES = Stage(
+    name="signatures",
+    code_version="3",
+    description="For each document a hash of its text and a MinHash signature; keys that equal "
+    "ones share.",
+    partitions="source",
+    after=(FILTERED, EVALUATION),
+    kinds=frozenset({"arrow", "numba"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_signatures,
+    work=sign_part,
+)

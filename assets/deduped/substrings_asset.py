@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 from unicodedata import unidata_version
 
-import dagster as dg
 import msgspec
 
 from assets.deduped.clusters.removal_files import removals_by_part
-from assets.deduped.duplicates_asset import duplicates
+from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.repeats.substring_files import (
     find_elsewhere,
     find_picks,
@@ -24,10 +23,10 @@ from assets.deduped.repeats.substring_files import (
     find_twice,
 )
 from assets.deduped.repeats.substrings import substrings_markdown
-from assets.filtered.asset import filtered
+from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.repeats import SubstringsConfig
+from resources.stage import Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
 from resources.tasks import (
     GLOBAL,
@@ -40,7 +39,6 @@ from resources.tasks import (
     within_memory,
 )
 
-SUBSTRINGS = Stage("substrings", code_version="1")
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `dedup.substrings`, so nothing was cut."
 FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the rest is for cutting
 # A prefix takes 0.23 bytes a byte of real text (0.03 GB of 128 MB), 3.1 if all of its runs repeat.
@@ -48,14 +46,6 @@ MEMORY_PER_TEXT_BYTE = 4
 MAX_PREFIX_BITS = 12
 
 Spec = dict[str, Any]
-
-
-@stage_asset(SUBSTRINGS, deps=[filtered, duplicates], partitions=None, kinds={"numba", "parquet"})
-def substrings(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Spans of documents that repeat long runs of words; none without `dedup.substrings`."""
-    return run_stage(
-        context, SUBSTRINGS, plan_substrings, find_spans, run=run_passes, describe=describe_spans
-    )
 
 
 def finding(config: SubstringsConfig | None) -> dict[str, Any]:
@@ -86,7 +76,7 @@ def plan_substrings(corpus: Corpus, partition: str) -> Plan:
             name=f"spans-{number:05d}",
             fingerprint=fingerprint_of(everything, number),
             work_bytes=spec["text_bytes"],
-            spec={**spec, "number": number},
+            payload={**spec, "number": number},
         )
         for number, spec in enumerate(specs)
     ]
@@ -104,9 +94,9 @@ def part_specs(
     documents = {(m.partition, part.name): (m, part) for m in texts for part in m.parts}
     removals = {m.partition: removals_by_part(corpus, m.partition) for m in texts}
     for record in clusters.parts:
-        if "part" not in record.stats.extra:
+        if "part" not in record.stats.numbers:
             continue
-        source, name = record.stats.extra["source"], record.stats.extra["part"]
+        source, name = record.stats.numbers["source"], record.stats.numbers["part"]
         manifest, part = documents[source, name]
         removed = removals[source][name]
         yield {
@@ -140,7 +130,9 @@ def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
         ):
             seconds += sum(outcome.seconds for outcome in run_tasks(workers, to_do, find))
         tasks = [
-            replace(task, spec={**task.spec, "runs": own, "elsewhere": published_by(elsewhere)})
+            replace(
+                task, payload={**task.payload, "runs": own, "elsewhere": published_by(elsewhere)}
+            )
             for task, own in zip(tasks, published_by(runs), strict=True)
         ]
     return [
@@ -153,14 +145,14 @@ def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
 
 def prefix_tasks(tasks: list[Task], memory_bytes: int) -> list[Task]:
     """What passes over prefixes begin with: all of them together depend on all parts."""
-    bits = prefix_bits(sum(task.spec["text_bytes"] for task in tasks), memory_bytes)
-    config = tasks[0].spec["config"]
+    bits = prefix_bits(sum(task.payload["text_bytes"] for task in tasks), memory_bytes)
+    config = tasks[0].payload["config"]
     return [
         replace(
             tasks[0],
             fingerprint=fingerprint_of(tasks[0].fingerprint, bits, prefix),
             work_bytes=0,
-            spec={"place": (prefix, bits), "config": config},
+            payload={"place": (prefix, bits), "config": config},
         )
         for prefix in range(1 << bits)
     ]
@@ -179,7 +171,7 @@ def plan_pass(name: str, tasks: list[Task], **inputs: Any) -> list[Task]:
             task,
             name=f"{name}-{number:05d}",
             fingerprint=fingerprint_of(task.fingerprint, name),
-            spec={**task.spec, **inputs},
+            payload={**task.payload, **inputs},
         )
         for number, task in enumerate(tasks)
     ]
@@ -187,7 +179,7 @@ def plan_pass(name: str, tasks: list[Task], **inputs: Any) -> list[Task]:
 
 def published_by(tasks: list[Task]) -> list[Task]:
     """Tasks as later ones name them: with their own inputs, pickles would grow with every pass."""
-    return [replace(task, spec={}) for task in tasks]
+    return [replace(task, payload={}) for task in tasks]
 
 
 def describe_spans(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
@@ -199,4 +191,21 @@ def describe_spans(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
         path = corpus.store.path_of(manifest, required_file(manifest, part, "longest"))
         longest += msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]])
     stats = manifest.stats
-    return {"report": substrings_markdown(stats.extra, stats.text_bytes, longest)}
+    return {"report": substrings_markdown(stats.numbers, stats.text_bytes, longest)}
+
+
+SUBSTRINGS = Stage(
+    name="substrings",
+    code_version="1",
+    description="Spans of documents that repeat long runs of words; none without "
+    "`dedup.substrings`.",
+    partitions="none",
+    after=(FILTERED, DUPLICATES),
+    kinds=frozenset({"numba", "parquet"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_substrings,
+    work=find_spans,
+    run=run_passes,
+    describe=describe_spans,
+)

@@ -5,32 +5,22 @@ from dataclasses import replace
 from typing import Any
 from unicodedata import unidata_version
 
-import dagster as dg
 import msgspec
 import polars as pl
 
-from assets.filtered.classifier_asset import load_quality_model, quality
+from assets.filtered.classifier_asset import QUALITY, load_quality_model
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
 from assets.filtered.filter_files import digests_of, load_filter_data
 from assets.filtered.report import report_markdown, summarize_decisions
 from assets.filtered.rules.rules import rules_for
-from assets.raw.asset import raw
+from assets.raw.asset import RAW
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.filters import FilterConfig
+from resources.stage import Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import MadeBy, Plan, Task, part_task
-
-FILTERED = Stage("filtered", code_version="2")
-
-
-@stage_asset(FILTERED, deps=[raw, quality], partitions=SOURCES, kinds={"polars", "parquet"})
-def filtered(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Documents as they are kept; decisions hold every score and reason of every document."""
-    return run_stage(context, FILTERED, plan_filtered, filter_part, describe=describe_filtered)
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
@@ -53,10 +43,10 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
 
 def filter_part(task: Task) -> list[PartRecord]:
     """Filter one part; publish what is kept, the decisions and a summary of them."""
-    config: FilterConfig = task.spec["config"]
-    data = load_filter_data(config, task.spec["folder"], task.spec["digests"])
-    data = replace(data, quality=task.spec["model"])
-    documents = pl.read_parquet(task.spec["path"])
+    config: FilterConfig = task.payload["config"]
+    data = load_filter_data(config, task.payload["folder"], task.payload["digests"])
+    data = replace(data, quality=task.payload["model"])
+    documents = pl.read_parquet(task.payload["path"])
     kept, decisions = filter_documents(documents, config, data)
     summary = summarize_decisions(decisions, rules_for(config.rules, data.custom))
     writer = task.writer()
@@ -69,7 +59,7 @@ def filter_part(task: Task) -> list[PartRecord]:
         rejected=count_first_reasons(decisions),
         bytes=count_bytes(kept["text"]),
         text_bytes=count_bytes(documents["text"]),
-        extra={"broken_rules": count_reasons(decisions)},
+        numbers={"broken_rules": count_reasons(decisions)},
     )
     return [writer.publish(stats)]
 
@@ -90,3 +80,19 @@ def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     """The summary that a part published."""
     path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
     return msgspec.json.decode(path.read_bytes(), type=Summary)
+
+
+FILTERED = Stage(
+    name="filtered",
+    code_version="2",
+    description="Documents as they are kept; decisions hold every score and reason of every "
+    "document.",
+    partitions="source",
+    after=(RAW, QUALITY),
+    kinds=frozenset({"parquet", "polars"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_filtered,
+    work=filter_part,
+    describe=describe_filtered,
+)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
-import dagster as dg
 import msgspec
 import numpy as np
 import polars as pl
@@ -21,12 +20,12 @@ from assets.filtered.classifier.classifier import (
 )
 from assets.filtered.classifier.report import quality_markdown, quality_report
 from assets.filtered.normalize import normalize_text
-from assets.raw.asset import raw
+from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.filter_steps import NormalizeConfig
 from resources.settings.quality import QualityConfig
+from resources.stage import Stage
 from resources.store.disk import hash_file
 from resources.store.records import (
     Manifest,
@@ -39,14 +38,7 @@ from resources.store.records import (
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task
 
-QUALITY = Stage("quality", code_version="1")
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `quality`, so nothing was trained."
-
-
-@stage_asset(QUALITY, deps=[raw], partitions=None, kinds={"numba"})
-def quality(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """The classifier whose score is a rule of `filtered`, and what each threshold would keep."""
-    return run_stage(context, QUALITY, plan_quality, train_part, describe=describe_quality)
 
 
 def plan_quality(corpus: Corpus, partition: str) -> Plan:
@@ -74,7 +66,7 @@ def plan_quality(corpus: Corpus, partition: str) -> Plan:
         name="model",
         fingerprint=fingerprint_of(QUALITY.name, QUALITY.code_version, dump, inputs),
         work_bytes=sum(min(side_bytes(side), config.sample_bytes) for side in (good, bad)),
-        spec={"config": config, "samples": samples, "labelled": labelled},
+        payload={"config": config, "samples": samples, "labelled": labelled},
     )
     return Plan([task], dump)
 
@@ -109,7 +101,7 @@ def labelled_file(corpus: Corpus, config: QualityConfig) -> Path | None:
 
 def train_part(task: Task) -> list[PartRecord]:
     """Train on the sample, measure on what was held out, and publish model and report."""
-    config: QualityConfig = task.spec["config"]
+    config: QualityConfig = task.payload["config"]
     read = list(read_samples(task))
     texts = pl.concat([pl.Series(dtype=pl.String), *(texts for texts, _ in read)])
     labels = np.concatenate([np.empty(0, np.bool_), *(labels for _, labels in read)])
@@ -128,16 +120,18 @@ def train_part(task: Task) -> list[PartRecord]:
         "held_out_documents": int(is_held.sum()),
         **{key: report[key] for key in ("auc", "log_loss") if report[key] is not None},
     }
-    return [writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, extra=extra))]
+    return [
+        writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra))
+    ]
 
 
 def read_samples(task: Task) -> Iterator[tuple[pl.Series, np.ndarray[Any, np.dtype[np.bool_]]]]:
     """(texts, labels) of each part and of the labelled file, normalised; one part in memory."""
-    config: QualityConfig = task.spec["config"]
-    for path, is_good, share in task.spec["samples"]:
+    config: QualityConfig = task.payload["config"]
+    for path, is_good, share in task.payload["samples"]:
         texts = take_sample(pl.read_parquet(path, columns=["doc_id", "text"]), share, config)
         yield heads(texts, config), np.full(len(texts), is_good)
-    labelled: Path | None = task.spec["labelled"]
+    labelled: Path | None = task.payload["labelled"]
     if labelled is None:
         return
     share = min(1.0, config.sample_bytes / max(1, labelled.stat().st_size))
@@ -181,3 +175,19 @@ def load_quality_model(corpus: Corpus) -> tuple[QualityModel, str] | None:
     file = required_file(manifest, manifest.parts[0], "model")
     model = QualityModel.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
     return model, file.sha256
+
+
+QUALITY = Stage(
+    name="quality",
+    code_version="1",
+    description="The classifier whose score is a rule of `filtered`, and what each threshold "
+    "would keep.",
+    partitions="none",
+    after=(RAW,),
+    kinds=frozenset({"numba"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_quality,
+    work=train_part,
+    describe=describe_quality,
+)

@@ -17,14 +17,13 @@ from typing import TypeVar
 
 import msgspec
 
-import assets.transforms
 from assets.filtered.filter_data import FilterData
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.scores import uses_profanity
 from resources.settings.filters import FilterConfig
 from resources.store.disk import hash_file
 
-DATA = Path(assets.transforms.__path__[0]) / "data"
+DATA = Path(__file__).parent / "data"
 T = TypeVar("T")
 SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
 LARGE_FILE_BYTES = 16 << 20  # 10 ms to hash
@@ -149,9 +148,7 @@ def _decode(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FilterFileError(
-            f"{path}: {error}. See assets/transforms/data for the form."
-        ) from error
+        raise FilterFileError(f"{path}: {error}. See assets/filtered/data for the form.") from error
 
 
 def _lines_of(key: str, path: Path) -> Iterator[str]:

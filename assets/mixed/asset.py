@@ -6,7 +6,6 @@ What is written is a description, `mixture.json`: the order of its samples is co
 
 from typing import Any
 
-import dagster as dg
 import numpy as np
 
 from assets.mixed.mixture_files import mixture_of, read_mixture, realised
@@ -20,35 +19,15 @@ from assets.mixed.phase_shard_files import (
 )
 from assets.mixed.phase_source_files import phase_source
 from assets.mixed.report import phase_markdown
-from assets.sharded.asset import sharded
+from assets.sharded.asset import SHARDED
 from assets.sharded.shard_files import ABOUT_TOKENS
-from pipeline_defs.partitions import PHASES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.phases import PhaseConfig
+from resources.stage import Conclusion, Stage
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks
 
-MIXED = Stage("mixed", code_version="3")
 MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "available_tokens", "epochs", "samples")
-
-
-@stage_asset(
-    MIXED,
-    deps=[dg.AssetDep(sharded, partition_mapping=dg.AllPartitionMapping())],
-    partitions=PHASES,
-    kinds={"numpy", "json"},
-)
-def mixed(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Per phase a token plan, what was realised, and one deterministic order over all samples."""
-    result = run_stage(
-        context, MIXED, plan_mixed, mix_phase, run=mix_then_write, describe=describe_mix
-    )
-    for phase in context.partition_keys:
-        manifest = context.resources.corpus.store.newest(MIXED.name, phase)
-        for warning in mix_of(manifest)["warnings"]:
-            context.log.warning(f"phase {phase!r}: {warning}")
-    return result
 
 
 def plan_mixed(corpus: Corpus, name: str) -> Plan:
@@ -57,7 +36,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
     manifests = [corpus.store.newest("sharded", source) for source in wanted]
     plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
-    about = {key: manifests[0].about[key] for key in ABOUT_TOKENS}
+    about = {key: manifests[0].provenance[key] for key in ABOUT_TOKENS}
     found = [phase_source(manifest, config.buckets) for manifest in manifests]
     drawn = {budget.source for budget in plan.budgets}
     dump = config.model_dump(mode="json")
@@ -73,7 +52,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
             [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests],
         ),
         work_bytes=sum(source.rows for source in found),
-        spec={
+        payload={
             "config": config,
             "plan": plan,
             "sources": [source for source in found if source.name in drawn],
@@ -87,7 +66,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
 def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Mix the phases; then write those that want it as shards, then what lies beside these."""
     outcomes = run_tasks(corpus, tasks, work)
-    phases = [task for task in tasks if task.spec["config"].formats]
+    phases = [task for task in tasks if task.payload["config"].formats]
     shards = {phase.partition: shard_tasks(phase) for phase in phases}
     writes = [task for each in shards.values() for task in each]
     check_flat_files(corpus, writes)
@@ -98,8 +77,8 @@ def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcom
 
 def mix_phase(task: Task) -> list[PartRecord]:
     """Count the samples of each source, and write the mixture."""
-    config: PhaseConfig = task.spec["config"]
-    spec = task.spec
+    config: PhaseConfig = task.payload["config"]
+    spec = task.payload
     mixture = mixture_of(task.root, config, spec["plan"], spec["sources"], spec["about"])
     writer = task.writer()
     writer.write_text("mixture", "json", to_json(mixture).decode())
@@ -115,15 +94,16 @@ def mix_phase(task: Task) -> list[PartRecord]:
 def mix_stats(mixture: dict[str, Any], extra: dict[str, Any], *, is_written: bool) -> Stats:
     """Rows and tokens of a phase; those of one that is also written are counted by its shards."""
     if is_written:
-        return Stats(extra=extra)
+        return Stats(numbers=extra)
     num_samples, num_tokens = mixture["epoch_samples"], mixture["tokens"]
     num_bytes = num_tokens * np.dtype(mixture["token_dtype"]).itemsize
-    return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, extra=extra)
+    return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=extra)
 
 
 def mix_of(manifest: Manifest) -> dict[str, Any]:
     """The numbers of a phase; its other parts, if it has any, are the samples once more."""
-    return manifest.parts[0].stats.extra
+    numbers: dict[str, Any] = manifest.parts[0].stats.numbers
+    return numbers
 
 
 def describe_mix(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
@@ -131,3 +111,27 @@ def describe_mix(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
     drawn = realised(read_mixture(corpus.store, manifest))
     pictures = phase_markdown(manifest.partition, drawn)
     return {"mix": mix_of(manifest)["mix"], **pictures}
+
+
+def warn_of_mix(corpus: Corpus, manifest: Manifest) -> Conclusion:
+    """Repeat the warnings of the plan where a run's log shows them."""
+    warnings = mix_of(manifest)["warnings"]
+    return Conclusion([f"phase {manifest.partition!r}: {warning}" for warning in warnings])
+
+
+MIXED = Stage(
+    name="mixed",
+    code_version="3",
+    description="Per phase a token plan, what was realised, and one deterministic order over all "
+    "samples.",
+    partitions="phase",
+    after=(SHARDED,),
+    kinds=frozenset({"json", "numpy"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_mixed,
+    work=mix_phase,
+    run=mix_then_write,
+    describe=describe_mix,
+    conclude=warn_of_mix,
+)

@@ -44,18 +44,18 @@ DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the byt
 
 def shard_tasks(phase: Task) -> list[Task]:
     """The tasks that write a mixed phase, in order."""
-    config: PhaseConfig = phase.spec["config"]
+    config: PhaseConfig = phase.payload["config"]
     path, _ = phase.published_file("mixture")
     mixture = read_mixture(path)
-    about = about_shards(phase.spec["about"], mixture.sequence_length)
-    num_bytes = stored_tokens(mixture, phase.spec["sources"]) * about.token_bytes
+    about = about_shards(phase.payload["about"], mixture.sequence_length)
+    num_bytes = stored_tokens(mixture, phase.payload["sources"]) * about.token_bytes
     num_shards = min(max(1, math.ceil(num_bytes / config.target_bytes)), mixture.epoch_samples)
     edges = [mixture.epoch_samples * number // num_shards for number in range(num_shards + 1)]
     data = fingerprint_of(
         phase.stage,
-        phase.spec["code_version"],
+        phase.payload["code_version"],
         mixture.fingerprint,
-        phase.spec["about"],
+        phase.payload["about"],
         mixture.sequence_length,
         config.target_bytes,
     )
@@ -67,7 +67,7 @@ def shard_tasks(phase: Task) -> list[Task]:
             name=shard_name(number),
             fingerprint=part_fingerprint(data, config.formats, shard_name(number)),
             work_bytes=round(num_bytes / num_shards),
-            spec={
+            payload={
                 "mixture": path,
                 "shards": ShardSet(config.formats, data, about),
                 "number": number,
@@ -110,7 +110,7 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task]) -> None:
     all shards that are written.
     """
     root = corpus.store.root
-    mixtures = {task.spec["mixture"] for task in shards if task.published() is None}
+    mixtures = {task.payload["mixture"] for task in shards if task.published() is None}
     checks = {
         FlatCheck(root / f"{shard.path}.{suffix}", file.bytes, file.sha256)
         for mixture in mixtures
@@ -135,10 +135,10 @@ def is_as_mixed(check: FlatCheck) -> bool:
 
 def write_shard(task: Task) -> list[PartRecord]:
     """Write the samples of one shard in every format."""
-    positions = np.arange(*task.spec["positions"])
-    rows = read_samples(task.root, read_mixture(task.spec["mixture"]), positions)
+    positions = np.arange(*task.payload["positions"])
+    rows = read_samples(task.root, read_mixture(task.payload["mixture"]), positions)
     writer = task.writer()
-    stats = add_shard(writer, task.spec["shards"], task.spec["number"], rows)
+    stats = add_shard(writer, task.payload["shards"], task.payload["number"], rows)
     return [writer.publish(stats)]
 
 
@@ -154,7 +154,7 @@ def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> 
 
 def index_task(phase: Task, shards: list[Task]) -> Task:
     """The task that writes what lies beside the shards of a phase, once all are there."""
-    together: ShardSet = shards[0].spec["shards"]
+    together: ShardSet = shards[0].payload["shards"]
     return Task(
         root=phase.root,
         stage=phase.stage,
@@ -162,23 +162,23 @@ def index_task(phase: Task, shards: list[Task]) -> Task:
         name=INDEX,
         fingerprint=part_fingerprint(together.data, together.formats, INDEX),
         work_bytes=0,
-        spec={"phase": phase, "shards": shards},
+        payload={"phase": phase, "shards": shards},
     )
 
 
 def write_index(task: Task) -> list[PartRecord]:
     """Write what readers want beside the shards, and a manifest.json for each format."""
-    shards: list[Task] = task.spec["shards"]
-    phase: Task = task.spec["phase"]
-    together: ShardSet = shards[0].spec["shards"]
+    shards: list[Task] = task.payload["shards"]
+    phase: Task = task.payload["phase"]
+    together: ShardSet = shards[0].payload["shards"]
     made_by: dict[str, Any] = {
         "stage": task.stage,
         "partition": task.partition,
         "fingerprint": together.data,
-        "code_version": phase.spec["code_version"],
-        "mixture": read_mixture(shards[0].spec["mixture"]).fingerprint,
-        "config": phase.spec["config"].model_dump(mode="json", include=DECIDING),
-        **phase.spec["about"],
+        "code_version": phase.payload["code_version"],
+        "mixture": read_mixture(shards[0].payload["mixture"]).fingerprint,
+        "config": phase.payload["config"].model_dump(mode="json", include=DECIDING),
+        **phase.payload["about"],
     }
     records = []
     for shard in shards:

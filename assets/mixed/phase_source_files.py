@@ -87,7 +87,7 @@ def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSour
     """A source's shards of the wanted buckets (None: of all), in order."""
     wanted = None if buckets is None else set(buckets)
     shards = (
-        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.extra
+        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.numbers
     )
     return PhaseSource(
         manifest.partition,
@@ -105,7 +105,7 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
         path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
         rows=part.stats.rows_kept,
         tokens=part.stats.tokens,
-        bucket=next(iter(part.stats.extra["shards"])),
+        bucket=next(iter(part.stats.numbers["shards"])),
         files={key: {"bytes": f.bytes, "sha256": f.sha256} for key, f in sorted(flat.items())},
         lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
     )
@@ -171,16 +171,16 @@ def check_flat(phase: str, sources: list[PhaseSource]) -> None:
 
 def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
     """What the manifests of a phase say of their tokenizer; MixError if they differ, or do not."""
-    old = [m.partition for m in manifests if not m.about.keys() >= set(ABOUT_TOKENS)]
+    old = [m.partition for m in manifests if not m.provenance.keys() >= set(ABOUT_TOKENS)]
     if old:
         raise MixError(
             f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
             "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
         )
-    found = {m.partition: m.about["tokenizer_fingerprint"] for m in manifests}
+    found = {m.partition: m.provenance["tokenizer_fingerprint"] for m in manifests}
     if len(set(found.values())) > 1:
         raise MixError(
             f"phase {phase!r} would mix shards of different tokenizers: {found}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
-    return {key: manifests[0].about[key] for key in ABOUT_TOKENS} if manifests else {}
+    return {key: manifests[0].provenance[key] for key in ABOUT_TOKENS} if manifests else {}

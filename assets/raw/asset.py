@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import dagster as dg
 import polars as pl
 
 from assets.raw.places.find_inputs import find_inputs
@@ -12,21 +11,13 @@ from assets.raw.readers.documents import Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.sources import Source
+from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name
 
-RAW = Stage("raw", code_version="1")
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
-
-
-@stage_asset(RAW, deps=[], partitions=SOURCES, kinds={"polars", "parquet"})
-def raw(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Documents as read: one table for every format; bad records in quarantine, with reasons."""
-    return run_stage(context, RAW, plan_raw, read_part, run=run_within_caps)
 
 
 def plan_raw(corpus: Corpus, name: str) -> Plan:
@@ -58,14 +49,14 @@ def raw_task(
         name=f"{fingerprint_of(file.name)[:12]}-{piece.index:04d}",
         fingerprint=fingerprint_of(RAW.name, RAW.code_version, config, identity),
         work_bytes=file.bytes if piece.kind == "stream" else piece.stop - piece.start,
-        spec={"file": file, "piece": piece, "source": source, "part_bytes": part_bytes},
+        payload={"file": file, "piece": piece, "source": source, "part_bytes": part_bytes},
         is_stream=True,
     )
 
 
 def read_part(task: Task) -> list[PartRecord]:
     """Read one slice and publish its parts as they come; published parts are not rewritten."""
-    spec = task.spec
+    spec = task.payload
     chunks = read_chunks(spec["file"], spec["piece"], spec["source"], spec["part_bytes"])
     if "max_bytes" in spec:
         chunks = up_to(chunks, spec["max_bytes"])
@@ -111,7 +102,7 @@ def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRec
             quarantined=chunk.quarantine.height,
             bytes=num_bytes,
             text_bytes=num_bytes,
-            extra={"is_last": is_last},
+            numbers={"is_last": is_last},
         )
     )
 
@@ -152,7 +143,7 @@ def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[
 def stopping_at(task: Task, max_bytes: int) -> Task:
     """The task that reads no further than the part in which `max_bytes` of text are reached."""
     fingerprint = fingerprint_of(task.fingerprint, max_bytes)
-    return replace(task, fingerprint=fingerprint, spec={**task.spec, "max_bytes": max_bytes})
+    return replace(task, fingerprint=fingerprint, payload={**task.payload, "max_bytes": max_bytes})
 
 
 def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:
@@ -161,7 +152,7 @@ def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:
     What lies beyond a cap is not kept, so that a task alone cannot tell that it was done.
     """
     newest = tasks[0].folder.newest_manifest() if tasks else None
-    if newest is None or newest.about.get("size_cap") != cap_fingerprint(tasks, cap):
+    if newest is None or newest.provenance.get("size_cap") != cap_fingerprint(tasks, cap):
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
     kept = [record for record in records if record is not None]
@@ -170,7 +161,7 @@ def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:
 
 def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
     """The part that crosses the size cap, with only the documents that fit."""
-    cut = Task(
+    cut: Task[Any] = Task(
         task.root,
         task.stage,
         task.partition,
@@ -195,3 +186,19 @@ def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
     for kind, table in (tables | {"documents": documents}).items():
         writer.write_parquet(kind, table)
     return writer.publish(Stats(**stats))
+
+
+RAW = Stage(
+    name="raw",
+    code_version="1",
+    description="Documents as read: one table for every format; bad records in quarantine, with "
+    "reasons.",
+    partitions="source",
+    after=(),
+    kinds=frozenset({"parquet", "polars"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_raw,
+    work=read_part,
+    run=run_within_caps,
+)

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import dagster as dg
 import msgspec
 
-from assets.bucketed.asset import bucketed
+from assets.bucketed.asset import BUCKETED
 from assets.sharded.drawn_files import drawn_folders
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_pile, scatter_paths
@@ -21,21 +20,12 @@ from assets.sharded.shard_files import (
 )
 from assets.sharded.shuffle import common_length, count_shards, gather
 from assets.sharded.shuffle_files import plans_of, shuffle_sources
-from pipeline_defs.partitions import SOURCES
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
+from resources.stage import Stage
 from resources.store.records import Manifest, PartRecord, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks
-
-SHARDED = Stage("sharded", code_version="2", keep=drawn_folders)
-
-
-@stage_asset(SHARDED, deps=[bucketed], partitions=SOURCES, kinds={"parquet"})
-def sharded(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Shuffled shards of sequences in every chosen format, each file with its hash."""
-    return run_stage(context, SHARDED, plan_sharded, write_shard, run=run_passes)
 
 
 def plan_sharded(corpus: Corpus, source: str) -> Plan:
@@ -51,7 +41,7 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
     plans = plans_of(manifest, config)
     length = common_length(plans, BucketConfig.model_validate(manifest.config))
     common: dict[str, Any] = {
-        "shards": ShardSet(config.formats, data, about_shards(manifest.about, length)),
+        "shards": ShardSet(config.formats, data, about_shards(manifest.provenance, length)),
         "bucketed": manifest.fingerprint,
         "num_parts": len(manifest.parts),
         "num_shards": count_shards(plans),
@@ -75,12 +65,14 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
             name=name,
             fingerprint=part_fingerprint(data, config.formats, name),
             work_bytes=manifest.stats.bytes // len(specs),
-            spec=common | spec,
+            payload=common | spec,
         )
         for name, spec in specs.items()
     ]
     return Plan(
-        tasks, config.model_dump(mode="json"), manifest.about | {"bucketed": manifest.fingerprint}
+        tasks,
+        config.model_dump(mode="json"),
+        manifest.provenance | {"bucketed": manifest.fingerprint},
     )
 
 
@@ -92,7 +84,7 @@ def made_by(manifest: Manifest, config: ShardConfig, data: str) -> dict[str, Any
         "fingerprint": data,
         "code_version": SHARDED.code_version,
         "config": config.data(),
-        **{key: manifest.about.get(key) for key in ABOUT_TOKENS},
+        **{key: manifest.provenance.get(key) for key in ABOUT_TOKENS},
     }
 
 
@@ -105,28 +97,44 @@ def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
 
 def write_shard(task: Task) -> list[PartRecord]:
     """Read one shard's pile from every part, put it in order, write it in every format."""
-    shards, earlier, writer = task.spec["shards"], task.spec["earlier"], task.writer()
+    shards, earlier, writer = task.payload["shards"], task.payload["earlier"], task.writer()
     if has_all_files(earlier, shards.formats):
         writer.keep_files(earlier.files)
         return [writer.publish(earlier.stats)]
-    paths = scatter_paths(task, task.spec["scattered"])
+    paths = scatter_paths(task, task.payload["scattered"])
     try:
-        rows = gather([read_pile(path, task.spec["number"]) for path in paths])
+        rows = gather([read_pile(path, task.payload["number"]) for path in paths])
     except FileNotFoundError:
         if published := task.published():  # piles go when another run has published their shards
             return published
         raise
-    stats = add_shard(writer, shards, task.spec["number"], rows, earlier)
-    text_bytes = round(stats.tokens * task.spec["text_bytes_per_token"])
-    extra = stats.extra | {"shards": {task.spec["bucket"]: 1}}
-    return [writer.publish(msgspec.structs.replace(stats, text_bytes=text_bytes, extra=extra))]
+    stats = add_shard(writer, shards, task.payload["number"], rows, earlier)
+    text_bytes = round(stats.tokens * task.payload["text_bytes_per_token"])
+    extra = stats.numbers | {"shards": {task.payload["bucket"]: 1}}
+    return [writer.publish(msgspec.structs.replace(stats, text_bytes=text_bytes, numbers=extra))]
 
 
 def write_index(task: Task) -> list[PartRecord]:
     """Write what lies beside the shards: readers' indexes, and a manifest.json per format."""
-    shards, records = task.spec["shards"], []
-    for name in map(shard_name, range(task.spec["num_shards"])):
+    shards, records = task.payload["shards"], []
+    for name in map(shard_name, range(task.payload["num_shards"])):
         record = task.folder.find_part(name, part_fingerprint(shards.data, shards.formats, name))
         assert record is not None, f"{task.title}: {name} is not published"
         records.append(record)
-    return [publish_index(task.writer(), shards, records, task.spec["made_by"])]
+    return [publish_index(task.writer(), shards, records, task.payload["made_by"])]
+
+
+SHARDED = Stage(
+    name="sharded",
+    code_version="2",
+    description="Shuffled shards of sequences in every chosen format, each file with its hash.",
+    partitions="source",
+    after=(BUCKETED,),
+    kinds=frozenset({"parquet"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_sharded,
+    work=write_shard,
+    run=run_passes,
+    keep=drawn_folders,
+)

@@ -36,7 +36,7 @@ def plan_scatter(
 ) -> list[Task]:
     """The first pass for some shards of a source: the bucketed parts not scattered yet."""
     is_wanted = np.zeros(count_shards(plans), np.bool_)
-    is_wanted[[task.spec["number"] for task in wanted]] = True
+    is_wanted[[task.payload["number"] for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
     first_rows = dict.fromkeys((plan.name for plan in plans), 0)
     tasks = []
@@ -49,7 +49,7 @@ def plan_scatter(
             name=scatter_name(number),
             fingerprint=fingerprint,
             work_bytes=file.bytes,
-            spec={
+            payload={
                 "path": corpus.store.path_of(manifest, file),
                 "plans": plans,
                 "first_rows": list(first_rows.values()),
@@ -58,15 +58,17 @@ def plan_scatter(
         )
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
-        for name, count in part.stats.extra["bucket_sequences"].items():
+        for name, count in part.stats.numbers["bucket_sequences"].items():
             first_rows[name] += count
     return tasks
 
 
 def scatter_part(task: Task) -> None:
     """Sort one part into its shards' piles."""
-    placed = scatter(map_arrow(task.spec["path"]), task.spec["first_rows"], task.spec["plans"])
-    is_wanted = task.spec["is_wanted"]
+    placed = scatter(
+        map_arrow(task.payload["path"]), task.payload["first_rows"], task.payload["plans"]
+    )
+    is_wanted = task.payload["is_wanted"]
     if not is_wanted.all():
         placed = placed.filter(pl.Series(is_wanted[placed["shard"].to_numpy()]))
     write_piles(task.writer(), placed.drop("bucket"), len(is_wanted))
@@ -85,7 +87,7 @@ def scatter_path(folder: Path, number: int, fingerprint: str) -> Path:
 def scatter_paths(shard: Task, fingerprint: str) -> list[Path]:
     """The scatter files of all parts of a shard's source."""
     folder = shard.folder.folder
-    return [scatter_path(folder, n, fingerprint) for n in range(shard.spec["num_parts"])]
+    return [scatter_path(folder, n, fingerprint) for n in range(shard.payload["num_parts"])]
 
 
 def remove_piles(wanted: list[Task]) -> None:

@@ -98,7 +98,7 @@ def add_shard(
         rows_kept=rows.height,
         tokens=num_tokens,
         bytes=num_tokens * shards.about.token_bytes,
-        extra={
+        numbers={
             "document_spans": int(rows["spans"].list.len().cast(pl.UInt64).sum()),
             "stored_tokens": int(rows["tokens"].list.len().cast(pl.UInt64).sum()),
         },
@@ -132,7 +132,7 @@ def publish_index(
             "sequence_length": shards.about.sequence_length,
             "rows": sum(record.stats.rows_kept for record in records),
             "tokens": sum(record.stats.tokens for record in records),
-            "stored_tokens": sum(record.stats.extra["stored_tokens"] for record in records),
+            "stored_tokens": sum(record.stats.numbers["stored_tokens"] for record in records),
             "files": described,
         }
         add_bytes(writer, f"{name}.{MANIFEST_NAME}", folder, to_json(manifest))
@@ -153,7 +153,7 @@ def files_of(record: PartRecord, shard_format: str) -> list[FileRecord]:
 
 def shard_file(record: PartRecord, file: FileRecord) -> ShardFile:
     """A shard's file as the index of its format sees it."""
-    name, tokens = PurePath(file.path).name, record.stats.extra["stored_tokens"]
+    name, tokens = PurePath(file.path).name, record.stats.numbers["stored_tokens"]
     return ShardFile(name, file.bytes, file.rows, tokens, file.sha256)
 
 
@@ -164,7 +164,7 @@ def describe_file(record: PartRecord, file: FileRecord) -> dict[str, Any]:
         "shard": record.name,
         "rows": file.rows,
         "tokens": record.stats.tokens,
-        "stored_tokens": record.stats.extra["stored_tokens"],
+        "stored_tokens": record.stats.numbers["stored_tokens"],
         "bytes": file.bytes,
         "sha256": file.sha256,
     }

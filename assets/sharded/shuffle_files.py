@@ -48,11 +48,11 @@ class SourceShards:
 
 def plans_of(manifest: Manifest, config: ShardConfig) -> list[BucketShards]:
     """The shards of each bucket of a source, from the counts of its bucketed parts."""
-    extra, bucketing = manifest.stats.extra, BucketConfig.model_validate(manifest.config)
+    extra, bucketing = manifest.stats.numbers, BucketConfig.model_validate(manifest.config)
     sequences, tokens = extra.get("bucket_sequences", {}), extra.get("bucket_tokens", {})
     buckets = stored_buckets(sequences, tokens, bucketing)
     return plan_shards(
-        manifest.partition, buckets, about_shards(manifest.about, None).token_bytes, config
+        manifest.partition, buckets, about_shards(manifest.provenance, None).token_bytes, config
     )
 
 
@@ -71,11 +71,11 @@ def prepare(tasks: list[Task]) -> SourceShards:
     missing = [task for task in tasks if task.published() is None]
     if not missing:
         return SourceShards(tasks, [])
-    earlier = earlier_files(tasks[0].folder, tasks[0].spec["shards"])
+    earlier = earlier_files(tasks[0].folder, tasks[0].payload["shards"])
     wanted = [
         task
         for task in missing
-        if not has_all_files(earlier.get(task.name), task.spec["shards"].formats)
+        if not has_all_files(earlier.get(task.name), task.payload["shards"].formats)
     ]
     if wanted and all(
         path.exists() for path in scatter_paths(tasks[0], scatter_fingerprint(tasks))
@@ -84,7 +84,7 @@ def prepare(tasks: list[Task]) -> SourceShards:
     spec = {"scattered": scatter_fingerprint(wanted)}
     return SourceShards(
         [
-            replace(task, spec={**task.spec, **spec, "earlier": earlier.get(task.name)})
+            replace(task, payload={**task.payload, **spec, "earlier": earlier.get(task.name)})
             for task in tasks
         ],
         wanted,
@@ -114,7 +114,7 @@ def scatter_tasks(corpus: Corpus, wanted: list[Task]) -> list[Task]:
     if not wanted:
         return []
     manifest = corpus.store.newest("bucketed", wanted[0].partition)
-    if manifest.fingerprint != wanted[0].spec["bucketed"]:
+    if manifest.fingerprint != wanted[0].payload["bucketed"]:
         raise StoreError(
             f"bucketed[{manifest.partition}] was committed anew since {wanted[0].title} was "
             "planned. Run again."

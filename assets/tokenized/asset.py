@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import dagster as dg
 import numpy as np
 import polars as pl
 
-from assets.deduped.asset import deduped
+from assets.deduped.asset import DEDUPED
 from assets.text.table_rows import count_bytes
 from assets.tokenized.encode_documents import (
     NO_TOKENS,
@@ -28,11 +27,9 @@ from assets.tokenized.report import (
 )
 from assets.tokenized.round_trip import round_trip
 from assets.tokenized.tokenizer import TokenizerError
-from assets.tokenized.tokenizer_asset import tokenizer
-from pipeline_defs.partitions import SOURCES
+from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
-from resources.history_check import HistoryCheck
-from resources.materialization import Stage, run_stage, stage_asset
+from resources.stage import Conclusion, HistoryCheck, Stage
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, MadeBy, Plan, Task, part_task
@@ -43,7 +40,6 @@ ROUND_TRIP_CHECK = HistoryCheck(
     description="the ids of documents decode to their text",
     has_jumped=lambda corpus, failures, earlier: (failures > 0, {"failures": failures}),
 )
-TOKENIZED = Stage("tokenized", code_version="2", check=ROUND_TRIP_CHECK)
 ABOUT = (
     "tokenizer_fingerprint",
     "vocab_size",
@@ -55,24 +51,11 @@ ABOUT = (
 )
 
 
-@stage_asset(TOKENIZED, deps=[deduped, tokenizer], partitions=SOURCES, kinds={"arrow"})
-def tokenized(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Token ids of every document, the end-of-document id last."""
-    result = run_stage(context, TOKENIZED, plan_tokenized, encode_part, describe=describe_tokenized)
-    corpus: Corpus = context.resources.corpus
-    for source in context.partition_keys:  # when all are there: it does not depend on their order
-        shown = fertility_by_source(counts_by_source(corpus, source))
-        context.add_asset_metadata(
-            {"fertility_by_source": dg.MetadataValue.md(shown)}, partition_key=source
-        )
-    return result
-
-
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     """One task per deduped part, made by the corpus's tokenizer."""
     manifest = corpus.store.newest("deduped", source)
     made = corpus.store.newest("tokenizer", GLOBAL)
-    extra = made.parts[0].stats.extra
+    extra = made.parts[0].stats.numbers
     about: dict[str, Any] = {key: extra.get(key) for key in ABOUT}
     offsets = corpus.settings.tokenizer.offsets
     ends = {key: about[key] for key in ("begin_of_document", "end_of_document")}
@@ -85,7 +68,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         TOKENIZED.code_version,
         {**ends, "offsets": offsets},
         inputs=(about["tokenizer_fingerprint"],),
-        spec={"tokenizer": path, "form": form, "is_trained": made.config["path"] is None},
+        payload={"tokenizer": path, "form": form, "is_trained": made.config["path"] is None},
     )
     tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
     return Plan(tasks, made_by.config, {"deduped": manifest.fingerprint, **about})
@@ -93,13 +76,13 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
 
 def encode_part(task: Task) -> list[PartRecord]:
     """Encode one part; publish its ids, what finds a document, and how often each id occurs."""
-    form: TokenFormat = task.spec["form"]
-    documents = pl.read_parquet(task.spec["path"], columns=["doc_id", "text", "lang"])
-    encoders = load_encoders(task.spec["tokenizer"].read_text(encoding="utf-8"))
+    form: TokenFormat = task.payload["form"]
+    documents = pl.read_parquet(task.payload["path"], columns=["doc_id", "text", "lang"])
+    encoders = load_encoders(task.payload["tokenizer"].read_text(encoding="utf-8"))
     encoded = encode_documents(documents, encoders, form)
     used = count_ids(encoded["tokens"], form.vocab_size)
     compared, failed = round_trip(documents, encoded, encoders, form)
-    if failed and task.spec["is_trained"]:
+    if failed and task.payload["is_trained"]:
         raise TokenizerError(
             f"{len(failed):,} of {compared:,} documents of {task.partition}/{task.name} do not "
             f"decode to their text, the first {failed[0]}: a tokenizer that is trained here loses "
@@ -117,7 +100,7 @@ def encode_part(task: Task) -> list[PartRecord]:
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
         text_bytes=count_bytes(documents["text"]),
-        extra={
+        numbers={
             **text_numbers(documents, encoded, form.num_marks),
             "round_trip_documents": compared,
             "round_trip_failures": len(failed),
@@ -130,10 +113,10 @@ def encode_part(task: Task) -> list[PartRecord]:
 def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     """Text per token, how the vocabulary is used, and whether the ids decode to the text."""
     files = [required_file(manifest, part, "vocabulary") for part in manifest.parts]
-    used = np.zeros(manifest.about["vocab_size"], np.uint64)
+    used = np.zeros(manifest.provenance["vocab_size"], np.uint64)
     for file in files:
         used += map_array(corpus.store.path_of(manifest, file), np.uint64, used.shape)
-    extra = manifest.stats.extra
+    extra = manifest.stats.numbers
     in_bytes, in_chars, _ = totals(extra)
     return {
         **report_markdown(extra, used),
@@ -147,19 +130,42 @@ def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
 
 def counts_by_source(corpus: Corpus, source: str) -> dict[str, Mapping[str, Any]]:
     """The numbers of every source that the tokenizer of `source` has encoded, as published."""
-    about = corpus.store.newest(TOKENIZED.name, source).about
+    about = corpus.store.newest(TOKENIZED.name, source).provenance
     found: dict[str, Mapping[str, Any]] = {}
     for name in corpus.settings.source_names():
         newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
         if (
             newest is not None
             and newest.code_version == TOKENIZED.code_version
-            and newest.about["tokenizer_fingerprint"] == about["tokenizer_fingerprint"]
+            and newest.provenance["tokenizer_fingerprint"] == about["tokenizer_fingerprint"]
         ):
-            found[name] = newest.stats.extra
+            found[name] = newest.stats.numbers
     return found
 
 
 def token_bytes(tokens: pl.DataType) -> int:
     """Bytes of one token id in a list column."""
     return 2 if tokens == pl.List(pl.UInt16) else 4
+
+
+def compare_fertility(corpus: Corpus, manifest: Manifest) -> Conclusion:
+    """Compare the text per token of all sources: it does not depend on their order in the run."""
+    counts = counts_by_source(corpus, manifest.partition)
+    return Conclusion(metadata={"fertility_by_source": fertility_by_source(counts)})
+
+
+TOKENIZED = Stage(
+    name="tokenized",
+    code_version="2",
+    description="Token ids of every document, the end-of-document id last.",
+    partitions="source",
+    after=(DEDUPED, TOKENIZER),
+    kinds=frozenset({"arrow"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_tokenized,
+    work=encode_part,
+    describe=describe_tokenized,
+    check=ROUND_TRIP_CHECK,
+    conclude=compare_fertility,
+)

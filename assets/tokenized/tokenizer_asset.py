@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import dagster as dg
 import msgspec
 import polars as pl
 
-from assets.deduped.asset import deduped
+from assets.deduped.asset import DEDUPED
 from assets.text.table_rows import count_bytes
 from assets.tokenized.tokenizer import TokenizerError, about_tokenizer, canonical_json, train_bpe
 from assets.tokenized.training_sample import (
@@ -21,13 +20,11 @@ from assets.tokenized.training_sample import (
     wider_share,
 )
 from resources.corpus import Corpus
-from resources.materialization import Stage, run_stage, stage_asset
 from resources.settings.tokenizer import TokenizerConfig
+from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
-from resources.tasks import GLOBAL, Plan, Task
-
-TOKENIZER = Stage("tokenizer", code_version="3")
+from resources.tasks import Plan, Task
 
 
 class SampledSource(NamedTuple):
@@ -45,17 +42,6 @@ class Drawn:
     share: float = 0.0
     documents: int = 0
     bytes: int = 0
-
-
-@stage_asset(TOKENIZER, deps=[deduped], partitions=None, kinds={"huggingface"})
-def tokenizer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded."""
-    result = run_stage(context, TOKENIZER, plan_tokenizer, make_tokenizer)
-    extra = context.resources.corpus.store.newest(TOKENIZER.name, GLOBAL).parts[0].stats.extra
-    if "sample_bytes" in extra:
-        for warning in sample_warnings(extra["sample_wanted_bytes"], extra["sample_bytes"]):
-            context.log.warning(warning)
-    return result
 
 
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
@@ -81,7 +67,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         name="tokenizer",
         fingerprint=fingerprint_of(TOKENIZER.name, TOKENIZER.code_version, dump, inputs),
         work_bytes=sum(source.available for source in spec["sources"]),
-        spec=spec,
+        payload=spec,
     )
     return Plan([task], dump)
 
@@ -98,17 +84,17 @@ def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSo
 
 def make_tokenizer(task: Task) -> list[PartRecord]:
     """Train or load, check, and publish the canonical tokenizer.json."""
-    config: TokenizerConfig = task.spec["config"]
+    config: TokenizerConfig = task.payload["config"]
     if config.path is None:
-        tokenizer_json, stats = train_on_sample(task.spec["sources"], config)
+        tokenizer_json, stats = train_on_sample(task.payload["sources"], config)
         about = about_tokenizer(tokenizer_json, config)
         about["entries_unfilled"] = config.vocab_size - about["vocab_size"]
     else:
-        tokenizer_json, about = load_tokenizer(task.spec["path"], config)
+        tokenizer_json, about = load_tokenizer(task.payload["path"], config)
         stats = Stats()
     writer = task.writer()
     writer.write_text("tokenizer", "json", tokenizer_json)
-    return [writer.publish(msgspec.structs.replace(stats, extra={**about, **stats.extra}))]
+    return [writer.publish(msgspec.structs.replace(stats, numbers={**about, **stats.numbers}))]
 
 
 def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, Any]]:
@@ -144,7 +130,7 @@ def train_on_sample(sources: list[SampledSource], config: TokenizerConfig) -> tu
         "sample_wanted_bytes": wanted_bytes(available, config),
         "sample_takes_all_of": [name for name, taken in drawn.items() if taken.share >= 1],
     }
-    return tokenizer_json, Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, extra=extra)
+    return tokenizer_json, Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra)
 
 
 def sample_texts(
@@ -185,3 +171,26 @@ def texts_between(
         is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
         if is_new.any():  # not so in most parts of a large corpus: their texts are not read
             yield pl.read_parquet(path, columns=["text"])["text"].filter(is_new)
+
+
+def warn_of_sample(corpus: Corpus, manifest: Manifest) -> Conclusion:
+    """Warn of sources that had less text than their share of the sample."""
+    numbers = manifest.parts[0].stats.numbers
+    if "sample_bytes" not in numbers:
+        return Conclusion()
+    return Conclusion(sample_warnings(numbers["sample_wanted_bytes"], numbers["sample_bytes"]))
+
+
+TOKENIZER = Stage(
+    name="tokenizer",
+    code_version="3",
+    description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
+    partitions="none",
+    after=(DEDUPED,),
+    kinds=frozenset({"huggingface"}),
+    provenance=dict,
+    numbers=dict,
+    plan=plan_tokenizer,
+    work=make_tokenizer,
+    conclude=warn_of_sample,
+)

@@ -1,4 +1,4 @@
-"""The steps of `filters` besides rules: normalisation, lines, language, PII, word lists, fastText."""
+"""Steps of `filters` besides rules: normalisation, lines, language, PII, word lists, fastText."""
 
 from __future__ import annotations
 

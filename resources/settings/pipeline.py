@@ -199,7 +199,7 @@ class Settings(BaseModel):
 
 def config_path() -> Path:
     """The config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
-    default = Path(__file__).resolve().parent.parent / DEFAULT_CONFIG
+    default = Path(__file__).resolve().parents[2] / DEFAULT_CONFIG
     return Path(os.environ.get(CONFIG_VARIABLE) or default).absolute()
 
 

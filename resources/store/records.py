@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 FINGERPRINT_HEX = 32  # 128 bits: no accidental collision below 1e18 parts
 
 
-class Stats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happened to the rows of a part: in = kept + rejected + duplicates + quarantined.
+Provenance = TypeVar("Provenance")
+Numbers = TypeVar("Numbers")
+Record = TypeVar("Record")
+Provenance_co = TypeVar("Provenance_co", covariant=True)
+Numbers_co = TypeVar("Numbers_co", covariant=True)
+
+
+class Stats(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields=True):
+    """Count the rows of a part: in = kept + rejected + duplicates + quarantined.
 
     `rejected` counts every rejected row once, under its first reason. `text_bytes` is the UTF-8
-    text read (what a speed in MB/s refers to); `bytes` what was kept: text, or token ids x their
-    width. `extra` holds numbers of one stage only.
+    text read (a speed in MB/s refers to it); `bytes` is the size of the result: text, or token ids
+    times their width. `numbers` (`extra` in JSON) is a record of the stage's own.
     """
 
     rows_in: int = 0
@@ -31,7 +38,7 @@ class Stats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: int = 0
     bytes: int = 0
     text_bytes: int = 0
-    extra: dict[str, Any] = {}
+    numbers: Numbers = msgspec.field(default_factory=dict, name="extra")  # type: ignore[assignment]
 
     def is_conserved(self) -> bool:
         """True if no row vanished and none came from nowhere."""
@@ -50,30 +57,70 @@ class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     xxh3: str
 
 
-class PartRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PartRecord(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields=True):
     """One published part: its files and what happened to its rows."""
 
     name: str
     fingerprint: str
     files: tuple[FileRecord, ...]
-    stats: Stats
+    stats: Stats[Numbers]
 
     def file(self, kind: str) -> FileRecord | None:
         """The part's file of that kind, None if it has none."""
         return next((file for file in self.files if file.kind == kind), None)
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parts of one partition of one stage, in order, and what made them."""
+class Manifest(
+    msgspec.Struct, Generic[Provenance, Numbers], frozen=True, forbid_unknown_fields=True
+):
+    """The parts of one partition of one stage, in order, and the config and inputs that made them.
+
+    `config` is the JSON of the stage's config model; `provenance` (`about` in JSON) a record of
+    the stage's own that names its inputs.
+    """
 
     stage: str
     partition: str
     fingerprint: str
     code_version: str
     config: dict[str, Any]
-    parts: tuple[PartRecord, ...]
-    stats: Stats
-    about: dict[str, Any] = {}
+    parts: tuple[PartRecord[Numbers], ...]
+    stats: Stats[Numbers]
+    provenance: Provenance = msgspec.field(default_factory=dict, name="about")  # type: ignore[assignment]
+
+
+class StageRecords(Protocol[Provenance_co, Numbers_co]):
+    """The part of a stage that the store needs: its name and the types of its records."""
+
+    @property
+    def name(self) -> str:
+        """Name of the stage, and of its folder."""
+        ...
+
+    @property
+    def provenance(self) -> type[Provenance_co]:
+        """Type of `Manifest.provenance`."""
+        ...
+
+    @property
+    def numbers(self) -> type[Numbers_co]:
+        """Type of `Stats.numbers`."""
+        ...
+
+
+class Empty(msgspec.Struct, frozen=True):
+    """A record without fields: the stage has no numbers, or no inputs, of its own."""
+
+
+def as_json_object(record: Any) -> dict[str, Any]:
+    """Return a record of a stage as the store keeps it; keys sorted, unset fields left out."""
+    encoded: dict[str, Any] = msgspec.to_builtins(record, order="sorted")
+    return encoded
+
+
+def numbers_of(part: PartRecord, numbers: type[Record]) -> Record:
+    """Return the numbers of a part that was just published, as a record of its stage."""
+    return msgspec.convert(part.stats.numbers, numbers)
 
 
 def to_json(value: Any) -> bytes:
@@ -107,21 +154,22 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def add_stats(all_stats: Iterable[Stats]) -> Stats:
-    """Sum the numbers of many parts; of `extra`, what is a number or a dictionary of counts.
+def add_stats(all_stats: Iterable[Stats[Any]]) -> Stats[Any]:
+    """Sum the numbers of many parts; of `numbers`, what is a number or a dictionary of counts.
 
-    Of a single part all of `extra` stays, but for flags.
+    Of a single part all of `numbers` stays, but for flags.
     """
     stats = list(all_stats)
-    extra: dict[str, Any] = {}
-    for key in sorted({key for s in stats for key in s.extra}):
-        values = [s.extra[key] for s in stats if key in s.extra]
+    objects = [as_json_object(s.numbers) for s in stats]
+    numbers: dict[str, Any] = {}
+    for key in sorted({key for each in objects for key in each}):
+        values = [each[key] for each in objects if key in each]
         if all(is_counts(value) for value in values):
-            extra[key] = add_counts(values)
+            numbers[key] = add_counts(values)
         elif all(is_number(value) for value in values):
-            extra[key] = sum(values)
+            numbers[key] = sum(values)
         elif len(stats) == 1 and not isinstance(values[0], bool):
-            extra[key] = values[0]
+            numbers[key] = values[0]
     return Stats(
         rows_in=sum(s.rows_in for s in stats),
         rows_kept=sum(s.rows_kept for s in stats),
@@ -131,7 +179,7 @@ def add_stats(all_stats: Iterable[Stats]) -> Stats:
         tokens=sum(s.tokens for s in stats),
         bytes=sum(s.bytes for s in stats),
         text_bytes=sum(s.text_bytes for s in stats),
-        extra=extra,
+        numbers=numbers,
     )
 
 

@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 import polars as pl
@@ -36,7 +36,17 @@ from resources.store.disk import (
     sync_folder,
     try_lock_alone,
 )
-from resources.store.records import FileRecord, Manifest, PartRecord, Stats, to_json
+from resources.store.records import (
+    FileRecord,
+    Manifest,
+    Numbers,
+    PartRecord,
+    Provenance,
+    StageRecords,
+    Stats,
+    as_json_object,
+    to_json,
+)
 
 TEMPORARY_PREFIX = ".tmp-"
 FINGERPRINT_IN_NAME = 16
@@ -56,16 +66,45 @@ class Store:
         """The folder of one partition of one stage (`partition` is a checked name)."""
         return Partition(self.root / stage / partition, stage, partition)
 
-    def newest(self, stage: str, partition: str) -> Manifest:
-        """The newest manifest; StoreError says what to materialize if there is none."""
-        folder = self.partition(stage, partition)
-        manifest = folder.newest_manifest()
+    @overload
+    def newest(
+        self, stage: StageRecords[Provenance, Numbers], partition: str
+    ) -> Manifest[Provenance, Numbers]: ...
+
+    @overload
+    def newest(self, stage: str, partition: str) -> Manifest: ...
+
+    def newest(self, stage: StageRecords[Any, Any] | str, partition: str) -> Manifest:
+        """Return the newest manifest, typed if the stage is given and not only its name.
+
+        Raises StoreError, which says what to materialize, if there is none.
+        """
+        manifest = self.newest_or_none(stage, partition)
         if manifest is None:
+            name = stage if isinstance(stage, str) else stage.name
+            looked_for = self.partition(name, partition).manifests / "*.json"
             raise StoreError(
-                f"{stage}[{partition}] is not materialized (looked for {folder.manifests}/*.json). "
-                f"Materialize `{stage}` for {partition!r} first."
+                f"{name}[{partition}] is not materialized (looked for {looked_for}). "
+                f"Materialize `{name}` for {partition!r} first."
             )
         return manifest
+
+    @overload
+    def newest_or_none(
+        self, stage: StageRecords[Provenance, Numbers], partition: str
+    ) -> Manifest[Provenance, Numbers] | None: ...
+
+    @overload
+    def newest_or_none(self, stage: str, partition: str) -> Manifest | None: ...
+
+    def newest_or_none(
+        self, stage: StageRecords[Any, Any] | str, partition: str
+    ) -> Manifest | None:
+        """Return the newest manifest, None if nothing was ever committed."""
+        if isinstance(stage, str):
+            return self.partition(stage, partition).newest_manifest()
+        manifest = self.partition(stage.name, partition).newest_manifest()
+        return None if manifest is None else typed(manifest, stage)
 
     def path_of(self, manifest: Manifest, file: FileRecord) -> Path:
         """Where a file that a manifest names lies."""
@@ -75,6 +114,25 @@ class Store:
         """Every partition that has a manifest, sorted."""
         for folder in sorted(self.root.glob("*/*/_manifests")):
             yield self.partition(folder.parent.parent.name, folder.parent.name)
+
+
+def typed(
+    manifest: Manifest, stage: StageRecords[Provenance, Numbers]
+) -> Manifest[Provenance, Numbers]:
+    """Return a manifest with the records of its stage in place of JSON objects.
+
+    Raises StoreError if the manifest was written by a version of the stage with other records.
+    """
+    try:
+        return msgspec.convert(
+            msgspec.to_builtins(manifest),
+            Manifest[stage.provenance, stage.numbers],  # type: ignore[name-defined]
+        )
+    except msgspec.ValidationError as error:
+        raise StoreError(
+            f"{manifest.stage}[{manifest.partition}] was made by another version of the code "
+            f"({error}). Materialize `{manifest.stage}` for {manifest.partition!r} again."
+        ) from error
 
 
 class Partition:
@@ -285,6 +343,7 @@ class PartWriter:
                 f"{self.partition.stage}[{self.partition.name}] part {self.name} lost rows: "
                 f"{stats}. This is a bug in the stage; nothing was published."
             )
+        stats = msgspec.structs.replace(stats, numbers=as_json_object(stats.numbers))
         for temporary, file in self.pending:
             os.replace(temporary, self.partition.folder / file.path)
         files = tuple(file for _, file in self.pending)

@@ -69,7 +69,7 @@ def test_a_window_is_consecutive_parts_under_the_name_of_the_first(tmp_path: Pat
     tasks = plan_bucketed(tokenized(tmp_path, PARTS, **PACK), "prose").tasks
 
     assert [task.name for task in tasks] == ["a", "d"]
-    assert [len(task.spec["paths"]) for task in tasks] == [3, 1]
+    assert [len(task.payload["paths"]) for task in tasks] == [3, 1]
 
 
 def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_run_reports_its_numbers_and_a_second_one_changes_no_byte(
     manifest = corpus.store.newest("bucketed", "prose")
     stats = manifest.stats
     source = corpus.store.newest("tokenized", "prose").fingerprint
-    assert manifest.about == ABOUT | {"tokenized": source}
+    assert manifest.provenance == ABOUT | {"tokenized": source}
     assert (stats.rows_in, stats.rows_kept, stats.rejected) == (8, 7, {"no_tokens": 1})
     assert (stats.tokens, stats.bytes, stats.text_bytes) == (53, 106, 212)
     shown = {event.partition: event.materialization.metadata for event in events}

@@ -66,7 +66,7 @@ def outcome(corpus: Any) -> dict[str, list[Any]]:
 
 
 def ledger(corpus: Any) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = corpus.store.newest("band_index", "all").about["ledger"]
+    entries: list[dict[str, Any]] = corpus.store.newest("band_index", "all").provenance["ledger"]
     return entries
 
 
@@ -190,7 +190,7 @@ def test_a_night_writes_what_changed(tmp_path: Path, build: Build) -> None:
     }
     assert read_report(corpus.store.root, "signatures", "notes").parts_computed == 1
     assert ran["band_index"].parts_computed == 1
-    assert len(corpus.store.newest("band_index", "all").about["segments"]) == 2
+    assert len(corpus.store.newest("band_index", "all").provenance["segments"]) == 2
     assert len(corpus.store.newest("duplicates", "all").parts) == parts + 1
     assert read_report(corpus.store.root, "deduped", "prose").parts_computed == 0
 
@@ -233,7 +233,7 @@ def test_a_clean_copy_of_a_contaminated_document_stays(tmp_path: Path, build: Bu
     assert not [each for each in texts if question in each]
     deduped = corpus.store.newest("deduped", "notes")
     assert deduped.stats.rejected == {"contaminated": 2}
-    assert deduped.stats.extra["contaminated"] == {"quiz": 2}
+    assert deduped.stats.numbers["contaminated"] == {"quiz": 2}
     hits = table(corpus, "deduped", "notes", "contamination", ["set", "is_contaminated"])
     assert hits == [("quiz", True)] * 2
 

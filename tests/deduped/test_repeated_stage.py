@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
-import assets.deduped.repeated_asset
+from assets.deduped import repeated_asset
 from assets.deduped.repeated_asset import configs_of, plan_repeated
 from resources.run_reports import read_report
 from resources.store.store import StoreError
@@ -165,7 +165,7 @@ def test_prefixes_do_not_change_what_is_found(
 ) -> None:
     found = []
     for bits in (0, 4):
-        monkeypatch.setattr(assets.repeated, "prefix_bits_for", lambda *_, bits=bits: bits)
+        monkeypatch.setattr(repeated_asset, "prefix_bits_for", lambda *_, bits=bits: bits)
         corpus = write_pages(tmp_path / str(bits), dedup=BOTH)
         find_repeated(corpus, build)
         assert len(tables(corpus, "lines", "total-")) == 1 << bits

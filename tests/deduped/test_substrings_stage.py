@@ -59,7 +59,7 @@ def test_a_passage_is_cut_from_all_but_the_first_document(tmp_path: Path, build:
     texts = table["text"].to_list()
     assert {FIRST, *(f"{own}:." for own in OWN[1:])} <= set(texts)
     stats = corpus.store.newest("substrings", "all").stats
-    assert (stats.extra["spans"], stats.extra["span_words"]) == (2, 180)
+    assert (stats.numbers["spans"], stats.numbers["span_words"]) == (2, 180)
     assert stats.rows_kept == corpus.store.newest("duplicates", "all").stats.rows_kept
 
 
@@ -108,10 +108,10 @@ def test_tasks_name_those_of_earlier_passes_without_their_inputs(
     build(corpus_with_passages(tmp_path), *STAGES)
 
     passes = ("picks", "twice", "runs", "elsewhere")
-    inputs = [task.spec[name] for task in seen for name in passes if name in task.spec]
+    inputs = [task.payload[name] for task in seen for name in passes if name in task.payload]
     named = [each for one in inputs for each in (one if isinstance(one, list) else [one])]
     assert {task.name.split("-")[0] for task in named} == set(passes)
-    assert all(task.spec == {} for task in named)
+    assert all(task.payload == {} for task in named)
 
 
 def test_a_second_run_changes_no_byte_and_leaves_spans_only(tmp_path: Path, build: Build) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from tests.resources.engine_workers import Part, die, fail, meet, process_of, square
 
 from resources.engine.map_parts import AUTO_PROCESS_BYTES, PartError, map_parts
 from resources.settings.engine import EngineConfig
+from tests.engine.engine_workers import Part, die, fail, meet, process_of, square
 
 IN_PROCESS = EngineConfig(kind="in_process", workers=2)
 PROCESSES = EngineConfig(kind="processes", workers=2)

@@ -2,14 +2,18 @@
 
 import ast
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-KERNELS = Path(__file__).parents[2] / "assets/transforms/kernels"
+ROOT = Path(__file__).parents[2]
+PACKAGES = sorted((ROOT / "assets").glob("*/kernels"))
+INIT = """
+from resources.kernel_cache import keep_compiled
+keep_compiled(__file__)
+"""
 CALLER = """
 from numba import njit
 from kernels.callee import add
@@ -33,7 +37,7 @@ print(result, sum(answer.stats.cache_hits.values()), sum(answer.stats.cache_miss
 def write_kernels(folder: Path, added: int) -> None:
     """A package with our `__init__`, and a kernel that calls one of another file."""
     (folder / "kernels").mkdir(parents=True, exist_ok=True)
-    shutil.copy(KERNELS / "__init__.py", folder / "kernels")
+    (folder / "kernels/__init__.py").write_text(INIT)
     (folder / "kernels/caller.py").write_text(CALLER)
     (folder / "kernels/callee.py").write_text(CALLEE.format(added=added))
 
@@ -41,7 +45,7 @@ def write_kernels(folder: Path, added: int) -> None:
 def start(folder: Path, code: str = CALL, cache: Path | None = None) -> subprocess.Popen[str]:
     """Run code that imports the package in a fresh interpreter."""
     environment = {key: os.environ[key] for key in os.environ if not key.startswith("NUMBA_")}
-    environment |= {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(folder / "user")}
+    environment |= {"PYTHONPATH": f"{folder}:{ROOT}", "XDG_CACHE_HOME": str(folder / "user")}
     if cache:
         environment["NUMBA_CACHE_DIR"] = str(cache)
     command = [sys.executable, "-B", "-c", code]
@@ -119,9 +123,31 @@ def test_only_the_latest_versions_are_kept(tmp_path: Path) -> None:
     assert names == {"numba-0", "numba-1"}
 
 
-def test_kernels_use_nothing_of_ours_from_outside_their_package() -> None:
-    for path in KERNELS.glob("*.py"):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_kernels_inline_only_what_their_digest_covers(package: Path) -> None:
+    own = f"assets.{package.parent.name}.kernels"
+    allowed = (own, "assets.text.kernels", "resources.kernel_cache")
+    for path in package.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 is_ours = node.module.split(".")[0] in ("assets", "resources", "pipeline_defs")
-                assert not is_ours or node.module.startswith("assets.text.kernels"), path
+                is_covered = node.module.startswith(allowed) or path.name == "__init__.py"
+                assert not is_ours or is_covered, path
+
+
+def test_an_edit_compiles_its_own_stage_only(tmp_path: Path) -> None:
+    for stage in ("one", "two"):
+        write_kernels(tmp_path / stage, added=10)
+        (tmp_path / stage / "kernels").rename(tmp_path / stage / f"kernels_{stage}")
+
+    def folders(stage: str) -> set[str]:
+        package = tmp_path / stage / f"kernels_{stage}"
+        code = f"import kernels_{stage}"
+        start(tmp_path / stage, code=code).communicate()
+        return {path.name for path in (package / "__pycache__").glob("numba-*")}
+
+    before = {stage: folders(stage) for stage in ("one", "two")}
+    (tmp_path / "one/kernels_one/callee.py").write_text(CALLEE.format(added=20))
+
+    assert len(folders("one") - before["one"]) == 1
+    assert folders("two") == before["two"]

@@ -118,7 +118,7 @@ def test_a_sample_stays_below_its_bytes(tmp_path: Path, build: Build) -> None:
 
     stats = corpus.store.newest("quality", "all").stats
     assert 0 < stats.text_bytes <= 8000
-    assert min(stats.extra["good_documents"], stats.extra["bad_documents"]) > 5
+    assert min(stats.numbers["good_documents"], stats.numbers["bad_documents"]) > 5
 
 
 def test_a_model_that_is_missing_or_old_says_what_to_materialize(

@@ -21,7 +21,7 @@ from resources.store.records import to_json
 def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
     """What `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
-    spec = task.spec
+    spec = task.payload
     return mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
 
 
@@ -97,8 +97,10 @@ def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
 def test_shards_of_an_older_version_are_to_be_made_anew(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, WEIGHTED)
     manifest = corpus.store.newest("sharded", "notes")
-    about = {key: said for key, said in manifest.about.items() if key != "begin_of_document_id"}
-    corpus.store.partition("sharded", "notes").commit(structs.replace(manifest, about=about))
+    about = {
+        key: said for key, said in manifest.provenance.items() if key != "begin_of_document_id"
+    }
+    corpus.store.partition("sharded", "notes").commit(structs.replace(manifest, provenance=about))
 
     with pytest.raises(
         MixError, match=r"the shards of \['notes'\] are of .* Materialize `sharded`"

@@ -81,7 +81,7 @@ def test_other_shards_are_mixed_and_written_again(tmp_path: Path, about: dict[st
 
 def test_other_code_writes_again(tmp_path: Path) -> None:
     phase = planned(corpus_with(tmp_path, PHASE))
-    newer = replace(phase, spec={**phase.spec, "code_version": "next"})
+    newer = replace(phase, payload={**phase.payload, "code_version": "next"})
 
     assert not set(written(phase)) & set(written(newer))
 
@@ -109,7 +109,7 @@ def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None
     for phase in phases:
         mix_phase(phase)
 
-    assert len({shard_tasks(phase)[0].spec["shards"].data for phase in phases}) == 1
+    assert len({shard_tasks(phase)[0].payload["shards"].data for phase in phases}) == 1
 
 
 def test_no_index_without_all_shards(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def write_clusters(
         for number, ((source, part), found) in enumerate(rows.items()):
             writer = PartWriter(folder, f"clusters-{number:04d}", f"{number:032x}")
             writer.write_parquet("clusters", pl.DataFrame(found, SCHEMA, orient="row"))
-            parts.append(writer.publish(Stats(extra={"source": source, "part": part})))
+            parts.append(writer.publish(Stats(numbers={"source": source, "part": part})))
         folder.commit(Manifest("duplicates", "all", "f" * 32, "1", {}, tuple(parts), Stats()))
 
 

@@ -7,9 +7,10 @@ import dagster as dg
 import pytest
 
 from assets.deduped.clusters.report import rate_jump
-from pipeline_defs.partitions import SOURCES
-from resources.history_check import HistoryCheck
-from resources.materialization import Stage, run_stage, stage_asset
+from pipeline_defs.partitions import partitions_of
+from resources.history_check import check_spec
+from resources.materialization import stage_asset
+from resources.stage import HistoryCheck, Stage
 from resources.tasks import GLOBAL, Plan
 
 Numbers = dict[str, Any]
@@ -34,19 +35,21 @@ def run(
     instance: dg.DagsterInstance, corpus: Any, numbers: Numbers, *partitions: str
 ) -> dg.ExecuteInProcessResult:
     """One run of a stage that does nothing but say its `rate`; without partitions: a global one."""
-    stage = Stage("probe", code_version="1", check=CHECK)
-
-    @stage_asset(stage, deps=[], partitions=SOURCES if partitions else None, kinds={"polars"})
-    def probe(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        """A stage without parts."""
-        return run_stage(
-            context,
-            stage,
-            lambda corpus, partition: Plan([], {}),
-            lambda task: [],
-            describe=lambda corpus, manifest: numbers[manifest.partition],
-        )
-
+    stage = Stage(
+        name="probe",
+        code_version="1",
+        description="A stage without parts.",
+        partitions="source" if partitions else "none",
+        after=(),
+        kinds=frozenset({"polars"}),
+        provenance=dict,
+        numbers=dict,
+        plan=lambda corpus, partition: Plan([], {}),
+        work=lambda task: [],
+        describe=lambda corpus, manifest: numbers[manifest.partition],
+        check=CHECK,
+    )
+    probe = stage_asset(stage, partitions_of(corpus.settings))
     ends = {"start": partitions[0], "end": partitions[-1]} if partitions else {}
     tags = {f"dagster/asset_partition_range_{end}": name for end, name in ends.items()}
     defs = dg.Definitions(
@@ -124,4 +127,4 @@ def test_only_the_newest_runs_count(corpus: Any, instance: dg.DagsterInstance) -
 
 
 def test_the_check_stops_nothing() -> None:
-    assert not CHECK.spec("probe").blocking
+    assert not check_spec(CHECK, "probe").blocking

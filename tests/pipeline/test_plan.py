@@ -37,7 +37,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     made = open_corpus(config)
     tokens, sequences = {"0-16": 1000, "17-up": 2000}, {"0-16": 100, "17-up": 50}
     extra = {"bucket_tokens": tokens, "bucket_sequences": sequences}
-    commit(made, "bucketed", "prose", Stats(150, 150, tokens=3000, extra=extra))
+    commit(made, "bucketed", "prose", Stats(150, 150, tokens=3000, numbers=extra))
     commit(made, "deduped", "notes", Stats(70, 70, bytes=4000))
     return made
 
@@ -172,7 +172,7 @@ def test_over_shards_the_verdict_is_the_one_of_mixed(
         assert str(refusal.value) == "\n".join(found["faults"])
         return
     [task] = plan_mixed(sharded, "main").tasks
-    assert list(task.spec["plan"].warnings) == found["warnings"]
+    assert list(task.payload["plan"].warnings) == found["warnings"]
 
 
 def test_what_mixed_cannot_read_is_refused_before(tmp_path: Path) -> None:

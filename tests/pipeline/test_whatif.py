@@ -77,7 +77,7 @@ def test_the_replay_equals_a_real_run(
         assert before[source].rows_kept != stats.rows_kept
         for side, run in (("now", before[source]), ("then", stats)):
             counts = {name: numbers[side]["documents"] for name, numbers in answer["rules"].items()}
-            assert {name: n for name, n in counts.items() if n} == run.extra["broken_rules"]
+            assert {name: n for name, n in counts.items() if n} == run.numbers["broken_rules"]
 
 
 WEB = Path(__file__).resolve().parents[2] / "sample_data/web"
@@ -115,7 +115,7 @@ def test_the_replay_equals_a_real_run_on_edited_texts_and_custom_rules(
     assert 0 < stats.rows_kept < stats.rows_in
     assert found["total"]["then"] == {"documents": stats.rows_kept, "bytes": stats.bytes}
     counts = {name: numbers["then"]["documents"] for name, numbers in found["rules"].items()}
-    assert {name: n for name, n in counts.items() if n} == stats.extra["broken_rules"]
+    assert {name: n for name, n in counts.items() if n} == stats.numbers["broken_rules"]
     assert counts["custom.digits"] > 0
 
 

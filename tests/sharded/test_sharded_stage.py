@@ -125,7 +125,9 @@ def publish_part(folder: Any, names: list[str], number: int, part: pl.DataFrame)
     tokens = {names[index]: int(rows["num_tokens"].sum()) for index, rows in by_bucket.items()}
     rows, num_tokens = part.height, sum(tokens.values())
     extra = {"bucket_sequences": counts, "bucket_tokens": tokens}
-    stats = Stats(rows, rows, tokens=num_tokens, bytes=2 * num_tokens, text_bytes=rows, extra=extra)
+    stats = Stats(
+        rows, rows, tokens=num_tokens, bytes=2 * num_tokens, text_bytes=rows, numbers=extra
+    )
     return writer.publish(stats)
 
 
@@ -177,8 +179,8 @@ def test_flat_files_and_parquet_hold_the_same_rows(
     ]
     assert manifest.stats.rows_in == manifest.stats.rows_kept == 200
     assert manifest.stats.tokens == 200 * (LENGTH - 1)
-    assert manifest.stats.extra["stored_tokens"] == 200 * LENGTH
-    assert manifest.stats.extra["shards"] == {str(LENGTH): len(frames)}
+    assert manifest.stats.numbers["stored_tokens"] == 200 * LENGTH
+    assert manifest.stats.numbers["shards"] == {str(LENGTH): len(frames)}
 
 
 def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path) -> None:
@@ -315,7 +317,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     source = prepare([task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
-    paths = scatter_paths(source.tasks[0], source.tasks[0].spec["scattered"])
+    paths = scatter_paths(source.tasks[0], source.tasks[0].payload["scattered"])
     heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
     assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)

@@ -24,7 +24,7 @@ COUNTS = st.dictionaries(st.sampled_from(["a", "b", "é"]), st.integers(0, 100))
 
 
 def manifest(**about: object) -> Manifest:
-    stats = Stats(3, 2, {"too_short": 1}, extra={"documents": 2})
+    stats = Stats(3, 2, {"too_short": 1}, numbers={"documents": 2})
     part = PartRecord("part", "f" * 32, FILES, stats)
     return Manifest("filtered", "web", "e" * 32, "1", {"rules": None}, (part,), stats, about)
 
@@ -96,8 +96,8 @@ def test_stats_of_nothing_are_zero() -> None:
 def test_extra_sums_counts_and_drops_what_is_none() -> None:
     first = {"documents": 2, "lengths": {"a": 1}, "bucket": "0-128", "mix": {"web": {"weight": 1}}}
     second = {"documents": 3, "lengths": {"a": 1, "b": 2}, "bucket": "0-128", "only_here": 1}
-    total = add_stats([Stats(extra=first), Stats(extra=second)])
-    assert total.extra == {"documents": 5, "lengths": {"a": 2, "b": 2}, "only_here": 1}
+    total = add_stats([Stats(numbers=first), Stats(numbers=second)])
+    assert total.numbers == {"documents": 5, "lengths": {"a": 2, "b": 2}, "only_here": 1}
 
 
 @settings(deadline=None, max_examples=50)

@@ -39,7 +39,7 @@ def test_what_is_stored_and_reported_adds_up(tmp_path: Path, build: Build) -> No
     result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     manifest = corpus.store.newest("tokenized", "prose")
-    extra, stats = manifest.stats.extra, manifest.stats
+    extra, stats = manifest.stats.numbers, manifest.stats
     tokens = pl.concat([pl.read_ipc(path) for path in files(corpus, "tokenized", "tokens")])
     used = sum(np.fromfile(path, np.uint64) for path in files(corpus, "tokenized", "vocabulary"))
     assert isinstance(used, np.ndarray)
@@ -48,13 +48,13 @@ def test_what_is_stored_and_reported_adds_up(tmp_path: Path, build: Build) -> No
     assert sum(extra["text_tokens_by_language"].values()) == stats.tokens - stats.rows_kept
     assert sum(extra["text_bytes_by_language"].values()) == stats.text_bytes == stats.text_bytes
     assert sum(extra["text_chars_by_language"].values()) == extra["text_chars"]
-    assert manifest.about["tokenizer_fingerprint"] == fingerprint(corpus)
+    assert manifest.provenance["tokenizer_fingerprint"] == fingerprint(corpus)
     assert {
         "vocab_size": 300,
         "token_dtype": "uint16",
         "end_of_document_id": 0,
         "begin_of_document_id": None,
-    }.items() <= manifest.about.items()
+    }.items() <= manifest.provenance.items()
     shown = metadata(result, "tokenized", "prose")
     assert shown["fertility"].value.startswith("![fertility]")
     assert shown["vocabulary"].value.startswith("![vocabulary]")
@@ -87,7 +87,7 @@ def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: B
 
     tokens = pl.read_ipc(files(corpus, "tokenized", "tokens")[0])
     texts = pl.read_parquet(files(corpus, "deduped", "documents")[0])["text"]
-    assert corpus.store.newest("tokenized", "prose").about["begin_of_document_id"] == 1
+    assert corpus.store.newest("tokenized", "prose").provenance["begin_of_document_id"] == 1
     assert tokens["tokens"].list.first().unique().to_list() == [1]
     assert tokens["tokens"].list.last().unique().to_list() == [0]
     assert tokens["offsets"].list.last().to_list() == texts.str.len_bytes().to_list()
@@ -101,12 +101,12 @@ def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, build: Build)
     result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     stats = corpus.store.newest("tokenized", "prose").stats
-    failures = stats.extra["round_trip_failures"]
-    assert 0 < failures <= stats.extra["round_trip_documents"]
+    failures = stats.numbers["round_trip_failures"]
+    assert 0 < failures <= stats.numbers["round_trip_documents"]
     assert 0 < stats.rejected["no_tokens"] == stats.rows_in - stats.rows_kept
     assert not check(result).passed
     assert check(result).severity.value == "WARN"
-    first = next(iter(stats.extra["round_trip_failed"]))
+    first = next(iter(stats.numbers["round_trip_failed"]))
     assert first in metadata(result, "tokenized", "prose")["round_trip"].value
 
 
@@ -145,7 +145,7 @@ def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: B
 
 def fingerprint(corpus: Any) -> str:
     made = corpus.store.newest("tokenizer", "all")
-    return str(made.parts[0].stats.extra["tokenizer_fingerprint"])
+    return str(made.parts[0].stats.numbers["tokenizer_fingerprint"])
 
 
 def metadata(result: Any, stage: str, source: str) -> Any:

@@ -40,7 +40,7 @@ def made(corpus: Any) -> tuple[str, dict[str, Any], int]:
     part = manifest.parts[0]
     content = corpus.store.path_of(manifest, part.file("tokenizer")).read_text()
     computed = read_report(corpus.store.root, "tokenizer", "all").parts_computed
-    return content, part.stats.extra, computed
+    return content, part.stats.numbers, computed
 
 
 def test_the_sample_is_drawn_by_weight(deduped: Any, build: Build) -> None:

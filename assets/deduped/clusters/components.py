@@ -1,7 +1,7 @@
 """Connected components of candidate pairs: the steps on arrays that fit the memory.
 
 Purpose: refs (part << 32 | row) become dense numbers and back, sorted runs of pairs become one, and
-components go to batches. `assets/deduped/clusters/component_files.py` runs them over files of any size.
+components go to batches. `component_files` runs them over files of any size.
 """
 
 from collections.abc import Sequence

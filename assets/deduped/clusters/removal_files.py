@@ -43,16 +43,16 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
     hits_of = {part.name: part.file("contamination") for part in signed.parts}
     found = {}
     for record in clusters.parts:
-        if record.stats.extra.get("source") != source:
+        if record.stats.numbers.get("source") != source:
             continue
-        name = record.stats.extra["part"]
+        name = record.stats.numbers["part"]
         hits = hits_of[name]
         found[name] = Removals(
             corpus.store.path_of(clusters, required_file(clusters, record, "clusters")),
             None if hits is None else corpus.store.path_of(signed, hits),
             is_rejecting,
             (
-                record.stats.extra["removed_ids"],
+                record.stats.numbers["removed_ids"],
                 "" if hits is None else hits.sha256,
                 str(is_rejecting),
             ),
@@ -68,13 +68,13 @@ def check_up_to_date(corpus: Corpus, filtered: Manifest, clusters: Manifest) -> 
     """
     signed = [corpus.store.newest("signatures", name) for name in corpus.settings.source_names()]
     mine = next(manifest for manifest in signed if manifest.partition == filtered.partition)
-    if mine.about["filtered"] != filtered.fingerprint:
+    if mine.provenance["filtered"] != filtered.fingerprint:
         raise StoreError(
             f"signatures[{filtered.partition}] are of other documents than the newest "
             f"filtered[{filtered.partition}]. Materialize `signatures` for "
             f"{filtered.partition!r}, then `band_index` and `duplicates`, first."
         )
-    if clusters.about["signatures"] != [manifest.fingerprint for manifest in signed]:
+    if clusters.provenance["signatures"] != [manifest.fingerprint for manifest in signed]:
         raise StoreError(
             "duplicates[all] are of other signatures than the newest ones. Materialize "
             "`band_index` and `duplicates` first."

@@ -1,6 +1,6 @@
 """Connected components of sorted pairs: merging, numbering, and union-find over a range of numbers.
 
-Purpose: the inner loops of `assets/deduped/clusters/component_files.py`. A pair (a, b) has a < b. In union-find over
+Purpose: the inner loops of `component_files`. A pair (a, b) has a < b. In union-find over
 the numbers from `low` on, a parent is never larger than its child, and a number below `low` is the
 end of every path: two such ends that turn out to be connected are passed on as a pair for the range
 below. With low = 0 this is plain union-find.

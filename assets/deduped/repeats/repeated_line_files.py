@@ -22,7 +22,7 @@ def count_part(task: Task) -> list[PartRecord]:
     """First pass: count the hashes of one part."""
     texts = texts_of(task)
     writer = task.writer()
-    for unit, config in task.spec["configs"].items():
+    for unit, config in task.payload["configs"].items():
         writer.write_arrow(unit, count_lines(texts, config, unit))
     rows, num_bytes = len(texts), count_bytes(texts)
     return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes))]
@@ -30,45 +30,45 @@ def count_part(task: Task) -> list[PartRecord]:
 
 def texts_of(task: Task) -> pl.Series:
     """Texts of a part's documents that stay: no copies, none that are contaminated."""
-    return remaining(task.spec["path"], task.spec["removals"], ["doc_id", "text"])["text"]
+    return remaining(task.payload["path"], task.payload["removals"], ["doc_id", "text"])["text"]
 
 
 def select(task: Task) -> list[PartRecord]:
     """Second pass: select the hashes of a prefix that enough documents have; digest each part's."""
     writer = task.writer()
-    digests = [xxhash.xxh3_128() for _ in next(iter(task.spec["files"].values()))]
-    for unit, paths in task.spec["files"].items():
+    digests = [xxhash.xxh3_128() for _ in next(iter(task.payload["files"].values()))]
+    for unit, paths in task.payload["files"].items():
         total = add_counts(slices(task, paths), held_bytes(task))
-        enough = total.filter(pl.col("count") >= task.spec["thresholds"][unit]).select("hash")
+        enough = total.filter(pl.col("count") >= task.payload["thresholds"][unit]).select("hash")
         writer.write_arrow(unit, enough)
         for digest, table in zip(digests, slices(task, paths), strict=True):
             found = table.join(enough, on="hash", how="semi", maintain_order="left")
             digest.update(len(found).to_bytes(8, "little") + found["hash"].to_numpy().tobytes())
     extra = {"digests": [digest.hexdigest() for digest in digests]}
-    return [writer.publish(Stats(extra=extra))]
+    return [writer.publish(Stats(numbers=extra))]
 
 
 def slices(task: Task, paths: Iterable[Path]) -> Iterator[pl.DataFrame]:
     """The rows of tables sorted by hash that have the task's prefix; only they are read."""
-    edges = keys_with_prefix(*task.spec["place"])
+    edges = keys_with_prefix(*task.payload["place"])
     for path in paths:
         yield rows_between(pl.read_ipc(path), "hash", edges)
 
 
 def held_bytes(task: Task) -> int:
     """Bytes of tables to hold before they are added up: adding takes about four times as much."""
-    return int(task.spec["memory_bytes"]) // (4 * SIMULTANEOUS)
+    return int(task.payload["memory_bytes"]) // (4 * SIMULTANEOUS)
 
 
 def collect_part(task: Task) -> list[PartRecord]:
     """Third pass: count the texts of one part's lines whose hash was selected."""
     texts = texts_of(task)
     writer = task.writer()
-    for unit, config in task.spec["configs"].items():
-        own = pl.read_ipc(task.spec["own"][unit]).select("hash")
+    for unit, config in task.payload["configs"].items():
+        own = pl.read_ipc(task.payload["own"][unit]).select("hash")
         found = [
             own.join(pl.read_ipc(path), on="hash", how="semi")["hash"]
-            for path in task.spec["selected"][unit]
+            for path in task.payload["selected"][unit]
         ]
         collected = collect_lines(texts, pl.concat(found), config, unit)
         writer.write_arrow(unit, in_order(collected))
@@ -79,13 +79,13 @@ def add_texts(task: Task) -> list[PartRecord]:
     """Fourth pass: list the texts of a prefix that enough documents have, whatever their hashes."""
     writer = task.writer()
     extra: dict[str, int] = {}
-    for unit, paths in task.spec["files"].items():
+    for unit, paths in task.payload["files"].items():
         total = add_counts(slices(task, paths), held_bytes(task))
-        enough = total.filter(pl.col("count") >= task.spec["thresholds"][unit])
+        enough = total.filter(pl.col("count") >= task.payload["thresholds"][unit])
         writer.write_arrow(unit, in_order(enough))
         num_chars = enough["text"].str.len_chars().cast(pl.Int64) * enough["count"]
         extra |= {f"repeated_{unit}": enough.height, f"repeated_{unit}_chars": int(num_chars.sum())}
-    return [writer.publish(Stats(extra=extra))]
+    return [writer.publish(Stats(numbers=extra))]
 
 
 def list_part(task: Task) -> list[PartRecord]:
@@ -94,9 +94,9 @@ def list_part(task: Task) -> list[PartRecord]:
     Equal lists are equal files: counts, which change with documents of other parts, are left out.
     """
     listed = []
-    for unit, own in task.spec["own"].items():
+    for unit, own in task.payload["own"].items():
         texts = pl.read_ipc(own).select(pl.lit(unit).alias("unit"), "hash", "text")
-        for path in task.spec["totals"][unit]:
+        for path in task.payload["totals"][unit]:
             found = texts.join(pl.read_ipc(path), on=["hash", "text"], how="semi")
             listed.append(found.drop("hash"))
     writer = task.writer()

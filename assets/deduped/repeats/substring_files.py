@@ -26,7 +26,7 @@ from resources.tasks import Task
 
 def find_picks(task: Task) -> list[PartRecord]:
     """First pass: the picks of a part's runs."""
-    texts, spec = documents_of(task)["text"], task.spec
+    texts, spec = documents_of(task)["text"], task.payload
     return publish_tables(task, picks=fingerprints(texts, spec["config"], spec["salt"]))
 
 
@@ -37,7 +37,7 @@ def find_twice(task: Task) -> list[PartRecord]:
 
 def find_runs(task: Task) -> list[PartRecord]:
     """Third pass: the runs of a part whose picks occur twice or more."""
-    spec = task.spec
+    spec = task.payload
     shared = answers(task, "twice")["hash"]
     runs = candidate_runs(documents_of(task)["text"], shared, spec["config"], spec["salt"])
     return publish_tables(task, runs=runs, distinct=distinct_runs(runs))
@@ -46,12 +46,12 @@ def find_runs(task: Task) -> list[PartRecord]:
 def find_elsewhere(task: Task) -> list[PartRecord]:
     """Fourth pass: the runs with a prefix that stand in an earlier part, or in any other."""
     runs = numbered(of_prefix(task, "runs", "distinct"))
-    return publish_tables(task, elsewhere=shared_runs(runs, task.spec["config"].keep_first))
+    return publish_tables(task, elsewhere=shared_runs(runs, task.payload["config"].keep_first))
 
 
 def find_spans(task: Task) -> list[PartRecord]:
     """Last pass: the spans of a part, as bytes of its documents."""
-    spec, documents = task.spec, documents_of(task)
+    spec, documents = task.payload, documents_of(task)
     runs = mapped(spec["runs"], "runs")
     words = repeated_words(runs, answers(task, "elsewhere"), spec["config"])
     spans = located_spans(documents, words)
@@ -68,12 +68,14 @@ def find_spans(task: Task) -> list[PartRecord]:
         "span_bytes": int((spans["stop"] - spans["start"]).sum()),
         "cut_documents": spans["doc_id"].n_unique(),
     }
-    return [writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, extra=extra))]
+    return [
+        writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra))
+    ]
 
 
 def documents_of(task: Task) -> pl.DataFrame:
     """doc_id and text of a part's documents that stay, in order."""
-    return remaining(task.spec["path"], task.spec["removals"], ["doc_id", "text"])
+    return remaining(task.payload["path"], task.payload["removals"], ["doc_id", "text"])
 
 
 def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
@@ -86,15 +88,15 @@ def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
 
 def of_prefix(task: Task, earlier: str, kind: str) -> list[pl.DataFrame]:
     """Of the tables of an earlier pass, sorted by hash, the rows with the task's prefix."""
-    edges = keys_with_prefix(*task.spec["place"])
-    return [rows_between(mapped(part, kind), "hash", edges) for part in task.spec[earlier]]
+    edges = keys_with_prefix(*task.payload["place"])
+    return [rows_between(mapped(part, kind), "hash", edges) for part in task.payload[earlier]]
 
 
 def answers(task: Task, earlier: str) -> pl.DataFrame:
     """What an earlier pass answered to the task's part, of all prefixes."""
-    edges = task.spec["number"], task.spec["number"]
+    edges = task.payload["number"], task.payload["number"]
     return pl.concat(
-        [rows_between(mapped(prefix, earlier), "part", edges) for prefix in task.spec[earlier]]
+        [rows_between(mapped(prefix, earlier), "part", edges) for prefix in task.payload[earlier]]
     )
 
 

@@ -1,0 +1,42 @@
+"""The one list of stages, in the order of the flow.
+
+Definitions, summary, trace, verify, repair and the engine read it; no stage imports it.
+"""
+
+from typing import Any
+
+from assets.bucketed.asset import BUCKETED
+from assets.deduped.asset import DEDUPED
+from assets.deduped.band_index_asset import BAND_INDEX
+from assets.deduped.duplicates_asset import DUPLICATES
+from assets.deduped.evaluation_asset import EVALUATION
+from assets.deduped.repeated_asset import REPEATED
+from assets.deduped.signatures_asset import SIGNATURES
+from assets.deduped.substrings_asset import SUBSTRINGS
+from assets.filtered.asset import FILTERED
+from assets.filtered.classifier_asset import QUALITY
+from assets.mixed.asset import MIXED
+from assets.raw.asset import RAW
+from assets.sharded.asset import SHARDED
+from assets.tokenized.asset import TOKENIZED
+from assets.tokenized.tokenizer_asset import TOKENIZER
+from resources.stage import Stage
+
+STAGES: tuple[Stage[Any, Any], ...] = (
+    RAW,
+    QUALITY,
+    FILTERED,
+    EVALUATION,
+    SIGNATURES,
+    BAND_INDEX,
+    DUPLICATES,
+    REPEATED,
+    SUBSTRINGS,
+    DEDUPED,
+    TOKENIZER,
+    TOKENIZED,
+    BUCKETED,
+    SHARDED,
+    MIXED,
+)
+BY_NAME = {stage.name: stage for stage in STAGES}

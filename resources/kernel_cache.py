@@ -1,0 +1,130 @@
+"""Keep compiled kernels on disk, in a folder of their stage.
+
+numba loads a compiled kernel from disk if the kernel's own file is unchanged: a change in another
+file, of a function or constant that the kernel inlines, would go unnoticed. Here the folder's name
+is a digest of all files that the kernels of a package may inline: those of the package itself and
+of the packages that it `uses`. An edit in one stage therefore compiles that stage only, and
+kernels may call across files. Values from anywhere else must come as arguments.
+
+The folder is in NUMBA_CACHE_DIR if that is set, else in `__pycache__` of the package or, where that
+is read-only, in the user's cache folder. In `__pycache__` the last three versions are kept; a
+process that still runs an older one compiles again and continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numba
+from numba.core.caching import _CacheLocator
+from numba.misc.appdirs import AppDirs
+
+KEPT_VERSIONS = 3
+NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
+
+_folders: dict[Path, Path] = {}  # package of kernels -> the folder of its compiled kernels
+
+
+def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
+    """Keep the compiled kernels of the package of `init_file`; call it in its `__init__`.
+
+    `uses` names the `__init__` files of packages whose functions these kernels inline. Raises
+    OSError if no folder can be written to.
+    """
+    package = Path(init_file).parent
+    digest = digest_of([package, *(Path(file).parent for file in uses)])
+    folder = first_writable([place / f"numba-{digest}" for place in cache_places(package)])
+    if not any(folder.iterdir()):
+        logging.getLogger("tokenmill").warning(
+            "Compiling the kernels of %s (once per machine and version of the code) ...",
+            package.parent.name,
+        )
+    remove_old_versions(package / "__pycache__", current=folder)
+    _folders[package] = folder
+    ours = f"{__name__}.{StageLocator.__name__}"
+    if ours not in (numba.config.CACHE_LOCATOR_CLASSES or ""):
+        numba.config.CACHE_LOCATOR_CLASSES = (
+            f"{ours},{numba.config.CACHE_LOCATOR_CLASSES or NUMBA_LOCATORS}"
+        )
+
+
+class StageLocator(_CacheLocator):  # type: ignore[misc]
+    """Tell numba where the compiled kernels of a registered package are; see numba's
+    NUMBA_CACHE_LOCATOR_CLASSES."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self.line = function.__code__.co_firstlineno
+        self.folder = folder
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self | None:
+        """Return a locator for a function of a registered package, else None."""
+        folder = _folders.get(Path(py_file).parent)
+        return None if folder is None else cls(py_func, folder)
+
+    def get_cache_path(self) -> str:
+        """Return the folder of the compiled kernels."""
+        return str(self.folder)
+
+    def get_source_stamp(self) -> str:
+        """Return the folder's name: it changes with every file that a kernel may inline."""
+        return self.folder.name
+
+    def get_disambiguator(self) -> str:
+        """Return the function's line, which tells functions of one name apart."""
+        return str(self.line)
+
+
+def digest_of(folders: Iterable[Path]) -> str:
+    """Return 16 hexadecimal digits that change with any Python file of the folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.glob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def cache_places(package: Path) -> list[Path]:
+    """Return the folders in which compiled kernels may be kept, the preferred one first."""
+    user = AppDirs(appname="numba", appauthor=False).user_cache_dir
+    chosen = [numba.config.CACHE_DIR] if numba.config.CACHE_DIR else []
+    return [Path(place) for place in (*chosen, package / "__pycache__", user)]
+
+
+def first_writable(folders: Iterable[Path]) -> Path:
+    """Return the first folder that can be made and written to; OSError if none can."""
+    tried = list(folders)
+    for folder in tried:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    raise OSError(f"No folder to keep compiled kernels in: tried {tried}. Set NUMBA_CACHE_DIR.")
+
+
+def remove_old_versions(in_tree: Path, *, current: Path) -> None:
+    """Remove folders of other versions, except the latest ones.
+
+    Several processes may do so at once: numba takes a file that is gone for one never written.
+    """
+    others = [path for path in in_tree.glob("numba-*") if path != current]
+    others.sort(key=changed_at, reverse=True)
+    for path in others[KEPT_VERSIONS - 1 :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def changed_at(path: Path) -> float:
+    """Return a folder's time of change, 0 if another process has removed it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
