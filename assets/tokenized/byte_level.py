@@ -1,4 +1,4 @@
-"""The letters that a byte-level tokenizer writes bytes with."""
+"""Alphabet of byte-level BPE: the characters in which its entries spell bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import cache
 
 @cache
 def byte_letters() -> list[str]:
-    """The character that stands for each byte: itself if it is visible Latin-1, else from 256 on.
+    """Characters that stand for the bytes 0 to 255, as in GPT-2 (openai/gpt-2, src/encoder.py).
 
-    GPT-2's alphabet (openai/gpt-2, src/encoder.py), which byte-level BPE spells its tokens in.
+    A byte of visible Latin-1 is written as itself; the others get code points from 256 on.
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(256) if byte not in visible]

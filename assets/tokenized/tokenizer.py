@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from assets.tokenized.bpe_training import Texts, train_equal, train_with_tokenizers
 from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
+from assets.tokenized.training import Texts, train_with_tokenizers
 from resources.settings.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ class TokenizerError(ValueError):
 
 def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
     """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
-    train = train_equal if config.trainer == "auto" else train_with_tokenizers
-    return canonical_json(
-        train(batches, config.special_tokens, config.vocab_size, config.min_frequency)
+    trained = train_with_tokenizers(
+        batches, config.special_tokens, config.vocab_size, config.min_frequency
     )
+    return canonical_json(trained)
 
 
 def canonical_json(tokenizer_json: str) -> str:

@@ -47,7 +47,7 @@ class Drawn:
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     """One task; a loaded tokenizer depends on its file alone, a trained one on what it samples."""
     config = corpus.settings.tokenizer
-    dump = config.model_dump(mode="json", exclude={"offsets", "trainer"})  # the same tokenizer
+    dump = config.model_dump(mode="json", exclude={"offsets"})  # the same tokenizer
     inputs: list[Any] = []
     spec: dict[str, Any] = {"config": config, "sources": []}
     if config.path is not None:

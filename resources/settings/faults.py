@@ -11,6 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 KeyPath = tuple[str | int, ...]
 
+# What a file that was written for an earlier version still names, by the end of its key path.
+REMOVED_KEYS: dict[KeyPath, str] = {
+    ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
+}
+
 
 class PlacedError(ValueError):
     """Mistakes that a validator found, each as (key path below the validator's own, message)."""
@@ -71,6 +76,8 @@ def dotted(keys: KeyPath) -> str:
 def describe(fault: Any, model: type[BaseModel]) -> str:
     """One mistake: value, what is allowed; for a misspelt key the nearest right one."""
     if fault["type"] == "extra_forbidden":
+        if reason := REMOVED_KEYS.get(fault["loc"][-2:]):
+            return f"unknown key: it was removed, since {reason}; delete the key"
         allowed = field_names(model, fault["loc"][:-1])
         hint = nearest(str(fault["loc"][-1]), allowed)
         return f"unknown key{hint}; allowed here: {', '.join(allowed)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -48,10 +48,6 @@ class TokenizerConfig(BaseModel):
         description="share of the sample by source; default: by bytes; sources not named give none",
     )
     seed: int = Field(default=0, ge=0, description="which documents the sample takes")
-    trainer: Literal["auto", "tokenizers"] = Field(
-        default="auto",
-        description="auto: the fast trainer, where a probe proves it equal to `tokenizers`",
-    )
     offsets: bool = Field(
         default=False, description="also store the byte where each token of a document starts"
     )

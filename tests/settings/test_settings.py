@@ -110,6 +110,10 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "11: dedup.rehydration: {0: 7}: give {least size of a cluster: copies}, a size of 1",
         ),
         ("dedup: {fields: [lang]}", "10: dedup.fields[0]: String should match pattern '^(url|id"),
+        (
+            "tokenizer:\n  trainer: auto",
+            "11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every",
+        ),
         ("part_bytes: 1", "10: part_bytes: Input should be greater than or equal to 1024 (got 1)"),
         ("filters: null", "10: filters: Input should be a valid dictionary or instance of Filter"),
     ],

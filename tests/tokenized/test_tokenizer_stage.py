@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, sentence, write_jsonl
 from small_tokenizer import trained
 
 from assets.tokenized.tokenizer_asset import Drawn, SampledSource, sample_texts
@@ -136,7 +136,7 @@ def test_it_is_trained_again_only_when_its_inputs_or_settings_change(
     assert computed(weights={"prose": 1}) == 1
     assert computed(weights={"prose": 1}) == 0
     before = hashes(deduped.store.root)
-    assert computed(weights={"prose": 1}, trainer="tokenizers", offsets=True) == 0
+    assert computed(weights={"prose": 1}, offsets=True) == 0
     assert hashes(deduped.store.root) == before
     assert computed(weights={"prose": 1}, vocab_size=310) == 1
 
@@ -147,13 +147,6 @@ def test_it_is_trained_again_only_when_its_inputs_or_settings_change(
     write_jsonl(deduped.config.parent / "input/prose/c.jsonl", [{"text": sentence(301)}])
     build(deduped, *DOCUMENTS)
     assert computed() == computed(weights={"prose": 1}) == 1
-
-
-def test_both_trainers_publish_the_same_bytes(deduped: Any, build: Build, tmp_path: Path) -> None:
-    build(with_tokenizer(deduped, trainer="tokenizers"), "tokenizer")
-    other = open_corpus(write_corpus(tmp_path / "other"))
-    build(other, *DOCUMENTS, "tokenizer")
-    assert made(other)[:2] == made(deduped)[:2]
 
 
 def test_a_loaded_tokenizer_is_published_as_it_is(corpus: Any, build: Build) -> None:
