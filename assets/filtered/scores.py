@@ -192,7 +192,6 @@ def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> p
     lists = WordLists(
         stop_words=rules.gopher_quality.stop_words if rules.gopher_quality else (),
         profanity=data.profanity if uses_profanity(config) else {},
-        obfuscation=config.words.obfuscation,
         vocabulary=data.vocabulary if rules.medical else {},
     )
     return count_listed(documents["text"], documents["lang"], lists)

@@ -8,16 +8,8 @@ its words; of each kind the longest term at a place counts, and terms of a kind 
 word with an apostrophe that begins no term counts by its first part that is listed, before or after
 the first apostrophe ("patient's", "l'enculé").
 
-Profanity may be disguised. A *token* is a run of letters, digits, marks and !#$*+@, without those
-symbols at its ends. It is read again if it begins with a letter, at least half of its characters
-are letters, and one to three of 01345789!#$*+@ (not 9) stand between letters, or a letter stands
-three times in a row. Then 0134578@$!+ are read as oieastbasit (1 as i, or as l), runs of three and
-more letters are cut to one, or to two; with a mask (* or #) the word has to agree in length and in
-all visible letters. Four or more single ASCII letters with the same one of " .-_*" between them
-are read as one word. Tokens under 4 characters (3 with other letters than ASCII) or over 40 are
-left alone, and so are words that are profane as they stand: they have been counted.
-Trade-off: no stemming and no morphology: lists name the forms. A digit in the first place ("5hit")
-or a mask at the end ("fuc*") is not read: there, ordinary text looks the same.
+Trade-off: no stemming and no morphology, and no spellings in disguise ("sh1t", "f*ck"): lists name
+the forms.
 """
 
 import unicodedata
@@ -33,7 +25,7 @@ from numpy.typing import NDArray
 from assets.text.buffers import code_point_entries, text_buffers
 
 if TYPE_CHECKING:
-    from assets.filtered.kernels.term_table import MaskedWords, Tables
+    from assets.filtered.kernels.term_table import Tables
 
 EVERY_LANGUAGE = "*"
 LEAKING_LANGUAGE = "en"  # English words turn up in texts of every language
@@ -56,7 +48,6 @@ class WordLists:
 
     stop_words: tuple[str, ...] = ()
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    obfuscation: bool = True  # profanity in disguise as well
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # category to terms
 
 
@@ -65,16 +56,14 @@ def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.Dat
 
     list_words: words in all. distinct_stop_words, stop_words: listed ones, each once or each time.
     profane_words: terms of the text's language, of English and of "*"; of all lists if the language
-    is null (in disguise: of English and "*" then). A phrase counts as one.
+    is null. A phrase counts as one.
     vocabulary_words: words that belong to a term. vocabulary_categories: those with a hit.
     Of a language code the part before "-" or "_" counts. ValueError: a term of no word or of more
     than 16, or more than 60 languages or categories.
     """
     from assets.filtered.kernels.listed_words import count_words
 
-    tables = _tables(
-        lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary), lists.obfuscation
-    )
+    tables = _tables(lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary))
     data, offsets = text_buffers(texts.rechunk())
     bits = _language_bits(langs, sorted(lists.profanity))
     counts = count_words(data, offsets, _entries(), tables, bits)
@@ -89,11 +78,7 @@ def _groups(lists: Mapping[str, Iterable[str]]) -> Groups:
 
 
 def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]:
-    """The lists that apply to each text as it stands and disguised, uint64 [2, n], bit = language.
-
-    Of a text of unknown language, disguises are read in English and "*" only: in code, masks of 60
-    languages would match "i**e".
-    """
+    """Lists that apply to each text, uint64 [n], bit = language; all if its language is unknown."""
     every = sum(
         1 << i for i, name in enumerate(languages) if name in (EVERY_LANGUAGE, LEAKING_LANGUAGE)
     )
@@ -101,8 +86,8 @@ def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]
     base = langs.cast(pl.String).str.to_lowercase().str.extract(r"^([^-_]*)")
     applied = base.replace_strict(own, default=every, return_dtype=pl.UInt64)
     unknown = pl.lit((1 << len(languages)) - 1, pl.UInt64)
-    plain = pl.select(pl.when(langs.is_null()).then(unknown).otherwise(applied)).to_series()
-    return np.stack([plain.to_numpy(), applied.to_numpy()]).astype(np.uint64)
+    bits = pl.select(pl.when(langs.is_null()).then(unknown).otherwise(applied)).to_series()
+    return bits.to_numpy().astype(np.uint64)
 
 
 @cache
@@ -118,9 +103,7 @@ def _entries() -> NDArray[np.uint32]:
 
 
 @lru_cache(maxsize=8)
-def _tables(
-    stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups, obfuscation: bool
-) -> "Tables":
+def _tables(stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups) -> "Tables":
     """Build the kernel's tables; some milliseconds for a thousand terms, once per set of lists."""
     from assets.filtered.kernels.term_table import FILTER_BITS, PREFIX, Tables
 
@@ -133,10 +116,8 @@ def _tables(
         profane=np.zeros(size, np.uint64),
         vocabulary=np.zeros(size, np.uint64),
         bits=np.zeros((1 << FILTER_BITS) // 8, np.uint8),
-        masked=_masked_words(profanity),
         num_stop_words=len(stop_words),
         max_words=max((len(words) for words, *_ in terms), default=1),
-        obfuscation=obfuscation and bool(profanity),
     )
     for words, stop_id, profane, category in terms:
         slots = _enter_term(words, tables)
@@ -188,32 +169,3 @@ def _enter_term(words: list[np.uint64], tables: "Tables") -> list[int]:
         key = np.uint64(chained(key, word))
         slots.append(enter(key, tables.keys, tables.bits, False))
     return slots
-
-
-def _masked_words(profanity: Groups) -> "MaskedWords":
-    """The single words of the lists, by length and first letter: what masks are compared with."""
-    from assets.filtered.kernels.term_table import MaskedWords
-
-    languages: dict[tuple[int, ...], int] = {}
-    for i, (_, terms) in enumerate(profanity):
-        for term in terms:
-            letters = _letters(term)
-            if letters:
-                languages[letters] = languages.get(letters, 0) | 1 << i
-    ordered = sorted(languages, key=lambda letters: (len(letters), letters))
-    return MaskedWords(
-        keys=np.array([len(word) << 21 | word[0] for word in ordered], np.int64),
-        starts=np.cumsum([0, *map(len, ordered)]),
-        letters=np.array([letter for word in ordered for letter in word], np.int64),
-        languages=np.array([languages[word] for word in ordered], np.uint64),
-    )
-
-
-def _letters(term: str) -> tuple[int, ...]:
-    """Lower-case code points of a term of one word of several letters; of others, none."""
-    from assets.text.kernels.words import LOWER, SINGLE, WORD
-
-    points = [ord(character) for character in unicodedata.normalize("NFC", term)]
-    found = [int(_entries()[point]) if point < 0x20000 else SINGLE for point in points]
-    is_word = all(entry & SINGLE == WORD for entry in found)
-    return tuple(entry & LOWER for entry in found) if is_word else ()

@@ -13,6 +13,7 @@ KeyPath = tuple[str | int, ...]
 
 # What a file that was written for an earlier version still names, by the end of its key path.
 REMOVED_KEYS: dict[KeyPath, str] = {
+    ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
 }
 

@@ -20,9 +20,6 @@ class WordsConfig(BaseModel):
         default_factory=dict,
         description="more lists by language code (* for all), one word or phrase per line",
     )
-    obfuscation: bool = Field(
-        default=True, description="whether spellings such as sh1t, f.u.c.k and f*ck count"
-    )
     vocabulary_file: str | None = Field(
         default=None,
         description="JSON file {categories: {name: [terms]}}; null: the medical one of Tokenmill",

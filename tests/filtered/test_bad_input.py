@@ -92,7 +92,7 @@ REPEATED = {
     "square brackets": "[",
     "citations": "[1]",
     "spaced letters": "f.u.c.k.",
-    "disguised words": "f*ck ",
+    "masked words": "f*ck ",
     "symbols": "a1",
     "apostrophes": "a'",
     "PEM marks": "-----BEGIN ",

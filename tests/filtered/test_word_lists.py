@@ -1,8 +1,7 @@
-"""Listed words are counted as a plain Python reference counts them; disguises only where meant."""
+"""Listed words are counted as a plain Python reference counts them."""
 
 import json
 import pickle
-import re
 import unicodedata
 from pathlib import Path
 
@@ -37,12 +36,6 @@ LISTS = WordLists(
     },
 )
 SINGLE, WORD = 3 << 25, 1 << 25
-LEET = str.maketrans("034578@$!+", "oeastbasit")
-WORDISH = r"[0-9A-Za-z\x80-\U0010ffff]"
-SPACED = re.compile(rf"(?<!{WORDISH})([A-Za-z])([ ._*-])[A-Za-z](?:\2[A-Za-z](?!{WORDISH})){{2,}}")
-SPECIAL = "[0134578!#$*+@]"
-INSIDE = re.compile(rf"[A-Za-z\x80-\U0010ffff]{SPECIAL}{{1,3}}[A-Za-z\x80-\U0010ffff]")
-STRETCHED = re.compile(r"([\x80-\u07ff])\1\1|([A-Za-z])(?i:\2\2)")
 
 
 def count(text: str, lang: str | None = "en", lists: WordLists = LISTS) -> dict[str, int]:
@@ -115,33 +108,9 @@ ALL_SINGLE = {term for term in EVERY_TERM if len(words_of(term)) == 1}
 ALL_FIRST = {words_of(term)[0] for term in EVERY_TERM}
 
 
-def is_profane_token(token: str, listed: set[str]) -> bool:
-    word = token.strip("!#$*+@")
-    letters = sum((c.isascii() and c.isalpha()) or not c.isascii() for c in word)
-    if not word or word[0] in "0123456789" or not (INSIDE.search(word) or STRETCHED.search(word)):
-        return False
-    if 2 * letters < len(word) or len(word) < (4 if word[0].isascii() else 3) or len(token) > 40:
-        return False
-    word = "".join(c if c in "!#$*+@" else lower(c) for c in word)
-    plain = [word.replace("1", one).translate(LEET) for one in "il"]
-    if "*" in word or "#" in word:
-        masked = re.compile("".join("." if c in "*#" else re.escape(c) for c in plain[0]))
-        return any(term[0] == word[0] and masked.fullmatch(term) for term in listed)
-    cut = [re.sub(r"(.)\1\1+", kept, p, flags=re.S) for p in plain for kept in (r"\1", r"\1\1")]
-    return word not in listed and any(c in listed for c in cut)
-
-
-def disguised(text: str, terms: list[str]) -> int:
-    listed = {term for term in terms if len(words_of(term)) == 1}
-    spelled = (re.sub("[ ._*-]", "", m.group()).lower() for m in SPACED.finditer(text))
-    tokens = "".join(c if is_joined(c) or c in "!#$*+@" else "\n" for c in text).split("\n")
-    return sum(s in listed for s in spelled) + sum(is_profane_token(t, listed) for t in tokens if t)
-
-
 def reference(text: str, lang: str | None) -> dict[str, int]:
     words = words_of(text)
     plain = [t for k, v in LISTS.profanity.items() if k in ("*", "en", lang) or not lang for t in v]
-    hidden = [t for k, v in LISTS.profanity.items() if k in ("*", "en", lang) for t in v]
     stops = [term[0] for term in with_parts(words, list(LISTS.stop_words), ALL_FIRST)]
     terms = [term for group in LISTS.vocabulary.values() for term in group]
     found = with_parts(words, terms, ALL_FIRST)
@@ -150,7 +119,7 @@ def reference(text: str, lang: str | None) -> dict[str, int]:
         "list_words": len(words),
         "distinct_stop_words": len(set(stops)),
         "stop_words": len(stops),
-        "profane_words": len(with_parts(words, plain, ALL_FIRST)) + disguised(text, hidden),
+        "profane_words": len(with_parts(words, plain, ALL_FIRST)),
         "vocabulary_words": sum(map(len, found)),
         "vocabulary_categories": sum(not names.isdisjoint(v) for v in LISTS.vocabulary.values()),
     }
@@ -189,23 +158,6 @@ def test_a_phrase_is_found_across_the_kernels_buffers(size: int) -> None:
     assert counts["list_words"] == size + 7
 
 
-@pytest.mark.parametrize("shift", range(4080, 4100))
-def test_a_disguise_is_found_across_the_kernels_chunks(shift: int) -> None:
-    assert profane("x " * (shift // 2) + " " * (shift % 2) + "sh1t f.u.c.k fuuuck") == 3
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("sh1t", "Sh!t", "f*ck", "F**K", "f***ing", "fuuuuck", "FUUUCK", "f.u.c.k", "f-u-c-k"),
-        *("f u c k", "b1tch", "a$$hole", "a55hole", "n1gg3r", "(sh1t)", "sh1t!!!", "*f*ck*"),
-        *("c#nt", "motherfuck3r", "shiiiit", "bi+ch", "8 s.h.i.t 8", "niggger", "oh-sh1t,"),
-    ],
-)  # fmt: skip
-def test_a_disguise_is_one_profane_word(text: str) -> None:
-    assert profane(f"Well, {text} then") == 1
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -220,12 +172,6 @@ def test_ordinary_text_is_not_profane(text: str) -> None:
     assert profane(text) == profane(text, None) == 0
 
 
-def test_obfuscation_can_be_switched_off() -> None:
-    lists = WordLists(profanity=PROFANITY, obfuscation=False)
-
-    assert count("shit sh1t f.u.c.k", "en", lists)["profane_words"] == 1
-
-
 @pytest.mark.parametrize("lang", sorted(PROFANITY))
 def test_every_listed_term_is_found_in_its_language(lang: str) -> None:
     assert all(profane(f"a {term}.", lang) >= 1 for term in PROFANITY[lang])
@@ -235,10 +181,6 @@ def test_lists_apply_to_their_language_and_english_to_all() -> None:
     assert profane("putain", "fr") == profane("putain", "fr-CA") == profane("putain", None) == 1
     assert profane("putain", "de") == 0
     assert profane("shit", "de") == profane("shit", "fi") == 1
-
-
-def test_a_mask_hides_letters_of_any_script() -> None:
-    assert profane("х*й с*ка бл**ь", "ru") == 3
 
 
 def test_chinese_terms_are_found_without_spaces() -> None:

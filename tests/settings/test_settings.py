@@ -111,6 +111,10 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         ),
         ("dedup: {fields: [lang]}", "10: dedup.fields[0]: String should match pattern '^(url|id"),
         (
+            "filters:\n  words: {obfuscation: false}",
+            "11: filters.words.obfuscation: unknown key: it was removed, since disguised words (sh",
+        ),
+        (
             "tokenizer:\n  trainer: auto",
             "11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every",
         ),
@@ -136,6 +140,10 @@ def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected:
         (
             "filters: {rules: {quality: {min_score: null, min_fasttext_score: 0.1}}}",
             "4: sources[0].filters.rules.quality.min_fasttext_score: needs `filters.fasttext`",
+        ),
+        (
+            "filters: {words: {obfuscation: true}}",
+            "4: sources[0].filters.words.obfuscation: unknown key: it was removed, since disguised",
         ),
         ("filters: {ruls: {}}", "4: sources[0].filters.ruls: unknown key (did you mean 'rules'?)"),
         (

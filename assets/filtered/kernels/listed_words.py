@@ -2,8 +2,6 @@
 
 Purpose: one pass over the bytes makes a 64-bit hash of each lower-cased word; a bit filter of 16 kB
 says which of them may be listed, and only those are probed, with the words after them for phrases.
-Profanity in disguise is looked for in a second pass (`disguises`).
-Price: 300 to 365 MB/s a core with stop words and profanity, 380 to 480 without disguises.
 Trade-off: words are compared by hashes (`term_table`). Every loop is bounded by the text's length.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
@@ -13,7 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit, uint8, uint64
 
-from assets.filtered.kernels.disguises import BLOCK, CHUNK_BYTES, MARGIN, MAX_TOKEN, count_disguised
 from assets.filtered.kernels.term_table import (
     FILTER_BITS,
     ONE,
@@ -248,7 +245,7 @@ def count_words(
 ) -> Integers:
     """Counts of n texts, int64 [n, 9].
 
-    languages: uint64 [2, n], lists for words as they stand, and for words in disguise.
+    languages: uint64 [n], bits of the lists of profanity that apply to each text.
 
     Columns: words, distinct stop words, stop words, profane words, vocabulary words, bits of the
     vocabulary's categories; the last three are scratch.
@@ -257,17 +254,8 @@ def count_words(
     seen_in = np.full(tables.num_stop_words + 1, -1, np.int64)
     hashes, selected = np.empty(BUFFER_WORDS + 4, np.uint64), np.empty(BUFFER_WORDS + 4, np.int64)
     parts = np.empty((BUFFER_WORDS + 4, 3), np.uint64)
-    padded = np.zeros(CHUNK_BYTES + 2 * MARGIN, np.uint8)
-    letters, specials = np.zeros(len(padded), np.bool_), np.zeros(len(padded), np.bool_)
-    hits, flags = np.zeros(CHUNK_BYTES, np.bool_), np.zeros(CHUNK_BYTES // BLOCK, np.bool_)
-    token = np.empty(MAX_TOKEN, np.int64)
     for row in range(len(counts)):
         span = (uint64(offsets[row]), uint64(offsets[row + 1]))
         work = (hashes, parts, selected, seen_in, counts[row])
-        _count_text(data, span, entries, tables, (row, languages[0, row]), work)
-        if tables.obfuscation and languages[1, row]:
-            scratch = (padded, letters, specials, hits, flags, token)
-            counts[row, 3] += count_disguised(
-                data, span, entries, tables, languages[1, row], scratch
-            )
+        _count_text(data, span, entries, tables, (row, languages[row]), work)
     return counts

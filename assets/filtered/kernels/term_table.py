@@ -30,15 +30,6 @@ _options = {"cache": True, "nogil": True}
 _inlined = {**_options, "forceinline": True}
 
 
-class MaskedWords(NamedTuple):
-    """The w profane words that masked tokens are compared with."""
-
-    keys: Integers  # [w], ascending: length << 21 | first letter
-    starts: Integers  # [w + 1], into letters
-    letters: Integers  # code points
-    languages: Hashes  # [w], one bit per language
-
-
 class Tables(NamedTuple):
     """Open-addressing table of all terms and their beginnings; s slots."""
 
@@ -48,10 +39,8 @@ class Tables(NamedTuple):
     profane: Hashes  # [s], one bit per language
     vocabulary: Hashes  # [s], one bit per category
     bits: Bytes  # [2**FILTER_BITS / 8], the filter
-    masked: MaskedWords
     num_stop_words: int
     max_words: int  # of the longest term
-    obfuscation: bool
 
 
 @njit(**_inlined)
