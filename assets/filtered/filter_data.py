@@ -11,7 +11,7 @@ from assets.filtered.rules.custom import CustomRule
 
 @dataclass(frozen=True)
 class FilterData:
-    """What a config names and what lies in files: read outside the transforms."""
+    """Content of the files that a config names, read outside the transforms."""
 
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

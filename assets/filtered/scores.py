@@ -1,4 +1,4 @@
-"""What every score is, and which pass over the text provides the counts behind it.
+"""Scores as expressions, and the passes over the text that provide the counts behind them.
 
 A score is an expression over the document's columns and counts; a provider adds the counts of one
 pass (a kernel, or a few expressions), and is run only if a rule in force looks at one of them.
@@ -198,7 +198,7 @@ def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> p
 
 
 def uses_profanity(config: FilterConfig) -> bool:
-    """Whether a rule in force looks at profane words."""
+    """Check if a rule in force looks at profane words."""
     rules = config.rules
     return rules.profanity is not None or (rules.c4 is not None and rules.c4.bad_words)
 
@@ -240,7 +240,7 @@ def texts_left(config: FilterConfig) -> set[str]:
 
 
 def has_line_edits(lines: LinesConfig) -> bool:
-    """Whether any correction that takes lines is switched on."""
+    """Check if any correction that removes lines is switched on."""
     return lines.c4 is not None or lines.refinedweb is not None or lines.remove_copyright
 
 

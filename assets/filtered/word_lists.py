@@ -1,12 +1,12 @@
-"""Count the words of each text that are on a list: stop words, profanity, a domain's vocabulary.
+"""Count listed words in each text: stop words, profanity, and the vocabulary of a domain.
 
 A *word* is a maximal run of letters, digits and marks; an apostrophe (' or ’) between two of them
 belongs to it, an underscore does not. Han, kana, Thai, Lao, Khmer and Myanmar characters are words
 of their own, so that a list entry in these scripts is a phrase of them. Words are compared in lower
-case, one code point for each. A *term* is one word or a phrase of up to 16, whatever stands between
-its words; of each kind the longest term at a place counts, and terms of a kind do not overlap. A
-word with an apostrophe that begins no term counts by its first part that is listed, before or after
-the first apostrophe ("patient's", "l'enculé").
+case, one code point for each. A *term* is one word or a phrase of up to 16, with anything between
+its words; in each list the longest term at a place counts, and terms of a list do not overlap. A
+word with an apostrophe that begins no term counts by its first listed part, before or after the
+first apostrophe ("patient's", "l'enculé").
 
 Trade-off: no stemming and no morphology, and no spellings in disguise ("sh1t", "f*ck"): lists name
 the forms.
@@ -44,15 +44,19 @@ Groups = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True)
 class WordLists:
-    """What to look up. `profanity`: language code to terms ("*": every language)."""
+    """Lists of terms to look up."""
 
     stop_words: tuple[str, ...] = ()
-    profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    profanity: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # language or "*" to terms
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # category to terms
 
 
 def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.DataFrame:
-    """Return Int64 columns, one row per text (String, no nulls); `langs`: language code or null.
+    """Count the listed words of each text (String, no nulls); `langs`: language code or null.
+
+    Out, Int64, one row per text:
 
     list_words: words in all. distinct_stop_words, stop_words: listed ones, each once or each time.
     profane_words: terms of the text's language, of English and of "*"; of all lists if the language
@@ -78,7 +82,7 @@ def _groups(lists: Mapping[str, Iterable[str]]) -> Groups:
 
 
 def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]:
-    """Lists that apply to each text, uint64 [n], bit = language; all if its language is unknown."""
+    """Return bits of the lists for each text, uint64 [n]; all if its language is unknown."""
     every = sum(
         1 << i for i, name in enumerate(languages) if name in (EVERY_LANGUAGE, LEAKING_LANGUAGE)
     )
@@ -92,7 +96,7 @@ def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]
 
 @cache
 def _entries() -> NDArray[np.uint32]:
-    """Entries of deduplication's words, without the underscore and with the apostrophes."""
+    """Return deduplication's table of characters, without the underscore and with apostrophes."""
     from assets.filtered.kernels.term_table import APOSTROPHE
     from assets.text.kernels.words import BLANK
 
@@ -104,7 +108,7 @@ def _entries() -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=8)
 def _tables(stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups) -> "Tables":
-    """Build the kernel's tables; some milliseconds for a thousand terms, once per set of lists."""
+    """Build the kernel's tables, once per set of lists."""
     from assets.filtered.kernels.term_table import FILTER_BITS, PREFIX, Tables
 
     terms = list(_entered_terms(stop_words, profanity, vocabulary))
@@ -135,7 +139,7 @@ Entered = tuple[list[np.uint64], int, int, int]
 def _entered_terms(
     stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups
 ) -> Iterator[Entered]:
-    """Word hashes of each term with its stop word number (or -1), language and category bits."""
+    """Yield the word hashes of each term, its stop word number (or -1), language and category."""
     for number, words in enumerate(_hashed(stop_words)):
         yield words, number, 0, 0
     for i, (_, terms) in enumerate(profanity):
@@ -160,7 +164,7 @@ def _hashed(terms: tuple[str, ...]) -> Iterator[list[np.uint64]]:
 
 
 def _enter_term(words: list[np.uint64], tables: "Tables") -> list[int]:
-    """Enter a term's beginnings and itself; return their slots."""
+    """Enter a term and its beginnings; return their slots."""
     from assets.filtered.kernels.term_table import chained, enter
 
     key = words[0]

@@ -1,4 +1,4 @@
-"""tokenized: token ids of every document, made by the corpus's one tokenizer."""
+"""Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +52,7 @@ ABOUT = (
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
-    """One task per deduped part, made by the corpus's tokenizer."""
+    """Plan one task per deduped part."""
     manifest = corpus.store.newest("deduped", source)
     made = corpus.store.newest("tokenizer", GLOBAL)
     extra = made.parts[0].stats.numbers
@@ -75,7 +75,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
 
 
 def encode_part(task: Task) -> list[PartRecord]:
-    """Encode one part; publish its ids, what finds a document, and how often each id occurs."""
+    """Encode one part; publish its ids, an index of its documents and the count of each id."""
     form: TokenFormat = task.payload["form"]
     documents = pl.read_parquet(task.payload["path"], columns=["doc_id", "text", "lang"])
     encoders = load_encoders(task.payload["tokenizer"].read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def encode_part(task: Task) -> list[PartRecord]:
 
 
 def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """Text per token, how the vocabulary is used, and whether the ids decode to the text."""
+    """Report text per token, use of the vocabulary, and the result of the round trip."""
     files = [required_file(manifest, part, "vocabulary") for part in manifest.parts]
     used = np.zeros(manifest.provenance["vocab_size"], np.uint64)
     for file in files:
@@ -129,9 +129,9 @@ def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
 
 
 def counts_by_source(corpus: Corpus, source: str) -> dict[str, Mapping[str, Any]]:
-    """The numbers of every source that the tokenizer of `source` has encoded, as published."""
+    """Published counts of every source that was encoded with the tokenizer of `source`."""
     about = corpus.store.newest(TOKENIZED.name, source).provenance
-    found: dict[str, Mapping[str, Any]] = {}
+    counts: dict[str, Mapping[str, Any]] = {}
     for name in corpus.settings.source_names():
         newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
         if (
@@ -139,8 +139,8 @@ def counts_by_source(corpus: Corpus, source: str) -> dict[str, Mapping[str, Any]
             and newest.code_version == TOKENIZED.code_version
             and newest.provenance["tokenizer_fingerprint"] == about["tokenizer_fingerprint"]
         ):
-            found[name] = newest.stats.numbers
-    return found
+            counts[name] = newest.stats.numbers
+    return counts
 
 
 def token_bytes(tokens: pl.DataType) -> int:

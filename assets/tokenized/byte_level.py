@@ -7,9 +7,10 @@ from functools import cache
 
 @cache
 def byte_letters() -> list[str]:
-    """Characters that stand for the bytes 0 to 255, as in GPT-2 (openai/gpt-2, src/encoder.py).
+    """List the characters that stand for the bytes 0 to 255.
 
-    A byte of visible Latin-1 is written as itself; the others get code points from 256 on.
+    This is the alphabet of GPT-2 (openai/gpt-2, src/encoder.py). A byte of visible Latin-1 is
+    written as itself; the others get code points from 256 on.
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(256) if byte not in visible]

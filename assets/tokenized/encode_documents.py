@@ -1,7 +1,7 @@
-"""Documents to token ids, as Arrow buffers throughout.
+"""Encode documents to token ids, in Arrow buffers throughout.
 
-Encoded in slices of a megabyte of text: what a slice makes stays in the processor's cache, which
-makes the encoder a third faster than a part of 64 MB at once, and the peak 250 MB lower.
+Texts are encoded in slices of a megabyte: the output of a slice stays in the processor's cache, and
+peak memory stays low.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from corpus_loader.permutation import derive_key, mix64
 
 SLICE_BYTES = 1 << 20
 SAMPLED_DOCUMENTS = 64
-SAMPLED_BYTES = 1 << 19  # of the sample together, but for its first document: 30 ms to decode
-COMPARED_CHARS = 500  # of each sampled document: 12 ms for the reference encoder
-NO_TOKENS = "no_tokens"  # the reason of a document that is rejected here
+SAMPLED_BYTES = 1 << 19  # of the whole sample; its first document may exceed it
+COMPARED_CHARS = 500  # of each sampled document; the reference encoder is slow
+NO_TOKENS = "no_tokens"  # why this stage rejects a document
 
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """What is stored of a document: the ids around its own, and whether offsets go with them."""
+    """Stored form of a document: the ids around its own, and its offsets if wanted."""
 
     vocab_size: int
     end_id: int
@@ -39,19 +39,19 @@ class TokenFormat:
 
     @property
     def dtype(self) -> type[np.unsignedinteger[Any]]:
-        """The smallest type that holds every id: uint16 or uint32."""
+        """Smallest type that holds every id: uint16 or uint32."""
         return np.uint16 if token_dtype(self.vocab_size) == pl.UInt16 else np.uint32
 
     @property
     def num_marks(self) -> int:
-        """Ids that every document has besides those of its text."""
+        """Number of ids that every document has besides those of its text."""
         return 1 if self.begin_id is None else 2
 
 
 def encode_documents(
     documents: pl.DataFrame, encoders: Encoders, form: TokenFormat
 ) -> pl.DataFrame:
-    """Token ids of each document, between the begin id, if there is one, and the end id.
+    """Encode each document; put the begin id, if there is one, before its ids and the end id after.
 
     In: doc_id String, text String. Out, same order, without documents whose text gives no token:
     doc_id, tokens List(UInt16 or UInt32), and with `form.offsets` offsets List(UInt32): the byte of
@@ -63,11 +63,11 @@ def encode_documents(
     ids = [np.zeros(0, form.dtype)]
     starts = [np.zeros(0, np.uint32)]
     for texts in slices_of(documents["text"]):
-        found, offsets = encoder.encode(texts.to_list())
+        text_ids, offsets = encoder.encode(texts.to_list())
         lengths.append(np.diff(offsets))
-        ids.append(insert_around(found.astype(form.dtype), offsets, form.begin_id, form.end_id))
+        ids.append(insert_around(text_ids.astype(form.dtype), offsets, form.begin_id, form.end_id))
         if form.offsets:
-            at = byte_starts(texts, found, offsets, encoders.reference)
+            at = byte_starts(texts, text_ids, offsets, encoders.reference)
             first = None if form.begin_id is None else 0
             starts.append(insert_around(at, offsets, first, texts.str.len_bytes().to_numpy()))
     num_tokens = np.concatenate(lengths)
@@ -80,7 +80,7 @@ def encode_documents(
 
 
 def slices_of(texts: pl.Series) -> Iterator[pl.Series]:
-    """Consecutive texts, about SLICE_BYTES together; a longer one is not cut."""
+    """Yield slices of consecutive texts, of about SLICE_BYTES each; a longer text is not cut."""
     numbers = texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy() // SLICE_BYTES
     edges = np.flatnonzero(np.diff(numbers)) + 1
     for start, stop in pairwise([0, *edges.tolist(), len(texts)]):
@@ -90,7 +90,7 @@ def slices_of(texts: pl.Series) -> Iterator[pl.Series]:
 def insert_around(
     values: NDArray[Any], offsets: Offsets, before: int | None, after: int | NDArray[Any]
 ) -> NDArray[Any]:
-    """`values` with one more before (unless None) and after each list; empty lists get none."""
+    """Insert a value before (unless None) and after each list; empty lists stay empty."""
     is_kept = np.diff(offsets) > 0
     ends = offsets[1:][is_kept]
     afters = np.broadcast_to(after, is_kept.shape)[is_kept]
@@ -102,41 +102,44 @@ def insert_around(
 
 
 def list_series(values: NDArray[Any], offsets: Offsets) -> pl.Series:
-    """A List series over two arrays, not copied."""
-    kind = pa.uint16() if values.dtype == np.uint16 else pa.uint32()
-    # Not pa.array, which imports pandas where it is installed: half a second.
-    content = pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(values)])
+    """Make a List series of two arrays without copying them."""
+    item_type = pa.uint16() if values.dtype == np.uint16 else pa.uint32()
+    # pa.array would import pandas, if it is installed, which is slow.
+    content = pa.Array.from_buffers(item_type, values.size, [None, pa.py_buffer(values)])
     lists = pa.Array.from_buffers(
-        pa.large_list(kind), offsets.size - 1, [None, pa.py_buffer(offsets)], children=[content]
+        pa.large_list(item_type),
+        offsets.size - 1,
+        [None, pa.py_buffer(offsets)],
+        children=[content],
     )
     return pl.Series(values=lists)
 
 
 def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:
-    """How often each id of the vocabulary occurs, uint64 [vocab_size]."""
+    """Count the occurrences of each id of the vocabulary, uint64 [vocab_size]."""
     counts = np.zeros(vocab_size, np.uint64)
     ids = tokens.explode().to_numpy()
     for start in range(0, ids.size, SLICE_BYTES):  # bincount makes 8 bytes of every id
-        found = np.bincount(ids[start : start + SLICE_BYTES])
-        counts[: found.size] += found.astype(np.uint64)
+        slice_counts = np.bincount(ids[start : start + SLICE_BYTES])
+        counts[: slice_counts.size] += slice_counts.astype(np.uint64)
     return counts
 
 
 def doc_heads(doc_ids: pl.Series) -> NDArray[np.uint64]:
-    """The first 16 hex digits of each doc_id as a number."""
+    """Return the first 16 hex digits of each doc_id as a number."""
     heads = doc_ids.str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64)
     return heads.to_numpy()
 
 
 def doc_index(doc_ids: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Heads of the doc_ids, ascending, and the row of each: what finds a document by bisection."""
+    """Return the heads of the doc_ids, ascending, and the row of each, for lookup by bisection."""
     heads = doc_heads(doc_ids)
     rows = np.argsort(heads, kind="stable")
     return heads[rows], rows.astype(np.uint32)
 
 
 def sample_of(documents: pl.DataFrame) -> pl.DataFrame:
-    """A seeded sample of the rows, whole documents, that depends on the documents alone."""
+    """Draw a seeded sample of whole documents, which depends on the documents alone."""
     keys = mix64(doc_heads(documents["doc_id"]) ^ np.uint64(derive_key("tokenized sample")))
     sample = documents[np.argsort(keys, kind="stable")[:SAMPLED_DOCUMENTS]]
     sizes = sample["text"].str.len_bytes().cast(pl.Int64)

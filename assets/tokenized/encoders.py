@@ -1,11 +1,7 @@
-"""Text to token ids, exactly as `tokenizers` gives them.
+"""Encode text to token ids, exactly as `tokenizers` does.
 
-`tokenizers` is the definition. `fastokens` gives the same ids 60 times faster (100 to 140 MB/s a
-core in a fresh process, over 200 once its caches are warm, against 2 to 3); it is used where a
-probe of hard texts, and documents of every part, prove it equal for the tokenizer at hand.
-gigatoken would be as fast in a fresh process and half as fast again in a warm one, which makes the
-stage a quarter faster; but it keeps the interpreter lock while it encodes, so that a second thread
-gains nothing, and its awkward costs every process that runs a numba kernel half a second.
+`tokenizers` defines the ids. `fastokens` computes the same ids far faster (docs/tokenizer.md), and
+is used if it agrees with `tokenizers` on a probe of hard texts and on documents of every part.
 Text that spells a special token is plain text: `<|endoftext|>` in a document never becomes the id.
 """
 
@@ -25,8 +21,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# Where byte-level BPE implementations differ: digits, contractions, runs of blanks, scripts without
-# blanks, emoji sequences, combining marks, special-token spellings, control characters.
+# Implementations of byte-level BPE differ on such texts: digits, contractions, runs of blanks,
+# scripts without blanks, emoji sequences, combining marks, special-token spellings, control
+# characters.
 PROBE_TEXTS = (
     "",
     " ",
@@ -45,7 +42,7 @@ Offsets = NDArray[np.int64]
 
 
 class Encoder(Protocol):
-    """Encodes texts to (ids uint32, offsets int64 of length n + 1)."""
+    """Encoder of texts to (ids uint32, offsets int64 of length n + 1)."""
 
     name: str
 
@@ -53,7 +50,7 @@ class Encoder(Protocol):
 
 
 class ReferenceEncoder:
-    """`tokenizers` itself: exact by definition, about 2 MB/s a core."""
+    """Encoder that uses `tokenizers`: exact by definition, and slow."""
 
     name = "tokenizers"
 
@@ -72,23 +69,24 @@ class ReferenceEncoder:
         return np.concatenate([np.zeros(0, np.uint32), *ids]), np.cumsum(lengths)
 
     @cached_property
-    def kinds(self) -> dict[str, str | None]:
+    def component_types(self) -> dict[str, str | None]:
         """Types of the tokenizer's decoder, model and normalizer."""
         content = json.loads(self.tokenizer.to_str())
         return {key: (content[key] or {}).get("type") for key in ("decoder", "model", "normalizer")}
 
     @property
     def is_byte_level(self) -> bool:
-        """Whether it is byte-level BPE, whose entries write each byte as one character."""
-        return self.kinds["decoder"] == "ByteLevel" and self.kinds["model"] == "BPE"
+        """True for byte-level BPE, whose entries write each byte as one character."""
+        types = self.component_types
+        return types["decoder"] == "ByteLevel" and types["model"] == "BPE"
 
     def decode(self, ids: Sequence[list[int]]) -> list[str]:
-        """The texts of some documents' ids; 18 MB/s."""
+        """Decode the ids of each document to text."""
         return list(self.tokenizer.decode_batch(ids, skip_special_tokens=False))
 
 
 class FastEncoder:
-    """`fastokens` on the tokenizer without its special tokens, so that no text can spell one."""
+    """Encoder that uses `fastokens`, without the special tokens, so that no text can spell one."""
 
     name = "fastokens"
 
@@ -109,24 +107,24 @@ class FastEncoder:
 
 @dataclass(frozen=True)
 class Encoders:
-    """The encoder to use, and the one that it must equal."""
+    """Fastest encoder that passed the probe, and the reference that it must agree with."""
 
     best: Encoder
     reference: ReferenceEncoder
 
     def exact_on(self, texts: list[str]) -> Encoder:
-        """The best encoder if it gives the reference's ids on these texts, else the reference."""
+        """Choose the best encoder if it agrees with the reference on the texts, else the latter."""
         if self.best is self.reference or are_equal(self.best, self.reference, texts):
             return self.best
-        warn_that_slow(f"{self.best.name} differs from tokenizers on documents of this part")
+        warn_of_fallback(f"{self.best.name} differs from tokenizers on documents of this part")
         return self.reference
 
 
-LOADING = threading.Lock()  # threads that ask at once would each load: half a second of CPU
+LOADING = threading.Lock()  # else threads that ask at the same time would each load
 
 
 def load_encoders(tokenizer_json: str) -> Encoders:
-    """The encoders, loaded once per process: see `make_encoders`."""
+    """Load the encoders of a tokenizer.json, once per process."""
     with LOADING:
         return _make_once(tokenizer_json)
 
@@ -137,9 +135,9 @@ def _make_once(tokenizer_json: str) -> Encoders:
 
 
 def make_encoders(tokenizer_json: str) -> Encoders:
-    """The fast encoder if it gives the reference's ids on the probe texts, else the reference.
+    """Make the fast encoder, or only the reference if the two differ on the probe texts.
 
-    The probe spells every added token too: implementations differ in where they match them.
+    The probe also spells every added token, since implementations differ in where they match them.
     """
     reference = ReferenceEncoder(tokenizer_json)
     added = (token.content for token in reference.tokenizer.get_added_tokens_decoder().values())
@@ -148,18 +146,18 @@ def make_encoders(tokenizer_json: str) -> Encoders:
         fast = FastEncoder(tokenizer_json)
         if are_equal(fast, reference, texts):
             return Encoders(fast, reference)
-        warn_that_slow("fastokens differs from tokenizers on the probe texts")
+        warn_of_fallback("fastokens differs from tokenizers on the probe texts")
     except ValueError as error:
-        warn_that_slow(f"fastokens cannot encode with this tokenizer: {error}")
+        warn_of_fallback(f"fastokens cannot encode with this tokenizer: {error}")
     return Encoders(reference, reference)
 
 
 def are_equal(one: Encoder, other: Encoder, texts: list[str]) -> bool:
-    """Whether two encoders give the same ids for every text."""
+    """Check that two encoders give the same ids for every text."""
     pairs: list[tuple[Any, Any]] = list(zip(one.encode(texts), other.encode(texts), strict=True))
     return all(np.array_equal(left, right) for left, right in pairs)
 
 
-def warn_that_slow(fact: str) -> None:
-    """Say why `tokenizers` encodes."""
-    warnings.warn(f"{fact}: `tokenizers` is used, at about 2 MB/s a core", stacklevel=3)
+def warn_of_fallback(reason: str) -> None:
+    """Warn that the slow encoder is used, with the reason."""
+    warnings.warn(f"{reason}: `tokenizers` is used, at about 2 MB/s a core", stacklevel=3)

@@ -1,7 +1,7 @@
-"""How well the tokenizer fits a source: numbers that add up over parts, and drawn.
+"""Fit of the tokenizer to a source: counts that add up over parts, and plots of them.
 
-Fertility is text per token: bytes and characters of a language over its tokens, the ids that mark a
-document's begin and end not counted. Vocabulary use counts every id that was stored.
+Fertility is text per token: bytes and characters of a language over its tokens, without the ids
+that mark the begin and end of a document. Vocabulary use counts every id that was stored.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ UNKNOWN = "unknown"
 
 
 def text_numbers(documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int) -> dict[str, Any]:
-    """Characters of the text, and by language: its bytes and characters, and tokens without marks.
+    """Count characters, and by language bytes, characters and tokens without marks.
 
     In: documents with doc_id, text, lang; encoded with doc_id, tokens, `num_marks` of them marks. A
     document without tokens counts with its text.
@@ -49,9 +49,9 @@ def text_numbers(documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int)
 
 
 def fertility(counts: Mapping[str, Any]) -> dict[str, tuple[float, float, int]]:
-    """(bytes per token, characters per token, tokens) of each language, the most tokens first."""
+    """Return (bytes per token, characters per token, tokens) by language, most tokens first."""
     tokens: Mapping[str, int] = counts.get("text_tokens_by_language", {})
-    found = {
+    by_language = {
         name: (
             counts["text_bytes_by_language"][name] / number,
             counts["text_chars_by_language"][name] / number,
@@ -60,11 +60,11 @@ def fertility(counts: Mapping[str, Any]) -> dict[str, tuple[float, float, int]]:
         for name, number in tokens.items()
         if number
     }
-    return dict(sorted(found.items(), key=lambda item: (-item[1][2], item[0])))
+    return dict(sorted(by_language.items(), key=lambda item: (-item[1][2], item[0])))
 
 
 def totals(counts: Mapping[str, Any]) -> tuple[float, float, int]:
-    """(bytes per token, characters per token, tokens) of all languages together; 0 without any."""
+    """Return (bytes per token, characters per token, tokens) of all languages; 0 without any."""
     sums = [
         sum(counts.get(f"text_{name}_by_language", {}).values())
         for name in ("bytes", "chars", "tokens")
@@ -73,7 +73,7 @@ def totals(counts: Mapping[str, Any]) -> tuple[float, float, int]:
 
 
 def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
-    """What share of the vocabulary's ids occurs at all, and how many occur less than RARE times."""
+    """Share of the vocabulary's ids that occur, and number of those that occur never or rarely."""
     used = int(np.count_nonzero(counts))
     return {
         "vocabulary_used_share": used / max(1, counts.size),
@@ -83,7 +83,7 @@ def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
 
 
 def report_markdown(counts: Mapping[str, Any], used: NDArray[np.uint64]) -> dict[str, str]:
-    """Markdown by title: `fertility` of a source's languages, and `vocabulary` use."""
+    """Write Markdown by title: `fertility` of a source's languages, and `vocabulary` use."""
     languages = fertility(counts)
     bars = [
         (name, (in_bytes, in_chars), f"{in_bytes:.2f} bytes, {in_chars:.2f} chars")
@@ -97,22 +97,25 @@ def report_markdown(counts: Mapping[str, Any], used: NDArray[np.uint64]) -> dict
 
 
 def fertility_by_source(by_source: Mapping[str, Mapping[str, Any]]) -> str:
-    """A Markdown table of sources, from the counts of `text_numbers` of each."""
-    return fertility_table("source", {name: totals(each) for name, each in by_source.items()})
+    """Write a Markdown table of sources, from the counts of `text_numbers` of each."""
+    return fertility_table("source", {name: totals(counts) for name, counts in by_source.items()})
 
 
-def fertility_table(what: str, rows: Mapping[str, tuple[float, float, int]]) -> str:
-    """A Markdown table of (bytes per token, characters per token, tokens) by name."""
+def fertility_table(name_header: str, rows: Mapping[str, tuple[float, float, int]]) -> str:
+    """Write a Markdown table of (bytes per token, characters per token, tokens) by name."""
     lines = [
         f"| {escape(name)} | {in_bytes:.3f} | {in_chars:.3f} | {tokens:,} |"
         for name, (in_bytes, in_chars, tokens) in rows.items()
     ]
-    head = [f"| {what} | bytes per token | characters per token | tokens |", "|---|---:|---:|---:|"]
+    head = [
+        f"| {name_header} | bytes per token | characters per token | tokens |",
+        "|---|---:|---:|---:|",
+    ]
     return "\n".join([*head, *lines])
 
 
 def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
-    """How many ids occur how often: never, then in powers of two."""
+    """Draw a histogram of ids by occurrences: never, then in powers of two."""
     powers = np.ceil(np.log2(counts.astype(np.float64) + 1)).astype(int)
     bins = np.bincount(powers, minlength=2)
     labels = ["never", *(f"{1 << power:,}" for power in range(bins.size - 1))]
@@ -126,7 +129,7 @@ def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
 
 
 def round_trip_markdown(counts: Mapping[str, Any]) -> str:
-    """What comparing documents with what their ids decode to showed, with the first that failed."""
+    """Describe the result of the round-trip check, with the first documents that failed."""
     checked, failures = (counts.get(f"round_trip_{name}", 0) for name in ("documents", "failures"))
     if not failures:
         return f"All of {checked:,} documents compared decode to their text."

@@ -1,7 +1,7 @@
-"""Whether the ids of documents decode to their text.
+"""Round-trip check: the ids of a document decode to its text.
 
-The tokens of byte-level BPE are bytes: every document is compared, which takes 0.08 s of CPU for
-64 MB of text. Any other tokenizer must decode, at 18 MB/s: a sample of the documents is compared.
+The tokens of byte-level BPE are bytes, so every document can be compared quickly. Any other
+tokenizer has to decode, which is slow: a sample of the documents is compared.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ DECODED_TOKENS = 1 << 16  # of a document; a list of ten million numbers would t
 
 
 class RoundTrip(NamedTuple):
-    """How many documents were compared, and the doc_ids of those that differ."""
+    """Number of documents compared, and the doc_ids of those that differ."""
 
     num_compared: int
     failed: list[str]
 
 
 class Spellings(NamedTuple):
-    """The bytes that every id stands for, end to end, where each begins, int64 [ids + 1], and the
-    bytes of each of at most eight as a number, shifted up to the highest bit."""
+    """Bytes that every id stands for."""
 
-    data: NDArray[np.uint8]
-    edges: NDArray[np.int64]
-    words: NDArray[np.uint64]
+    data: NDArray[np.uint8]  # of all ids, end to end
+    edges: NDArray[np.int64]  # [ids + 1], where the bytes of an id begin and end
+    words: NDArray[np.uint64]  # the first eight bytes as a number, shifted up to the highest bit
 
 
 def round_trip(
     documents: pl.DataFrame, encoded: pl.DataFrame, encoders: Encoders, form: TokenFormat
 ) -> RoundTrip:
-    """Whether documents decode to their text: all that have tokens, or a sample of them.
+    """Compare documents with the text that their ids decode to.
+
+    All documents that have tokens are compared, or a sample of them.
 
     In: documents with doc_id and text, `encoded` as `encode_documents` makes it of them.
     """
@@ -56,23 +57,24 @@ def round_trip(
 def compare_bytes(
     texts: pl.Series, tokens: pl.Series, spellings: Spellings, form: TokenFormat
 ) -> pl.Series:
-    """Whether each document's ids between its marks spell its text, Boolean."""
+    """Check, document by document, that the ids between its marks spell its text; Boolean."""
     from assets.tokenized.kernels.decoding import are_decoded
 
     ids = tokens.explode(empty_as_null=False).to_numpy()
     edges = np.concatenate([[0], np.cumsum(tokens.list.len().to_numpy(), dtype=np.int64)])
     firsts, ends = edges[:-1] + form.num_marks - 1, edges[1:] - 1
     is_equal, start = [np.zeros(0, np.bool_)], 0
-    for some in slices_of(texts):
-        rows = slice(start, start + len(some))
-        is_equal.append(are_decoded(ids, firsts[rows], ends[rows], spellings, text_buffers(some)))
+    for texts_slice in slices_of(texts):
+        rows = slice(start, start + len(texts_slice))
+        buffers = text_buffers(texts_slice)
+        is_equal.append(are_decoded(ids, firsts[rows], ends[rows], spellings, buffers))
         start = rows.stop
     return pl.Series(np.concatenate(is_equal))
 
 
 @cache
 def spellings_of(reference: ReferenceEncoder) -> Spellings | None:
-    """The bytes of every id of byte-level BPE, as its decoder gives them; None for any other."""
+    """Return the bytes that a byte-level BPE decodes each id to; None for any other tokenizer."""
     from assets.tokenized.byte_level import byte_letters
 
     if not reference.is_byte_level:
@@ -85,15 +87,15 @@ def spellings_of(reference: ReferenceEncoder) -> Spellings | None:
             spelled[token_id] = bytes(map(bytes_of.__getitem__, token))
         except KeyError:  # an added token with characters that stand for no byte
             spelled[token_id] = token.encode()
-    edges = np.concatenate([[0], np.cumsum([len(each) for each in spelled], dtype=np.int64)])
-    words = [int.from_bytes(each[:8].rjust(8, b"\0"), "little") for each in spelled]
+    edges = np.concatenate([[0], np.cumsum([len(token) for token in spelled], dtype=np.int64)])
+    words = [int.from_bytes(token[:8].rjust(8, b"\0"), "little") for token in spelled]
     return Spellings(np.frombuffer(b"".join(spelled), np.uint8), edges, np.array(words, np.uint64))
 
 
 def compare_sample(
     documents: pl.DataFrame, encoded: pl.DataFrame, reference: ReferenceEncoder, form: TokenFormat
 ) -> RoundTrip:
-    """Decode a sample of the documents; of one of more than DECODED_TOKENS the beginning."""
+    """Decode and compare a sample of the documents, the first DECODED_TOKENS of each."""
     sample = sample_of(documents).join(
         encoded.select("doc_id", "tokens"), on="doc_id", maintain_order="left"
     )
@@ -105,7 +107,7 @@ def compare_sample(
     columns = zip(sample["doc_id"], sample["text"], decoded, sizes > DECODED_TOKENS, strict=True)
     failed = [
         doc_id
-        for doc_id, text, again, is_cut in columns  # a cut may leave part of a character
-        if not (text.startswith(again.rstrip("\ufffd")) if is_cut else text == again)
+        for doc_id, text, decoded_text, is_cut in columns  # a cut may leave part of a character
+        if not (text.startswith(decoded_text.rstrip("\ufffd")) if is_cut else text == decoded_text)
     ]
     return RoundTrip(sample.height, failed)

@@ -1,7 +1,7 @@
-"""Special tokens whose ids the text of a document could get, which would end the document early.
+"""Special tokens whose id text could be given, which would end a document early.
 
-`tokenizers` can be told to take a special token's spelling as text, but then the model sees it:
-Unigram, and BPE with `ignore_merges`, know it where their own vocabulary has it too.
+`tokenizers` can treat the spelling of a special token as plain text. The model then sees that text,
+and Unigram, or BPE with `ignore_merges`, still finds it if its own vocabulary has it too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:
-    """Special tokens with the id of another entry of the model.
+    """List the special tokens that share their id with another entry of the model.
 
-    A token that the model lacks gets the number of its entries, which is taken where ids have gaps.
+    A token that the model lacks gets the number of entries as its id, which another entry may
+    already have if the ids have gaps.
     """
     entries = {i: entry for entry, i in tokenizer.get_vocab(with_added_tokens=False).items()}
     special = special_tokens(tokenizer)
@@ -26,10 +27,10 @@ def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:
 
 
 def spelled_tokens(tokenizer: Tokenizer, marks: Container[int | None]) -> list[str]:
-    """Special tokens whose id a text with their spelling gets; tells `tokenizer` to avoid that.
+    """List the special tokens whose spelling, as plain text, is given their id.
 
-    The token for what is unknown may come out, unless it is one of `marks`, the ids around a
-    document.
+    Switches `tokenizer` to treating special tokens as plain text. The unknown token is allowed,
+    unless it is one of `marks`, the ids around a document.
     """
     model = json.loads(tokenizer.to_str())["model"]
     unknown_id = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or ""))
@@ -43,13 +44,13 @@ def spelled_tokens(tokenizer: Tokenizer, marks: Container[int | None]) -> list[s
 
 
 def special_tokens(tokenizer: Tokenizer) -> dict[int, str]:
-    """Texts of the special tokens by id."""
+    """Return the spelling of each special token by id."""
     added = tokenizer.get_added_tokens_decoder()
     return {token_id: token.content for token_id, token in added.items() if token.special}
 
 
 def ids_of_spelling(tokenizer: Tokenizer, text: str) -> set[int]:
-    """Ids of texts that have `text` alone, inside a word and after blanks."""
+    """Encode `text` alone, inside a word and after blanks; return all ids."""
     texts = [text, f"a{text}b", f"a {text} b", f"a {text}", text + text]
-    encodings = [tokenizer.encode(each, add_special_tokens=False) for each in texts]
+    encodings = [tokenizer.encode(spelling, add_special_tokens=False) for spelling in texts]
     return {token_id for encoding in encodings for token_id in encoding.ids}

@@ -1,8 +1,8 @@
-"""Where in a document's text each of its tokens starts, in bytes of UTF-8.
+"""Byte offset of each token in the UTF-8 text of its document.
 
-The tokens of byte-level BPE are bytes: their lengths, added up, are the offsets, at the speed of a
-cumulative sum. Where they do not add up to the text (a normalizer, a blank put in front, another
-kind of tokenizer), `tokenizers` says where they lie, at 1 MB/s.
+The tokens of byte-level BPE are bytes, so their offsets are the cumulative sum of their lengths. If
+these do not add up to the text (a normalizer, a blank put in front, another tokenizer model),
+`tokenizers` computes the offsets, which is slow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def byte_starts(
     texts: pl.Series, ids: Ids, offsets: Offsets, reference: ReferenceEncoder
 ) -> NDArray[np.uint32]:
-    """The byte of its text where each token starts, uint32 like `ids`."""
+    """Return the byte offset of each token in its text, uint32, aligned with `ids`."""
     ends = np.zeros(ids.size + 1, np.uint32)
     np.cumsum(token_sizes(reference)[ids], out=ends[1:])
     begins = ends[offsets[:-1]]
@@ -36,10 +36,10 @@ def byte_starts(
 
 @cache
 def token_sizes(reference: ReferenceEncoder) -> NDArray[np.uint32]:
-    """Bytes of the text that each id stands for; zeros if the tokenizer is not byte-level BPE."""
+    """Count the bytes that each id stands for; zeros if the tokenizer is not byte-level BPE."""
     vocabulary = reference.tokenizer.get_vocab(with_added_tokens=True)
     sizes = np.zeros(max(vocabulary.values()) + 1, np.uint32)
-    if reference.is_byte_level and reference.kinds["normalizer"] is None:
+    if reference.is_byte_level and reference.component_types["normalizer"] is None:
         for token, token_id in vocabulary.items():
             sizes[token_id] = len(token)
         for token_id, added in reference.tokenizer.get_added_tokens_decoder().items():
@@ -48,7 +48,7 @@ def token_sizes(reference: ReferenceEncoder) -> NDArray[np.uint32]:
 
 
 def reference_starts(text: str, tokenizer: Tokenizer) -> NDArray[np.int64]:
-    """The same from `tokenizers`, whose offsets count characters."""
+    """Compute the byte offsets from those of `tokenizers`, which count characters."""
     encoding = tokenizer.encode(text, add_special_tokens=False)
     characters = np.array([start for start, _ in encoding.offsets], np.int64)
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)

@@ -1,4 +1,4 @@
-"""The tokenizer of a corpus: a byte-level BPE, trained on a sample of it or loaded from a file."""
+"""Tokenizer of a corpus: a byte-level BPE, trained on a sample of it or loaded from a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UINT16_VOCABULARY = 1 << 16
 
 
 class TokenizerError(ValueError):
-    """The tokenizer cannot be used as configured."""
+    """A tokenizer cannot be used as configured."""
 
 
 def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
@@ -33,7 +33,7 @@ def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
 
 
 def canonical_json(tokenizer_json: str) -> str:
-    """The same tokenizer with sorted keys and no layout: what the fingerprint is taken of."""
+    """Rewrite a tokenizer.json with sorted keys and no layout, for publishing and fingerprints."""
     try:
         content = json.loads(tokenizer_json)
     except json.JSONDecodeError as error:
@@ -44,20 +44,20 @@ def canonical_json(tokenizer_json: str) -> str:
 
 
 def tokenizer_fingerprint(tokenizer_json: str) -> str:
-    """sha256 (hex) of the canonical JSON."""
+    """Return the sha256 (hex) of the canonical JSON."""
     return hashlib.sha256(canonical_json(tokenizer_json).encode()).hexdigest()
 
 
 def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer, int]:
-    """(tokenizer, id of the end-of-document token); TokenizerError if either is missing.
+    """Read (tokenizer, id of the end-of-document token); TokenizerError if either is missing.
 
-    Truncation and padding, which a file may ask for, are off: a document keeps all its tokens.
+    Truncation and padding are off, even if the file asks for them: a document keeps all tokens.
     """
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_str(tokenizer_json)
-    except Exception as error:  # the package raises bare Exception for every kind of bad file
+    except Exception as error:  # the package raises bare Exception for any bad file
         raise TokenizerError(
             f"not a tokenizer.json that `tokenizers` can read: {error}. Check tokenizer.path."
         ) from error
@@ -67,7 +67,7 @@ def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer
 
 
 def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
-    """Id of a special token that the config names under `key`; TokenizerError if there is none."""
+    """Look up the special token that the config names under `key`; TokenizerError if missing."""
     special = {text: token_id for token_id, text in special_tokens(tokenizer).items()}
     if token not in special:  # any other token can be spelled by a document's text
         raise TokenizerError(
@@ -78,7 +78,7 @@ def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
 
 
 def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, Any]:
-    """What later stages say of the tokenizer; TokenizerError if it lacks a token of the config."""
+    """Describe a tokenizer for later stages; TokenizerError if it lacks a token of the config."""
     tokenizer, end_id = read_tokenizer(tokenizer_json, config.end_of_document)
     begin, begin_id = config.begin_of_document, None
     if begin is not None:
@@ -97,7 +97,7 @@ def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, A
 
 
 def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> None:
-    """TokenizerError if a text's ids can hold that of a special token: see `special_tokens`."""
+    """Raise TokenizerError if text can be given the id of a special token."""
     if shared := tokens_with_shared_ids(tokenizer):
         raise TokenizerError(
             f"the special tokens {shared} have ids that model.vocab gives to other entries. Number "
@@ -114,10 +114,10 @@ def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> 
 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:
-    """The largest id plus one: more than the number of entries where ids have gaps."""
+    """Return the largest id plus one, which exceeds the number of entries where ids have gaps."""
     return int(max(tokenizer.get_vocab(with_added_tokens=True).values())) + 1
 
 
 def token_dtype(vocab_size: int) -> pl.DataType:
-    """UInt16 where every id fits, else UInt32."""
+    """Return UInt16 if every id fits, else UInt32."""
     return pl.UInt16() if vocab_size <= UINT16_VOCABULARY else pl.UInt32()

@@ -1,4 +1,4 @@
-"""tokenizer: one for the whole corpus, trained on a sample of it or loaded from a file."""
+"""Asset `tokenizer`: one for the whole corpus, trained on a sample of it or loaded from a file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from resources.tasks import Plan, Task
 
 
 class SampledSource(NamedTuple):
-    """A source of the training sample: bytes there are, files of documents."""
+    """Source of the training sample: its size in bytes and the files of its documents."""
 
     name: str
     available: int
@@ -37,7 +37,7 @@ class SampledSource(NamedTuple):
 
 @dataclass
 class Drawn:
-    """What the sample has taken of a source: the share of its documents, their number, bytes."""
+    """Part of a source that the sample has taken: share, number and bytes of its documents."""
 
     share: float = 0.0
     documents: int = 0
@@ -45,9 +45,9 @@ class Drawn:
 
 
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
-    """One task; a loaded tokenizer depends on its file alone, a trained one on what it samples."""
+    """Plan one task; a loaded tokenizer depends on its file, a trained one on its sources."""
     config = corpus.settings.tokenizer
-    dump = config.model_dump(mode="json", exclude={"offsets"})  # the same tokenizer
+    dump = config.model_dump(mode="json", exclude={"offsets"})  # offsets do not change it
     inputs: list[Any] = []
     spec: dict[str, Any] = {"config": config, "sources": []}
     if config.path is not None:
@@ -73,7 +73,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
 
 
 def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
-    """The sources that the sample is taken of, as `deduped` published them."""
+    """Sources to sample, as `deduped` published them."""
     sources = []
     for manifest in manifests:
         files = [required_file(manifest, part, "documents") for part in manifest.parts]
@@ -98,7 +98,7 @@ def make_tokenizer(task: Task) -> list[PartRecord]:
 
 
 def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, Any]]:
-    """(canonical tokenizer.json, what later stages say of it); TokenizerError names the file."""
+    """Load (canonical tokenizer.json, facts for later stages); TokenizerError names the file."""
     try:
         tokenizer_json = canonical_json(path.read_text(encoding="utf-8"))
         return tokenizer_json, about_tokenizer(tokenizer_json, config)
@@ -112,7 +112,7 @@ def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, 
 
 
 def train_on_sample(sources: list[SampledSource], config: TokenizerConfig) -> tuple[str, Stats]:
-    """(tokenizer.json, what the sample took): texts are read a part at a time."""
+    """Train on the sample, read a part at a time; return (tokenizer.json, counts of the sample)."""
     drawn = {source.name: Drawn() for source in sources}
     tokenizer_json = train_bpe(sample_texts(sources, config, drawn), config)
     rows = sum(taken.documents for taken in drawn.values())
@@ -136,10 +136,10 @@ def train_on_sample(sources: list[SampledSource], config: TokenizerConfig) -> tu
 def sample_texts(
     sources: list[SampledSource], config: TokenizerConfig, drawn: dict[str, Drawn]
 ) -> Iterator[pl.Series]:
-    """Texts of the sampled documents, a part at a time, each document once; adds up `drawn`.
+    """Yield the texts of the sampled documents, a part at a time, and add them up in `drawn`.
 
-    Rounds, each with wider shares where too little came: mostly one. A source that gave all it has
-    has no more bytes than that, and its rest is shared out.
+    Sampling goes in rounds, usually one: a source that gave too little is read again with a wider
+    share, for the documents not yet taken. What an exhausted source lacks is split over the others.
     """
     available = {source.name: source.available for source in sources}
     is_open = True
@@ -165,7 +165,7 @@ def sample_texts(
 def texts_between(
     source: SampledSource, share: float, seed: int, earlier: float
 ) -> Iterator[pl.Series]:
-    """Texts of the documents that `share` takes and the smaller share `earlier` did not."""
+    """Yield the texts of the documents in `share` that were not in the smaller share `earlier`."""
     for path in source.paths:
         doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
         is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)

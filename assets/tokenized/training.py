@@ -18,7 +18,7 @@ Texts = Iterable[Sequence[str] | pl.Series]  # a batch at a time
 
 
 def empty_tokenizer() -> Tokenizer:
-    """A byte-level BPE (GPT-2's split) that has learned nothing yet."""
+    """Make a byte-level BPE (GPT-2's split) that has learned nothing yet."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     tokenizer = Tokenizer(models.BPE())

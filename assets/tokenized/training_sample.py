@@ -1,9 +1,9 @@
-"""The training sample of the tokenizer: how many bytes of each source, and which documents.
+"""Training sample of the tokenizer: the bytes to take of each source, and the documents.
 
-A document is taken where its key, a hash of its id, lies below a share. The share that gives the
-wanted bytes is not known beforehand, since of a document only the beginning counts and no stage
-stores lengths: it starts at wanted / available bytes, which is right where no document is long, and
-is widened by what was drawn. So each text is read once, and mostly in one round.
+A document is taken if its key, a hash of its id, is below a share. The share that gives the wanted
+bytes is not known beforehand, since only the beginning of a document counts and no stage stores
+lengths. It starts at wanted / available bytes, which is right if no document is long, and is
+widened according to what was drawn. Each text is read once, usually in the first round.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from resources.settings.tokenizer import TokenizerConfig
 
 SAMPLED_CHARS = 200_000  # of one document: a book of 40 MB would be most of a sample of 10 MB
-ENOUGH = 0.9  # of the bytes wanted; a hundred documents come out within 10 % of a share or so
-WIDEST_STEP = 2.0  # a first document that is tiny says little of the rest
+ENOUGH = 0.9  # of the bytes wanted; a hundred documents give a share to within about 10 %
+WIDEST_STEP = 2.0  # if the first documents are tiny, they say little about the rest
 SHORT = 0.8  # a source with less of what the config asks for is named in the log
 
 
 def is_sampled(doc_ids: pl.Series, share: float, seed: int) -> pl.Series:
-    """Boolean per document: whether the seeded sample of that share of all documents takes it.
+    """Mark the documents in the seeded sample of that share of all documents; Boolean.
 
-    Depends on the document alone, so that the sample does not change with order or partition; a
+    The mark depends on the document alone, so order and partitions do not change the sample. A
     larger share takes all that a smaller one does.
     """
     head = doc_ids.str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64)
@@ -37,9 +37,9 @@ def is_sampled(doc_ids: pl.Series, share: float, seed: int) -> pl.Series:
 
 
 def wider_share(share: float, drawn: int, quota: int, available: int) -> float:
-    """The share to draw next of a source that gave `drawn` of `quota` bytes at `share`; at most 1.
+    """Return the share to draw next from a source that gave `drawn` of `quota` bytes at `share`.
 
-    The same share if that is enough: ENOUGH of the quota, or all there is.
+    It stays the same once the source gave ENOUGH of its quota, or everything, and is at most 1.
     """
     if share >= 1 or drawn >= ENOUGH * quota:
         return share
@@ -49,10 +49,11 @@ def wider_share(share: float, drawn: int, quota: int, available: int) -> float:
 
 
 def sample_quotas(available: Mapping[str, int], config: TokenizerConfig) -> dict[str, int]:
-    """Bytes that the sample takes of each source, in the order of `available` (bytes there are).
+    """Split the bytes of the sample over the sources, given the bytes `available` in each.
 
-    Shares are the weights, without them the bytes; a source not named gives none. One with less
-    than its share gives all, and the others share the rest: sum = min(sample_bytes, what there is).
+    Shares follow the weights, or the bytes if there are none; a source not named gives nothing. A
+    source with less than its share gives all, and the others share the rest. The quotas add up to
+    sample_bytes, or to all bytes of the sources if that is less.
     """
     weights: Mapping[str, float] = config.weights or available
     quotas = dict.fromkeys(available, 0)
@@ -70,7 +71,7 @@ def sample_quotas(available: Mapping[str, int], config: TokenizerConfig) -> dict
 
 
 def wanted_bytes(available: Mapping[str, int], config: TokenizerConfig) -> dict[str, int]:
-    """Bytes of each source that the config asks for, whether or not the source has them."""
+    """Return the bytes of each source that the config asks for, even if the source has fewer."""
     if config.weights is None:
         return sample_quotas(available, config)
     weights = {source: config.weights.get(source, 0.0) for source in available}
@@ -79,7 +80,7 @@ def wanted_bytes(available: Mapping[str, int], config: TokenizerConfig) -> dict[
 
 
 def sample_warnings(wanted: Mapping[str, int], drawn: Mapping[str, int]) -> list[str]:
-    """A sentence for each source that gave less than SHORT of what the config asks for."""
+    """Write a sentence for each source that gave less than SHORT of what the config asks for."""
     return [
         f"source {source!r} gives {drawn[source]:,} bytes of the {size:,} of the tokenizer's "
         f"sample that the config asks of it, {drawn[source] / size:.0%}: it has no more (of a "

@@ -1,4 +1,4 @@
-"""Mistakes in pipeline.yaml in words: the place, the value, and what is allowed there."""
+"""Mistakes in pipeline.yaml, described by place, value and what is allowed there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 KeyPath = tuple[str | int, ...]
 
-# What a file that was written for an earlier version still names, by the end of its key path.
+# Keys of earlier versions, by the end of their key path, and why they are gone.
 REMOVED_KEYS: dict[KeyPath, str] = {
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class WordsConfig(BaseModel):
-    """Which lists of words the rules of profanity and vocabulary look up."""
+    """Lists of words that the rules of profanity and vocabulary look up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

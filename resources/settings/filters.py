@@ -1,6 +1,6 @@
-"""How `filtered` is configured: presets, one model per step, and the files that a config names.
+"""Configuration of `filtered`: presets, one model per step, and the files that a config names.
 
-A config is laid together from the lowest layer up: what the domain wants, the presets in their
+A config is put together from the lowest layer up: what the domain wants, the presets in their
 order, then the keys that the user wrote. `null` in a higher layer switches a lower one off.
 """
 
@@ -28,7 +28,7 @@ from resources.settings.rules import RulesConfig
 
 
 class FilterConfig(BaseModel):
-    """How documents are normalised, corrected and judged."""
+    """Normalisation, corrections and rules for documents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,7 +65,7 @@ class FilterConfig(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What the user wrote, before presets: the layer that a source's own keys go over."""
+        """Keys that the user wrote, before presets; a source's own keys are laid over them."""
         return self._given
 
     @model_validator(mode="wrap")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 END_OF_DOCUMENT = "<|endoftext|>"
 
 
-NUM_BYTES = 256  # tokens that byte-level BPE starts from
+NUM_BYTES = 256  # entries that byte-level BPE starts from
 
 
 class TokenizerConfig(BaseModel):
@@ -54,7 +54,7 @@ class TokenizerConfig(BaseModel):
 
     @model_validator(mode="after")
     def check_special_tokens(self) -> Self:
-        """A trained tokenizer has its end token, every special token once, and room for bytes."""
+        """Check that a trained tokenizer has its end token, distinct special tokens and room."""
         if self.path is not None:
             return self
         tokens = self.special_tokens

@@ -1,8 +1,8 @@
-"""Look the words of texts up in lists, straight from Arrow's text buffers.
+"""Look up the words of texts in lists, straight from Arrow's text buffers.
 
-Purpose: one pass over the bytes makes a 64-bit hash of each lower-cased word; a bit filter of 16 kB
+One pass over the bytes makes a 64-bit hash of each lower-cased word; a bit filter of 16 kB
 says which of them may be listed, and only those are probed, with the words after them for phrases.
-Trade-off: words are compared by hashes (`term_table`). Every loop is bounded by the text's length.
+Words are compared by hashes (`term_table`). Every loop is bounded by the text's length.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
@@ -47,15 +47,20 @@ def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
     return key
 
 
+@njit(**_inlined)
+def _enter_parts(parts: Hashes, num_parts: int, word: tuple[int, int, int]) -> int:
+    """Keep the first two parts of a word, (its place, their hashes), unless it is kept already."""
+    if num_parts == 0 or parts[num_parts - ONE, 0] != word[0]:
+        parts[num_parts, 0], parts[num_parts, 1], parts[num_parts, 2] = word
+        num_parts += ONE
+    return num_parts
+
+
 @njit(**_options)
 def _read_words(
-    data: Bytes,
-    span: tuple[int, int],
-    entries: Entries,
-    hashes: Hashes,
-    parts: Hashes,
+    data: Bytes, span: tuple[int, int], entries: Entries, hashes: Hashes, parts: Hashes,
     state: tuple[int, int, int, int],
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Append hashes until the buffer is full; `state`: words, parts, open word's hash, in a word.
 
     A word with an apostrophe also leaves its place and the hashes of its first two parts.
@@ -77,10 +82,7 @@ def _read_words(
         if entry >> uint64(27) and in_word and at + width < stop:
             after = _part_hash(data, at + width, stop, entries)
             if after != uint64(BLANK):
-                if num_parts == 0 or parts[num_parts - ONE, 0] != count:
-                    parts[num_parts, 0], parts[num_parts, 1] = count, key
-                    parts[num_parts, 2] = after
-                    num_parts += ONE
+                num_parts = _enter_parts(parts, num_parts, (count, key, after))
                 key = key * PRIME + uint64(0x27)
                 at += width
                 continue
@@ -100,7 +102,7 @@ def _read_words(
 @njit(**_options)
 def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashes, Integers]:
     """Hashes of all words of n short texts (terms), and word offsets, int64 [n + 1]."""
-    found = np.empty(offsets[-1] - offsets[0] + 1, np.uint64)
+    all_hashes = np.empty(offsets[-1] - offsets[0] + 1, np.uint64)
     word_offsets = np.zeros(len(offsets), np.int64)
     hashes, parts = np.empty(BUFFER_WORDS + 4, np.uint64), np.empty((BUFFER_WORDS, 3), np.uint64)
     size = 0
@@ -113,13 +115,13 @@ def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashe
                 data, (at, stop), entries, hashes, parts, state
             )
             for i in range(count):
-                found[size] = hashes[i]
+                all_hashes[size] = hashes[i]
                 size += 1
         if in_word:
-            found[size] = key
+            all_hashes[size] = key
             size += 1
         word_offsets[row + 1] = size
-    return found[:size], word_offsets
+    return all_hashes[:size], word_offsets
 
 
 @njit(**_inlined)
@@ -134,7 +136,7 @@ def _tally(
     hashes: Hashes, places: tuple[Integers, int, int], tables: Tables,
     row: tuple[int, np.uint64], seen_in: Integers, counts: Integers,
 ) -> None:  # fmt: skip
-    """Count the longest term of each kind that starts at a word and overlaps none before it.
+    """Count the longest term of each list that starts at a word and overlaps none before it.
 
     places: the words to try, how many, and the words in the buffer. One call for all of them, since
     numba counts references to every array of a call. counts: see `count_words`.
@@ -192,7 +194,7 @@ def _tally_parts(
 
 @njit(**_inlined)
 def _select(hashes: Hashes, count: int, bits: Bytes, selected: Integers) -> int:
-    """Places of the words that pass the filter, without a branch to guess."""
+    """Return the places of the words that pass the filter, without a branch to guess."""
     size = uint64(0)
     for i in range(count):
         bit = (hashes[i] * SPREAD) >> uint64(64 - FILTER_BITS)
@@ -243,7 +245,7 @@ def _count_text(
 def count_words(
     data: Bytes, offsets: Integers, entries: Entries, tables: Tables, languages: Hashes
 ) -> Integers:
-    """Counts of n texts, int64 [n, 9].
+    """Count the listed words of n texts, int64 [n, 9].
 
     languages: uint64 [n], bits of the lists of profanity that apply to each text.
 

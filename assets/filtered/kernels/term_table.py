@@ -1,4 +1,4 @@
-"""The table of all listed terms and their beginnings, by the hashes of their words.
+"""Table of all listed terms and their beginnings, by the hashes of their words.
 
 Open addressing by 64-bit hashes of words; a term of several words is entered under the chain of
 their hashes, and so is each of its beginnings. A wrong hit has a chance of 1e-16 per word and list
