@@ -1,9 +1,13 @@
-"""The pipeline, one file per stage.
+"""The stages, a folder each, in the order of the flow.
 
     raw -> filtered -> deduped -> tokenized -> bucketed -> sharded -> mixed
 
-`quality` is the classifier that `filtered` may use. `deduped` also holds signatures and duplicates
-(one clustering over all sources), `tokenized` also the tokenizer (one for the whole corpus). An
-asset reads: which parts, map a function over them, publish, report. The functions themselves are in
-`assets/transforms/`, pure.
+`filtered` also holds the asset `classifier`; `deduped` the assets `evaluation`, `signatures`,
+`band_index`, `duplicates`, `repeated` and `substrings` (one clustering over all sources);
+`tokenized` the asset `tokenizer` (one for the whole corpus). `stages.py` lists all of them.
+`text` and `report` are shared by the stages.
+
+In a stage's folder only `asset.py`, `*_asset.py`, `*_files.py` and the folders `places`, `readers`
+and `formats` touch the disk; all other modules are pure: frames and arrays in, frames and arrays
+out.
 """

@@ -19,7 +19,7 @@ from resources.store.store import Store
 
 
 def load_corpus() -> Corpus:
-    """The corpus that the environment and pipeline.yaml name; SettingsError if that is wrong."""
+    """Load and check the corpus of the environment; SettingsError names every mistake."""
     config = config_path()
     settings = load_settings(config)
     path = settings.tokenizer.path

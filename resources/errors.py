@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class UsageError(ValueError):
-    """What was asked for cannot be; the message says what can."""
+    """A request that cannot be met; the message gives the alternatives."""
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence with the nearest names, or all of them if none is near."""
+    """Return a sentence with the nearest names, or with all of them if none is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
@@ -19,4 +19,4 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 
 class InputError(ValueError):
-    """The source's `where` cannot be turned into files; says where was looked and what to do."""
+    """A source's `where` that cannot be turned into files; the message says what was searched."""

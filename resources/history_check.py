@@ -1,6 +1,6 @@
-"""A check that compares a number of a partition with what it was in earlier runs.
+"""Compare a number of a partition with its value in earlier runs.
 
-It warns and stops nothing: a jump may be what the user wanted. The history is Dagster's own: the
+It warns and stops nothing: a jump may be intended. The history is Dagster's own: the
 metadata of the partition's earlier materializations.
 """
 
@@ -26,7 +26,7 @@ def check_history(
     corpus: Corpus,
     metadata: Mapping[str, Mapping[str, Any]],
 ) -> dg.AssetCheckResult:
-    """One result for all partitions of a run (`metadata` by partition): it names those that jumped.
+    """Return one result for all partitions of a run (`metadata` by partition) that names the jumps.
 
     A partition without the number is left out.
     """
@@ -48,7 +48,7 @@ def check_history(
 
 
 def earlier_numbers(context: dg.AssetExecutionContext, partition: str, number: str) -> list[float]:
-    """What the newest materializations of a partition said, the newest first."""
+    """Return the number in the newest materializations of a partition, the newest first."""
     is_partitioned = context.assets_def.partitions_def is not None
     wanted = dg.AssetRecordsFilter(
         context.asset_key, asset_partitions=[partition] if is_partitioned else None
@@ -60,7 +60,7 @@ def earlier_numbers(context: dg.AssetExecutionContext, partition: str, number: s
 
 
 def number_of(value: Any) -> float | None:
-    """A number as Dagster's metadata holds it, None for anything else."""
+    """Return a number of Dagster's metadata, None for any other value."""
     if isinstance(value, dg.FloatMetadataValue | dg.IntMetadataValue):
         value = value.value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -68,5 +68,5 @@ def number_of(value: Any) -> float | None:
 
 
 def sentence(partition: str, facts: Mapping[str, float]) -> str:
-    """`prose: rate 0.4, median 0.1, runs 10`."""
+    """Return a sentence such as `prose: rate 0.4, median 0.1, runs 10`."""
     return f"{partition}: " + ", ".join(f"{name} {value:.3g}" for name, value in facts.items())

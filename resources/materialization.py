@@ -105,7 +105,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.M
 
 @dataclass(frozen=True)
 class Committed:
-    """A partition that a run has committed, and what is said of it."""
+    """A partition that a run has committed, with its metadata, damaged files and log line."""
 
     manifest: Manifest
     metadata: Metadata
@@ -169,7 +169,7 @@ def plan_partitions(
 
 @contextmanager
 def wrong_use_is_not_retried() -> Iterator[None]:
-    """Errors of input and config fail the step at once: trying again would end the same way."""
+    """Fail the step at once on errors of input and config: a retry would end the same way."""
     try:
         yield
     except (ValueError, StoreError) as error:
@@ -183,7 +183,7 @@ def report(
     ran: RunReport,
     more: Metadata,
 ) -> None:
-    """Tell `corpus summary` and Dagster's event log what was done for a partition."""
+    """Record the work on a partition for `corpus summary` and in Dagster's event log."""
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     key = None if manifest.partition == GLOBAL else manifest.partition
     context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown(more), partition_key=key)
@@ -200,7 +200,7 @@ def shown(metadata: Metadata) -> dict[str, Any]:
 def manifest_of(
     stage: Stage[Any, Any], partition: str, plan: Plan, outcomes: list[Outcome]
 ) -> Manifest:
-    """The manifest of a partition: its parts in order, never in the order they finished."""
+    """Make the manifest of a partition; its parts are in task order, not in order of completion."""
     parts = tuple(record for outcome in outcomes for record in outcome.records)
     provenance = as_json_object(plan.provenance)
     return Manifest(
@@ -216,7 +216,7 @@ def manifest_of(
 
 
 def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str, Any]:
-    """The metadata of a materialization: the same keys for every stage, numbers as numbers."""
+    """Return the metadata that every materialization has, with the same keys for every stage."""
     stats = manifest.stats
     schema = table_schema(corpus, manifest)
     return {
@@ -248,7 +248,7 @@ def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str,
 
 
 def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataValue:
-    """Columns of the stage's main table."""
+    """Return the columns of the stage's main table."""
     files = [file for part in manifest.parts for file in part.files if file.kind in MAIN_KINDS]
     columns: list[dg.TableColumn] = []
     if files:
@@ -259,7 +259,7 @@ def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataVa
 
 
 def log_line(manifest: Manifest, ran: RunReport) -> str:
-    """One line for the run's log."""
+    """Return one line for the run's log."""
     stats = manifest.stats
     return (
         f"{manifest.stage}[{manifest.partition}]: {stats.rows_kept:,} of {stats.rows_in:,} rows "
@@ -269,7 +269,7 @@ def log_line(manifest: Manifest, ran: RunReport) -> str:
 
 
 def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -> list[str]:
-    """Files that differ from the manifest: by hash if this run wrote them, else by size."""
+    """Return files that differ from the manifest: by hash if this run wrote them, else by size."""
     written = {record.name for o in outcomes if not o.is_reused for record in o.records}
     damaged = []
     for part in manifest.parts:
@@ -282,7 +282,7 @@ def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -
 
 
 def check_results(manifests: Sequence[Manifest], damaged: list[str]) -> list[dg.AssetCheckResult]:
-    """Results of the two checks that every stage has."""
+    """Return the results of the two checks that every stage has."""
     lost = [
         f"{manifest.partition}/{part.name}"
         for manifest in manifests

@@ -1,8 +1,8 @@
-"""What a run did and how long it took: numbers with a clock in them, kept apart from the corpus.
+"""Report of the last run of each partition: the numbers that depend on a clock.
 
 The store's files depend on input, config and code alone. Times, and how many parts a run computed
-or found, lie under DAGSTER_HOME, one small JSON file per store, stage and partition: those of the
-last run. The same numbers go to Dagster as metadata, where their history stays.
+or reused, are kept under DAGSTER_HOME: one small JSON file per store, stage and partition, for the
+last run. The same numbers go to Dagster as metadata, which keeps their history.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class RunReport(msgspec.Struct, frozen=True):
 
 
 def dagster_home() -> Path:
-    """$DAGSTER_HOME, or .dagster beside the packages."""
+    """Return $DAGSTER_HOME, or .dagster beside the packages."""
     default = Path(__file__).resolve().parent.parent / ".dagster"
     return Path(os.environ.get(HOME_VARIABLE) or default)
 
 
 def report_path(store: Path, stage: str, partition: str) -> Path:
-    """Where the report of a partition lies."""
+    """Return the path of a partition's report."""
     folder = dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
     return folder / stage / f"{partition}.json"
 
 
 def report_of(outcomes: Sequence[Outcome]) -> RunReport:
-    """Sum up a partition's tasks; the speed is that of the computed parts, in MB of text read."""
+    """Sum up a partition's tasks; the speed counts computed parts, in MB of text read."""
     computed = [outcome for outcome in outcomes if not outcome.is_reused]
     seconds = sum(outcome.seconds for outcome in computed)
     stats = add_stats(record.stats for outcome in computed for record in outcome.records)
@@ -54,7 +54,7 @@ def report_of(outcomes: Sequence[Outcome]) -> RunReport:
 
 
 def write_report(store: Path, stage: str, partition: str, report: RunReport) -> None:
-    """Keep the report of the last run."""
+    """Write the report of the last run."""
     path = report_path(store, stage, partition)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -63,7 +63,7 @@ def write_report(store: Path, stage: str, partition: str, report: RunReport) -> 
 
 
 def read_report(store: Path, stage: str, partition: str) -> RunReport:
-    """The report of the last run; zeros if it ran under another DAGSTER_HOME."""
+    """Read the report of the last run; zeros if it ran under another DAGSTER_HOME."""
     path = report_path(store, stage, partition)
     if not path.exists():
         return RunReport()

@@ -44,7 +44,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Stage(Generic[Provenance, Numbers]):
-    """Everything there is to know of a stage.
+    """The complete description of a stage.
 
     name, code_version  raise the version when the stage's output changes
     description         one sentence, shown in the web UI

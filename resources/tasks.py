@@ -1,4 +1,4 @@
-"""Tasks that compute parts, and how they are run."""
+"""Tasks that compute parts, and the function that runs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Payload = TypeVar("Payload")
 
 
 def stream_name(name: str, number: int) -> str:
-    """Name of part `number` of a stream."""
+    """Return the name of part `number` of a stream."""
     return f"{name}-{number:04d}"
 
 
@@ -43,7 +43,7 @@ class Task(Generic[Payload]):
 
     @property
     def title(self) -> str:
-        """Stage, partition and part, for people."""
+        """Stage, partition and part, for messages."""
         return f"{self.stage}[{self.partition}] part {self.name}"
 
     @property
@@ -52,11 +52,11 @@ class Task(Generic[Payload]):
         return Store(self.root).partition(self.stage, self.partition)
 
     def writer(self, name: str | None = None) -> PartWriter:
-        """A writer for the task's part, or for the named part of a stream."""
+        """Return a writer for the task's part, or for the named part of a stream."""
         return PartWriter(self.folder, name or self.name, self.fingerprint)
 
     def published(self) -> list[PartRecord] | None:
-        """The task's parts if all of them are published, else None."""
+        """Return the task's parts if all of them are published, else None."""
         if not self.is_stream:
             record = self.folder.find_part(self.name, self.fingerprint)
             return None if record is None else [record]
@@ -70,7 +70,7 @@ class Task(Generic[Payload]):
         return None
 
     def published_file(self, kind: str) -> tuple[Path, int]:
-        """Where the file of a kind of a task that has run lies, and its rows."""
+        """Return the path and the rows of the file of a kind; the task must have run."""
         published = self.published()
         assert published is not None, f"{self.title} is not published"
         file = published[0].file(kind)
@@ -82,7 +82,7 @@ Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the par
 
 
 class StageVersion(Protocol):
-    """The part of a stage that tasks need: what begins every fingerprint."""
+    """The part of a stage that every fingerprint begins with."""
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of one partition of a stage, and what its manifest says besides the parts."""
+    """The tasks of one partition of a stage, and its manifest's config and provenance."""
 
     tasks: list[Task]
     config: dict[str, Any]
@@ -142,7 +142,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The parts of one task, and what they cost in this run (nothing, if they were published)."""
+    """The parts of one task, and their cost in this run: zero if they were published already."""
 
     task: Task
     records: list[PartRecord]
@@ -151,7 +151,7 @@ class Outcome:
 
 
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Compute what is not published; outcomes in the order of `tasks`."""
+    """Compute the parts that are not published; return outcomes in the order of `tasks`."""
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
@@ -166,7 +166,7 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes of each partition, in task order."""
+    """Group outcomes by partition, in task order."""
     grouped: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         grouped.setdefault(outcome.task.partition, []).append(outcome)
@@ -174,7 +174,7 @@ def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def within_memory(corpus: Corpus) -> Corpus:
-    """The corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
+    """Return the corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
     engine = corpus.settings.engine
     limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
     return replace(corpus, settings=corpus.settings.model_copy(update={"engine": limited}))

@@ -1,4 +1,4 @@
-"""The engine maps a function over parts: in threads of this process, or in worker processes.
+"""Map a function over parts, in threads of this process or in worker processes.
 
 `in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
 its threads use every core. `processes` costs about a second a step (its fork server imports Polars
@@ -29,11 +29,11 @@ Result = TypeVar("Result")
 
 
 class PartTask(Protocol):
-    """What the engine must know of a task: how to name it, and how much work it is."""
+    """The part of a task that the engine needs: a name for messages, and its amount of work."""
 
     @property
     def title(self) -> str:
-        """For people: stage, partition and part."""
+        """Stage, partition and part, for messages."""
         ...
 
     @property
@@ -46,11 +46,11 @@ Task = TypeVar("Task", bound=PartTask)
 
 
 class PartError(RuntimeError):
-    """A part could not be computed: names the part and the reason."""
+    """A part that could not be computed; the message names the part and the reason."""
 
 
 class PartUseError(PartError, ValueError):
-    """A part that cannot be computed however often it is tried: wrong input or config."""
+    """A part that no retry can compute: its input or config is wrong."""
 
 
 def map_parts(
@@ -76,10 +76,10 @@ def map_parts(
 def map_in_processes(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, retries: int
 ) -> Iterator[tuple[int, Result, float]]:
-    """Map over worker processes; after a worker died, try what was under way one by one.
+    """Map over worker processes; when a worker dies, retry its contemporaries one by one.
 
-    Nobody says which of the parts under way killed the worker, so that death counts for none. Tried
-    alone, a part can only kill itself; when they are through, the rest goes on with all workers.
+    It is not known which of the running parts killed the worker, so that death counts for none.
+    Alone, a part can only kill its own worker; afterwards the rest runs on all workers again.
     """
     waiting = list(enumerate(tasks))
     deaths: Counter[int] = Counter()
@@ -111,7 +111,7 @@ def map_in_processes(
 def map_in_pool(
     pool: Executor, function: Callable[[Task], Result], tasks: list[tuple[int, Task]], workers: int
 ) -> Iterator[tuple[int, Result, float]]:
-    """Keep `workers` tasks under way, in order, and yield each as it ends."""
+    """Keep `workers` tasks running, in order, and yield each result as it ends."""
     waiting = iter(tasks)
     running: dict[Future[tuple[Result, float]], tuple[int, Task]] = {}
     while True:
@@ -125,7 +125,7 @@ def map_in_pool(
 
 
 def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float]:
-    """Run one task; its error names its part."""
+    """Run one task; an error names the task's part."""
     start = time.perf_counter()
     try:
         result = function(task)
@@ -136,15 +136,17 @@ def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float
 
 
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
-    """A pool of worker processes with one Polars thread each, which end with their parent."""
+    """Return a pool of workers that have one Polars thread each and end with their parent."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([WORKER_MODULE, module])  # imported once, not once a worker
     return ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
 
 
 def start_worker() -> None:
-    """One Polars thread, and no orphan: a pool's workers would wait for ever after a kill -9 of
-    their parent."""
+    """Set up a worker: one Polars thread, and an end when its parent ends.
+
+    A pool's workers would otherwise wait for ever after a kill -9 of their parent.
+    """
     import_module(WORKER_MODULE)  # where the fork server runs in another folder, it cannot
     parent = multiprocessing.parent_process()
 

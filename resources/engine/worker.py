@@ -1,4 +1,4 @@
-"""Imported once by the engine's fork server, so that its workers start with Polars loaded.
+"""Preload of the engine's fork server: its workers start with Polars loaded.
 
 Polars reads the number of its threads when it is imported: later is too late. One thread a worker,
 because the workers already use every core. Never import this in the process that orchestrates.

@@ -1,4 +1,4 @@
-"""Files on a local disk: flushed, hashed, mapped, locked. Knows nothing of parts and manifests."""
+"""Flush, hash, map and lock files on a local disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HASH_BLOCK_BYTES = 1 << 20
 
 
 def hash_file(path: Path) -> tuple[str, str]:
-    """(sha256, xxh3_128) in hex: the first for audits (1.3 GB/s), the second for every check."""
+    """Return (sha256, xxh3_128) in hex: the first for audits, the second for every check."""
     sha256, xxh3 = hashlib.sha256(), xxhash.xxh3_128()
     with open(path, "rb") as file:
         while block := file.read(HASH_BLOCK_BYTES):
@@ -27,13 +27,13 @@ def hash_file(path: Path) -> tuple[str, str]:
 
 
 def xxh3_of(path: Path) -> str:
-    """xxh3_128 in hex, at the speed of memory."""
+    """Return the xxh3_128 of a file in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def has_size(path: Path, num_bytes: int) -> bool:
-    """True if the file exists and is that long."""
+    """Return whether the file exists and has that size in bytes."""
     return path.is_file() and path.stat().st_size == num_bytes
 
 
@@ -43,12 +43,12 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Flush a folder's entries to disk: without it a rename may not survive a power cut."""
+    """Flush a folder's names to disk: without it a rename may not survive a power cut."""
     sync_descriptor(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def sync_descriptor(path: Path, flags: int) -> None:
-    """Open, fsync, close."""
+    """Open a path, fsync it, close it."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
@@ -70,7 +70,7 @@ def remove(path: Path) -> None:
 
 
 def try_lock_alone(descriptor: int) -> bool:
-    """True if no other process holds the lock."""
+    """Return whether no other process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,7 +81,7 @@ def try_lock_alone(descriptor: int) -> bool:
 def map_array(
     path: Path, dtype: type[np.generic], shape: tuple[int, ...], offset: int = 0
 ) -> NDArray[Any]:
-    """An array of a file of `write_arrays`, mapped: only what is looked at is read."""
+    """Map an array of a file that `write_arrays` wrote; only the pages that are used are read."""
     if 0 in shape:  # nothing cannot be mapped
         return np.empty(shape, dtype)
     return np.memmap(path, dtype, "r", offset, shape)

@@ -1,7 +1,7 @@
-"""What is written down about data: one record per file, part and manifest.
+"""Records of files, parts and manifests: the JSON of the store.
 
-These are the JSON files of the store. They hold no clock and nothing of the machine, so that the
-same input, config and code give the same bytes. Times are kept apart (`resources/run_reports.py`).
+They hold no clock and nothing of the machine, so that the same input, config and code give the
+same bytes. Times are kept in `resources/run_reports.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stats(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields
     numbers: Numbers = msgspec.field(default_factory=dict, name="extra")  # type: ignore[assignment]
 
     def is_conserved(self) -> bool:
-        """True if no row vanished and none came from nowhere."""
+        """Return whether every row is accounted for, and none twice."""
         out = self.rows_kept + sum(self.rejected.values()) + self.duplicates + self.quarantined
         return self.rows_in == out
 
@@ -58,7 +58,7 @@ class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartRecord(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields=True):
-    """One published part: its files and what happened to its rows."""
+    """One published part: its files and the counts of its rows."""
 
     name: str
     fingerprint: str
@@ -66,7 +66,7 @@ class PartRecord(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_f
     stats: Stats[Numbers]
 
     def file(self, kind: str) -> FileRecord | None:
-        """The part's file of that kind, None if it has none."""
+        """Return the part's file of that kind, None if it has none."""
         return next((file for file in self.files if file.kind == kind), None)
 
 
@@ -124,13 +124,13 @@ def numbers_of(part: PartRecord, numbers: type[Record]) -> Record:
 
 
 def to_json(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, two-space indent, UTF-8, a newline at the end."""
+    """Return canonical JSON: sorted keys, two-space indent, UTF-8, a newline at the end."""
     encoded = msgspec.json.encode(value, order="deterministic")
     return msgspec.json.format(encoded, indent=2) + b"\n"
 
 
 def fingerprint_of(*parts: Any) -> str:
-    """128-bit hex digest of the canonical JSON of `parts`."""
+    """Return the 128-bit hex digest of the canonical JSON of `parts`."""
     encoded = msgspec.json.encode(parts, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:FINGERPRINT_HEX]
 
@@ -145,19 +145,19 @@ def add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def is_counts(value: Any) -> bool:
-    """True for a dictionary of whole numbers."""
+    """Return whether a value is a dictionary of whole numbers."""
     return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
 
 
 def is_number(value: Any) -> bool:
-    """True for a number; a flag is none."""
+    """Return whether a value is a number; a flag is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def add_stats(all_stats: Iterable[Stats[Any]]) -> Stats[Any]:
     """Sum the numbers of many parts; of `numbers`, what is a number or a dictionary of counts.
 
-    Of a single part all of `numbers` stays, but for flags.
+    Of a single part all of `numbers` stays, except flags.
     """
     stats = list(all_stats)
     objects = [as_json_object(s.numbers) for s in stats]
@@ -184,7 +184,7 @@ def add_stats(all_stats: Iterable[Stats[Any]]) -> Stats[Any]:
 
 
 def required_file(manifest: Manifest, part: PartRecord, kind: str) -> FileRecord:
-    """A part's file of a kind that every part of the stage has."""
+    """Return a part's file of a kind that every part of the stage has."""
     file = part.file(kind)
     assert file is not None, f"{manifest.stage}[{manifest.partition}] {part.name} has no {kind}"
     return file

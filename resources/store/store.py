@@ -1,16 +1,16 @@
 """The store: a folder per stage and partition, with parts, and manifests that name them.
 
-    <store>/filtered/web/_manifests/00000003.json      the newest one is the truth
+    <store>/filtered/web/_manifests/00000003.json      the newest one counts
     <store>/filtered/web/_parts/9f...-0000-<fp>.json   a part is published when this file exists
     <store>/filtered/web/9f...-0000-<fp>.documents.parquet
-    <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that want a folder of their own
+    <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that need a folder of their own
 
 A file is written under a temporary name in the same folder, flushed to disk and renamed; then the
 part's record is written in the same way; a manifest comes last, by link(2), which fails if the name
-exists: of two writers one commits and the other says so. A reader believes the newest manifest and
-what it names. The folders are flushed before the manifest: a power cut before may lose names, and
-with them parts, but never leaves a manifest that names what is not there. Price: an fsync (about
-10 ms) per file.
+exists: of two writers one commits and the other fails with a message. Readers trust the newest
+manifest and what it names. The folders are flushed before the manifest: a power cut before that may
+lose names, and with them parts, but never leaves a manifest that names a missing file. Price: an
+fsync per file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FINGERPRINT_IN_NAME = 16
 
 
 class StoreError(RuntimeError):
-    """The store cannot give or take what was asked; the message says what to do."""
+    """A request that the store cannot serve; the message says what to do."""
 
 
 class Store:
@@ -63,7 +63,7 @@ class Store:
         self.root = Path(root)
 
     def partition(self, stage: str, partition: str) -> Partition:
-        """The folder of one partition of one stage (`partition` is a checked name)."""
+        """Return one partition of one stage (`partition` is a checked name)."""
         return Partition(self.root / stage / partition, stage, partition)
 
     @overload
@@ -107,11 +107,11 @@ class Store:
         return None if manifest is None else typed(manifest, stage)
 
     def path_of(self, manifest: Manifest, file: FileRecord) -> Path:
-        """Where a file that a manifest names lies."""
+        """Return the path of a file that a manifest names."""
         return self.root / manifest.stage / manifest.partition / file.path
 
     def partitions(self) -> Iterator[Partition]:
-        """Every partition that has a manifest, sorted."""
+        """Yield every partition that has a manifest, sorted."""
         for folder in sorted(self.root.glob("*/*/_manifests")):
             yield self.partition(folder.parent.parent.name, folder.parent.name)
 
@@ -147,7 +147,7 @@ class Partition:
         self.seen: int | None = None  # the newest manifest's number when this writer began
 
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
-        """The published part of that name and fingerprint, if all its files are there."""
+        """Return the published part of that name and fingerprint, None if a file is missing."""
         record_path = self.records / f"{part_stem(name, fingerprint)}.json"
         if not record_path.exists():
             return None
@@ -161,15 +161,15 @@ class Partition:
         return record if is_complete else None
 
     def manifest_numbers(self) -> list[int]:
-        """Numbers of the manifests, ascending."""
+        """Return the numbers of the manifests, ascending."""
         return sorted(int(path.stem) for path in self.manifests.glob("[0-9]*.json"))
 
     def manifest_path(self, number: int) -> Path:
-        """Where the manifest of that number lies."""
+        """Return the path of the manifest of that number."""
         return self.manifests / f"{number:08d}.json"
 
     def read_manifest(self, number: int) -> Manifest:
-        """The manifest of that number; StoreError if it cannot be read."""
+        """Read the manifest of that number; StoreError if it cannot be read."""
         path = self.manifest_path(number)
         try:
             return msgspec.json.decode(path.read_bytes(), type=Manifest)
@@ -180,7 +180,7 @@ class Partition:
             ) from error
 
     def newest_manifest(self) -> Manifest | None:
-        """The newest manifest, None if nothing was ever committed."""
+        """Read the newest manifest, None if nothing was ever committed."""
         numbers = self.manifest_numbers()
         return self.read_manifest(numbers[-1]) if numbers else None
 
@@ -218,7 +218,7 @@ class Partition:
         return manifest
 
     def collect_garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
-        """Remove old manifests and all files that no kept manifest names; returns what went.
+        """Remove old manifests and all files that no kept manifest names; return what was removed.
 
         `keep` names folders of the partition that something else still needs.
         """
@@ -250,8 +250,8 @@ class Partition:
     def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
         """Hold the partition as a writer; clean up before and after if no other writer is there.
 
-        A shared flock says "somebody writes here"; who can turn it into an exclusive one is alone,
-        and may remove the temporary files of killed attempts and what no manifest names.
+        Every writer holds a shared flock; one that can turn it into an exclusive lock is alone,
+        and may remove the temporary files of killed attempts and files that no manifest names.
         """
         make_folder(self.folder)
         with open(self.folder / ".lock", "ab") as lock:
@@ -269,9 +269,9 @@ Keep = Callable[[Partition], set[Path]]
 
 
 class PartWriter:
-    """Collects the files of one part and publishes them together.
+    """The files of one part, collected and published together.
 
-    One attempt writes under names of its own, so that attempts never meet before the rename.
+    Each attempt writes under names of its own, so that attempts never meet before the rename.
     """
 
     def __init__(self, partition: Partition, name: str, fingerprint: str) -> None:
@@ -282,12 +282,12 @@ class PartWriter:
         make_folder(partition.records)
 
     def new_file(self, kind: str, suffix: str) -> tuple[Path, str]:
-        """A temporary path to write to, and the name that the file will have."""
+        """Return a temporary path to write to, and the final name of the file."""
         final = f"{part_stem(self.name, self.fingerprint)}.{kind}.{suffix}"
         return self.partition.folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{final}", final
 
     def new_file_in(self, folder: str, name: str) -> tuple[Path, str]:
-        """A temporary path, and the name `folder/name`, for readers that want names of their own.
+        """Return a temporary path and the name `folder/name`, for readers with names of their own.
 
         `folder` carries a fingerprint: it is what tells one state of the partition from the next.
         """
@@ -304,11 +304,11 @@ class PartWriter:
         self.pending.append((temporary, record))
 
     def keep_files(self, files: Iterable[FileRecord]) -> None:
-        """Take over files that lie under their final names already: renamed to themselves."""
+        """Take over files that have their final names already: renamed to themselves."""
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
     def write_parquet(self, kind: str, frame: pl.DataFrame) -> None:
-        """Write a table as Parquet (zstd-1: 300 MB/s a core, a third of the size)."""
+        """Write a table as Parquet, compressed with zstd-1."""
         temporary, final = self.new_file(kind, "parquet")
         frame.write_parquet(temporary, compression="zstd", compression_level=1)
         self.add_file(kind, temporary, final, frame.height)
@@ -320,7 +320,7 @@ class PartWriter:
         self.add_file(kind, temporary, final, frame.height)
 
     def write_arrays(self, kind: str, *arrays: NDArray[Any]) -> None:
-        """Write arrays of equal length one after the other, as they lie in memory.
+        """Write arrays of equal length one after the other, as they are in memory.
 
         Such a file is mapped in 50 microseconds, an Arrow file in a millisecond.
         """
@@ -354,7 +354,7 @@ class PartWriter:
 
 
 def part_stem(name: str, fingerprint: str) -> str:
-    """File name of a part without its kind: the name, and 64 bits of the fingerprint."""
+    """Return the file name of a part without its kind: its name and 64 bits of its fingerprint."""
     return f"{name}-{fingerprint[:FINGERPRINT_IN_NAME]}"
 
 

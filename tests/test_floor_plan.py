@@ -1,0 +1,148 @@
+"""The floor plan: a folder per stage, imports in one direction, no cycles.
+
+Computed from the syntax tree of every module; imports inside functions and under TYPE_CHECKING
+count.
+"""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPS = ("corpus_loader", "resources", "assets", "pipeline_defs")  # the lower first
+STAGES = ("raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed")
+SHARED = ("text", "report")  # below every stage
+ROLES = {"__init__.py", "asset.py", "config.py", "report.py"}
+MOST_MODULES = 25
+TOUCHES_DISK = ("places", "readers", "formats")
+IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
+PURE_RESOURCES = ("resources.settings", "resources.errors", "resources.kernel_cache")
+
+Arrow = tuple[str, str]
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Path of every module of the project, relative to its root, by dotted name."""
+    paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Dotted names that a module imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                names.add(full if full in modules() else str(node.module))
+    return names
+
+
+@cache
+def arrows() -> frozenset[Arrow]:
+    """(importer, imported) of all modules of the project."""
+    return frozenset(
+        (name, imported)
+        for name, path in modules().items()
+        for imported in imports_of(path)
+        if imported in modules() and imported != name
+    )
+
+
+def cycles(pairs: Iterable[Arrow]) -> list[list[str]]:
+    """Strongly connected components of more than one node: reachability both ways."""
+    graph = defaultdict(set)
+    for importer, imported in pairs:
+        if importer != imported:
+            graph[importer].add(imported)
+
+    @cache
+    def reached(start: str) -> frozenset[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for following in graph[waiting.pop()] - seen:
+                seen.add(following)
+                waiting.append(following)
+        return frozenset(seen)
+
+    tangled = sorted(node for node in list(graph) if node in reached(node))
+    return sorted(
+        {tuple(b for b in tangled if b in reached(a) and a in reached(b)): None for a in tangled}
+    )  # type: ignore[return-value]
+
+
+def room(name: str, depth: int) -> str:
+    """The folder of a module, cut at a depth."""
+    return "/".join(modules()[name].parent.parts[:depth])
+
+
+def test_imports_run_one_way() -> None:
+    level = {top: number for number, top in enumerate(TOPS)}
+    upward = [(a, b) for a, b in arrows() if level[a.split(".")[0]] < level[b.split(".")[0]]]
+    assert not upward
+
+
+def test_a_stage_imports_only_earlier_stages_and_what_stages_share() -> None:
+    order = {name: number for number, name in enumerate((*SHARED, *STAGES))}
+    stages = {name: name.split(".")[1] for name in modules() if name.startswith("assets.")}
+    later = [
+        (a, b)
+        for a, b in arrows()
+        if a in stages and b in stages and stages[a] != "stages"
+        if stages[b] == "stages" or order[stages[b]] > order[stages[a]]
+    ]
+    assert not later
+
+
+def test_no_modules_import_each_other() -> None:
+    assert not cycles(arrows())
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_folders_import_each_other(depth: int) -> None:
+    assert not cycles((room(a, depth), room(b, depth)) for a, b in arrows())
+
+
+def test_the_folders_of_assets_are_the_flow() -> None:
+    folders = {path.name for path in (ROOT / "assets").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == {*STAGES, *SHARED}
+
+
+def test_no_folder_is_crowded() -> None:
+    counts = Counter(p.parent for p in modules().values() if p.name != "__init__.py")
+    assert {folder: n for folder, n in counts.items() if n > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize("top", ["assets", "resources"])
+def test_a_module_name_is_used_once(top: str) -> None:
+    names = Counter(p.name for p in modules().values() if p.parts[0] == top)
+    assert {name for name, n in names.items() if n > 1} <= ROLES
+
+
+def test_only_modules_named_so_know_dagster_or_the_disk() -> None:
+    impure: dict[str, set[str]] = {}
+    for path in modules().values():
+        is_pure = path.parts[0] == "assets" and not (
+            path.name in ("asset.py", "stages.py")
+            or path.stem.endswith(("_asset", "_files"))
+            or set(path.parts) & set(TOUCHES_DISK)
+        )
+        if is_pure:
+            used = {
+                name
+                for name in imports_of(path)
+                if name.split(".")[0] in IMPURE
+                or (name.startswith("resources") and not name.startswith(PURE_RESOURCES))
+            }
+            if used:
+                impure[str(path)] = used
+    assert not impure
