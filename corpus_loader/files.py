@@ -7,20 +7,16 @@ path on this machine for a big file, checked before it is used.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
 from corpus_loader.checks import Checks
+from corpus_loader.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
-
-
-class CorpusError(RuntimeError):
-    """The corpus, or what was asked of it, is not right; the message says what to do."""
 
 
 class Files(Protocol):
@@ -130,25 +126,3 @@ def check_sha256(path: Path, relative: str, expected: str) -> None:
             f"{path} changed since it was written: sha256 is {found}, the mixture says "
             f"{expected}. {repair(relative)}"
         )
-
-
-def repair(relative: str) -> str:
-    """What to do about a broken file."""
-    return f"`corpus verify --repair` writes {relative} again; then start again from the last state"
-
-
-def open_files(
-    path: str | Path, verify: Verify, cache: str | Path | None, cache_bytes: int | None
-) -> Files:
-    """The files of a folder or URL; the cache is for URLs, whose files are always verified."""
-    if isinstance(path, Path) or "://" not in path:
-        root = Path(path)
-        if not root.is_dir():
-            raise CorpusError(
-                f"no folder {os.fspath(root)!r} (looked in {Path.cwd()}). Give the store's folder, "
-                "or its URL."
-            )
-        return LocalFiles(root, verify)
-    from corpus_loader.remote import RemoteStore
-
-    return RemoteStore(path, cache, cache_bytes)

@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from corpus_loader.epochs import SourceShape
-from corpus_loader.files import DIGITS, CorpusError, Files
+from corpus_loader.errors import CorpusError
+from corpus_loader.files import DIGITS, Files
 from corpus_loader.order import PhaseOrder
 
 VERSION = 1

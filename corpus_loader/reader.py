@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, find_documents
 from corpus_loader.checks import Checks
-from corpus_loader.files import CorpusError, Files, LocalFiles, Verify, repair
+from corpus_loader.errors import CorpusError, repair
+from corpus_loader.files import Files, LocalFiles, Verify
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
 from corpus_loader.shards import Shards

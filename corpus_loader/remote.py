@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,15 +18,48 @@ from itertools import compress
 from pathlib import Path
 
 from corpus_loader.cache import Cache
-from corpus_loader.files import CorpusError, LocalFiles, inside, repair
+from corpus_loader.errors import CorpusError, repair
+from corpus_loader.files import Files, LocalFiles, Verify, inside
 from corpus_loader.threads import map_in_threads
-from corpus_loader.transports import is_there, open_transport, read_blocks
+from corpus_loader.transports import Transport, is_there, read_blocks
 
 DEFAULT_BYTES = 64 << 30
 MANIFEST = re.compile(r"([0-9]{8})\.json")
 ASKED_AT_ONCE = 16
 MOST_MISSES = 1024  # numbers in a row without a manifest: old ones are removed, new ones follow
 SMALL_BYTES = 1 << 28
+
+
+def open_files(
+    path: str | Path, verify: Verify, cache: str | Path | None, cache_bytes: int | None
+) -> Files:
+    """Open a store by its folder or URL; the cache is for URLs, whose files are always verified.
+
+    Raises CorpusError if there is no such folder, or if the URL has no store.
+    """
+    if not isinstance(path, Path) and "://" in path:
+        return RemoteStore(path, cache, cache_bytes)
+    root = Path(path)
+    if not root.is_dir():
+        raise CorpusError(
+            f"no folder {os.fspath(root)!r} (looked in {Path.cwd()}). Give the store's folder, "
+            "or its URL."
+        )
+    return LocalFiles(root, verify)
+
+
+def open_transport(url: str) -> Transport:
+    """Return the transport for a URL's scheme.
+
+    The clients are imported here: a corpus in a folder pays for neither.
+    """
+    if urllib.parse.urlsplit(url).scheme in ("http", "https"):
+        from corpus_loader.http_client import HttpTransport
+
+        return HttpTransport(url)
+    from corpus_loader.objects import ObjectTransport
+
+    return ObjectTransport(url)
 
 
 class RemoteStore:
@@ -40,7 +72,7 @@ class RemoteStore:
         self.in_place: LocalFiles | None = None
         if url.startswith("file:"):
             path = urllib.parse.urlsplit(url).path
-            self.in_place = LocalFiles(urllib.request.url2pathname(path))
+            self.in_place = LocalFiles(urllib.parse.unquote(path))
             return
         self.transport = open_transport(url)
         folder = default_folder() if cache_dir is None else Path(cache_dir)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.files import CorpusError
+from corpus_loader.errors import CorpusError
 
 
 @dataclass(frozen=True)

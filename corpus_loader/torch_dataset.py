@@ -21,7 +21,7 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 from torch.utils.data import IterableDataset, get_worker_info  # noqa: TID253
 
 from corpus_loader.batch import Batch, Documents
-from corpus_loader.files import CorpusError
+from corpus_loader.errors import CorpusError
 from corpus_loader.loader import CorpusLoader
 
 Tensors = dict[str, Any]

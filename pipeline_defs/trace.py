@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
-from corpus_loader.files import CorpusError, LocalFiles
+from corpus_loader.errors import CorpusError
+from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
 from pipeline_defs.load_corpus import load_corpus

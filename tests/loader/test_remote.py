@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import pytest
 from loader_corpus import numbered_rows, write_phase
 
-from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, transports
+from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, http_client, transports
 from corpus_loader.cache import Cache
-from corpus_loader.files import CorpusError
+from corpus_loader.errors import CorpusError
 from corpus_loader.remote import RemoteStore
 from corpus_loader.threads import map_in_threads
 
@@ -201,7 +201,7 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_server_that_never_answers_is_named_soon(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transports, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(http_client, "READ_SECONDS", 0.1)
     monkeypatch.setattr(transports, "SILENCE_SECONDS", 0.15)
     go_on = threading.Event()
     put(tmp_path, "a.json")
@@ -591,7 +591,7 @@ def test_a_slow_download_is_waited_for_as_long_as_it_grows(
             time.sleep(0.12)
             request.wfile.write(content[start : start + SIZE // 6])
 
-    monkeypatch.setattr(transports, "BLOCK_BYTES", SIZE // 6)
+    monkeypatch.setattr(http_client, "BLOCK_BYTES", SIZE // 6)
     Handler.faults["/a.bin"] = [slow]
     stores = [RemoteStore(server, tmp_path / "cache") for _ in range(3)]
     assert map_in_threads(lambda store: len(fetched(store, shard)), stores, 3) == [SIZE] * 3

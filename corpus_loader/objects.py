@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from corpus_loader.files import CorpusError
+from corpus_loader.errors import CorpusError
 from corpus_loader.transports import BLOCK_BYTES, Interrupted
 
 # Of obstore itself, besides ours: by its default of 10 in 3 minutes, a server that never answers
