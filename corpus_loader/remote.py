@@ -57,9 +57,9 @@ def open_transport(url: str) -> Transport:
         from corpus_loader.http_client import HttpTransport
 
         return HttpTransport(url)
-    from corpus_loader.objects import ObjectTransport
+    from corpus_loader.objects import Objects
 
-    return ObjectTransport(url)
+    return Objects(url)
 
 
 class RemoteStore:

@@ -50,7 +50,12 @@ def read_blocks(transport: Transport, name: str) -> Iterator[bytes]:
                     f"{name} could not be read: {error} (byte {done:,}, attempt {failures} of "
                     f"{ATTEMPTS}). Check the network and start again from the last state."
                 ) from error
-        time.sleep(FIRST_WAIT_SECONDS * 2 ** (failures - 1))
+        pause(failures)
+
+
+def pause(failures: int) -> None:
+    """Wait before the next attempt, twice as long after every failure."""
+    time.sleep(FIRST_WAIT_SECONDS * 2 ** (failures - 1))
 
 
 def is_there(transport: Transport, name: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 from loader_corpus import numbered_rows, write_phase
+from s3_server import s3_bucket
 
 from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, http_client, transports
 from corpus_loader.cache import Cache
@@ -647,32 +648,14 @@ def test_an_unknown_scheme_is_refused(tmp_path: Path) -> None:
 
 
 def test_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("obstore")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for key, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-    }.items():
-        monkeypatch.setenv(key, value)
-    try:
-        look_at_s3(tmp_path, f"http://{host}:{port}")
-    finally:
-        server.stop()
+    with s3_bucket(monkeypatch):
+        look_at_s3(tmp_path)
 
 
-def look_at_s3(folder: Path, endpoint: str) -> None:
-    import urllib.request
-
+def look_at_s3(folder: Path) -> None:
     import obstore
     from obstore.store import from_url
 
-    bucket = urllib.request.Request(f"{endpoint}/corpora", method="PUT")
-    urllib.request.urlopen(bucket).close()
     bucket_store = from_url("s3://corpora/mine")
     shard = put(folder, "sharded/web/a b.bin")
     obstore.put(bucket_store, shard[0], (folder / "there" / shard[0]).read_bytes())
