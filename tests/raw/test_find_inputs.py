@@ -14,6 +14,7 @@ import xxhash
 from assets.raw.places import downloads
 from assets.raw.places.find_inputs import find_inputs, tell_format
 from assets.raw.readers.input_file import InputFile
+from corpus_loader import transports
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig
 
@@ -205,7 +206,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         def log_message(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(downloads, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

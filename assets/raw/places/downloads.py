@@ -1,35 +1,32 @@
-"""Files behind http(s) URLs, kept in a folder and asked for again only when they have changed.
+"""Files behind http(s) URLs, kept in a folder and requested again only when they have changed.
 
 A file is stored under a hash of its URL: nothing that a server sends becomes a path. It is written
 under a temporary name, flushed to disk and renamed, so that a crash leaves the old file or the new
-one. The validators (RFC 9110 13.1: ETag, Last-Modified) lie beside it with the digest of the file
-they belong to.
+one. The validators (RFC 9110 13.1: ETag, Last-Modified) are stored beside it with the digest of the
+file that they belong to.
 """
 
 import hashlib
 import http.client
 import os
 import tempfile
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-TIMEOUT_SECONDS = 60.0
+from corpus_loader.errors import CorpusError
+from corpus_loader.http_client import NOT_MODIFIED, StatusError, open_url, read_block
+from corpus_loader.transports import Interrupted, pause
+
+READ_SECONDS = 60.0  # longer than the loader's: some servers make the file when it is asked for
 ATTEMPTS = 4
-FIRST_WAIT_SECONDS = 0.5
-BLOCK_BYTES = 1 << 20
-NOT_MODIFIED = 304
 URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded already
-TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(OSError):
-    """A URL could not be fetched; says which, why and after how many attempts."""
+    """A URL could not be fetched; the message has the URL, the reason and the attempts."""
 
 
 class _Validators(msgspec.Struct, frozen=True):
@@ -43,7 +40,7 @@ def download(url: str, folder: Path) -> Path:
     """Return the local copy of `url`, fetched or confirmed by the server to be current.
 
     Raises DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server
-    says no (4xx). A stored copy is not used then: a build must not pass on old data in silence.
+    refuses (4xx). A stored copy is not used then: a build must not pass on old data in silence.
     """
     url = ascii_url(url)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,14 +48,17 @@ def download(url: str, folder: Path) -> Path:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _fetch(url, target)
-        except urllib.error.HTTPError as error:
-            error.close()
-            fact, is_final = f"HTTP {error.code} {error.reason}", error.code not in TRY_AGAIN
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            fact, is_final = f"{type(error).__name__}: {error}", isinstance(error, ValueError)
-        if is_final or attempt == ATTEMPTS:
+        except StatusError as error:
+            fact, is_final = error.fact, True
+        except CorpusError as error:
+            fact, is_final = str(error), True
+        except Interrupted as error:
+            fact, is_final = str(error), attempt == ATTEMPTS
+        except OSError as error:  # of the disk
+            fact, is_final = f"{type(error).__name__}: {error}", attempt == ATTEMPTS
+        if is_final:
             break
-        time.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
+        pause(attempt)
     raise DownloadError(
         f"{url} could not be fetched ({fact}, attempt {attempt} of {ATTEMPTS}). "
         "Check the address and the network, or download it and name the local file in `where`."
@@ -89,13 +89,11 @@ def ascii_url(url: str) -> str:
 
 def _fetch(url: str, target: Path) -> Path:
     sidecar = target.with_suffix(".json")
-    request = urllib.request.Request(url, headers=_request_headers(url, target, sidecar))
     try:
-        response = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
-    except urllib.error.HTTPError as error:
-        if error.code != NOT_MODIFIED:
+        response = open_url(url, _request_headers(url, target, sidecar), READ_SECONDS)
+    except StatusError as error:
+        if error.status != NOT_MODIFIED:
             raise
-        error.close()
         return target
     with response:
         sha256 = _write(target, _body(response))
@@ -123,12 +121,8 @@ def _request_headers(url: str, target: Path, sidecar: Path) -> dict[str, str]:
 
 
 def _body(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    expected, received = response.headers.get("Content-Length"), 0
-    while block := response.read(BLOCK_BYTES):
-        received += len(block)
+    while block := read_block(response):
         yield block
-    if expected is not None and int(expected) != received:
-        raise OSError(f"the server sent {received:,} of {int(expected):,} bytes")
 
 
 def _write(target: Path, blocks: Iterator[bytes]) -> str:
