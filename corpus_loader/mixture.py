@@ -1,11 +1,15 @@
-"""What a phase is made of, as `mixed` wrote it: its sources, their shards, what names its order."""
+"""The mixture of a phase: its sources, their shards and the identity of its order.
+
+`mixture.json` is written by the stage `mixed` (`mixture_json`) and read by the loader and the mill
+(`parse_mixture`); its keys are the fields of the classes here.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,12 +19,13 @@ from corpus_loader.files import DIGITS, Files
 from corpus_loader.order import PhaseOrder
 
 VERSION = 1
-KIND = "mixture"  # of the file, in the manifest
+MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
+FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 
 
 @dataclass(frozen=True)
 class FlatFile:
-    """One file of a shard: its suffix is the key under which the shard has it."""
+    """Size in bytes and sha256 of a file of a shard, as 64 hex digits."""
 
     bytes: int
     sha256: str
@@ -28,25 +33,47 @@ class FlatFile:
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard: `path` is relative to the store, without the suffix of its files."""
+    """A shard of flat token files.
+
+    path: relative to the store, without the suffixes of its files; files: by suffix, empty if the
+    shard is not stored in that format; tokens: without padding; bucket: of the lengths of its rows.
+    """
 
     path: str
     rows: int
     files: Mapping[str, FlatFile]
+    tokens: int = 0
+    bucket: str = ""
 
 
 @dataclass(frozen=True)
 class MixtureSource:
-    """A source of a phase: `samples` rows are drawn from the rows of its shards."""
+    """A source of a phase: `samples` rows are drawn from the rows of its shards.
+
+    weight: share of the phase's tokens that was asked for; planned_tokens: the same in tokens;
+    realised_tokens: of the samples that come nearest to it; available_tokens: of all `rows`; epochs:
+    passes through the source. The loader needs name, samples and shards alone.
+    """
 
     name: str
     samples: int
     shards: tuple[Shard, ...]
+    rows: int = 0
+    weight: float = 0.0
+    planned_tokens: int = 0
+    realised_tokens: int = 0
+    available_tokens: int = 0
+    epochs: float = 0.0
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A phase. `sequence_length` is the stored length of a row, None if rows differ."""
+    """A phase: what is drawn, and the order's identity.
+
+    sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
+    "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
+    epoch of the phase.
+    """
 
     phase: str
     seed: int
@@ -60,38 +87,57 @@ class Mixture:
     end_of_document_id: int
     fingerprint: str
     sources: tuple[MixtureSource, ...]
+    end_of_document: str = ""
+    begin_of_document_id: int | None = None
+    tokens: int = 0
+    warnings: tuple[str, ...] = ()
 
     def order(self, seed: int) -> PhaseOrder:
-        """The order of the phase's samples."""
+        """Return the order of the phase's samples under a seed."""
         shapes = [
             SourceShape(source.name, source.samples, tuple(shard.rows for shard in source.shards))
             for source in self.sources
         ]
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
 
+    def for_loader(self) -> Mixture:
+        """Return the mixture of the sources that are drawn from.
+
+        Raises CorpusError if a shard of theirs has no flat token files.
+        """
+        drawn = tuple(source for source in self.sources if source.samples)
+        for shard in (shard for source in drawn for shard in source.shards):
+            if missing := FLAT_SUFFIXES - set(shard.files):
+                raise CorpusError(
+                    f"shard {shard.path} has no flat token files ({', '.join(sorted(missing))}), "
+                    "which the loader reads. Add megatron to `shards.formats` in pipeline.yaml, "
+                    "then build `sharded` and `mixed` again."
+                )
+        return replace(self, sources=drawn)
+
 
 def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
-    """The newest mixture of a phase, or the newest with the fingerprint `data`.
+    """Return the newest mixture of a phase, or the newest with the fingerprint `data`.
 
-    CorpusError says which phases and fingerprints there are, and what to run.
+    Raises CorpusError with the phases and fingerprints that there are, and what to run.
     """
     known = files.names("mixed")
     if known and phase not in known:
         raise CorpusError(f"no phase {phase!r} here; there are: {', '.join(known)}")
-    found = []
+    fingerprints = []
     for mixture in mixtures(files, phase):
         if data in (None, mixture.fingerprint):
             return mixture
-        found.append(mixture.fingerprint)
+        fingerprints.append(mixture.fingerprint)
     raise CorpusError(
         f"no mixture of phase {phase!r} has the fingerprint {data}; there are, the newest first: "
-        f"{', '.join(dict.fromkeys(found))}. Older ones were collected: raise `keep_manifests` "
-        "before you mix anew, or start without the state."
+        f"{', '.join(dict.fromkeys(fingerprints))}. Older ones were collected: raise "
+        "`keep_manifests` before you mix again, or start without the state."
     )
 
 
 def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
-    """The mixtures of a phase that are there, the newest first; CorpusError if there is none."""
+    """Yield the kept mixtures of a phase, the newest first; CorpusError if there is none."""
     folder = f"mixed/{phase}"
     newest = files.newest(f"{folder}/_manifests")
     if newest is None:
@@ -105,30 +151,31 @@ def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
             content = files.read(manifest)
         except FileNotFoundError:
             return
-        yield read_mixture(files, folder, manifest, content)
+        yield mixture_of_manifest(files, folder, manifest, content)
 
 
-def read_mixture(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:
-    """The mixture that a manifest names; CorpusError if it names none, or a damaged one."""
+def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:
+    """Read the mixture that a manifest names; CorpusError if it names none, or a damaged one."""
     try:
-        files_of = [part["files"] for part in json.loads(content)["parts"]]
-        written = [file for each in files_of for file in each if file["kind"] == KIND]
+        parts = [part["files"] for part in json.loads(content)["parts"]]
+        records = [file for part in parts for file in part if file["kind"] == MIXTURE_FILE]
     except (KeyError, TypeError, ValueError) as error:
         raise CorpusError(
             f"{manifest} is not a manifest ({type(error).__name__}: {error}). `corpus verify "
             "--repair` writes it again."
         ) from error
-    if not written:
+    if not records:
         raise CorpusError(
             f"{manifest} names no mixture: it was written by an older Tokenmill. Run the job "
             "`mix_corpus` again."
         )
-    path = f"{folder}/{written[0]['path']}"
+    path = f"{folder}/{records[0]['path']}"
     try:
-        mixture = files.read(path)
-        if hashlib.sha256(mixture).hexdigest() != written[0]["sha256"]:
+        encoded = files.read(path)
+        if hashlib.sha256(encoded).hexdigest() != records[0]["sha256"]:
             raise ValueError("its sha256 is not the manifest's")
-        return parse_mixture(mixture)
+        check_version(encoded)
+        return parse_mixture(encoded).for_loader()
     except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
         raise CorpusError(
             f"{path} is not a mixture ({type(error).__name__}: {error}). `corpus verify --repair` "
@@ -136,38 +183,56 @@ def read_mixture(files: Files, folder: str, manifest: str, content: bytes) -> Mi
         ) from error
 
 
-def parse_mixture(content: bytes) -> Mixture:
-    """Read mixture.json; sources of which nothing is drawn are left out."""
-    found = json.loads(content)
-    if found["version"] > VERSION:
+def check_version(content: bytes) -> None:
+    """Raise CorpusError for a mixture.json of a newer version than this module reads."""
+    header = json.loads(content)
+    if header["version"] > VERSION:
         raise CorpusError(
-            f"the mixture of phase {found['phase']!r} has version {found['version']}, this "
+            f"the mixture of phase {header['phase']!r} has version {header['version']}, this "
             f"corpus_loader reads up to {VERSION}. Install the Tokenmill that wrote it, or a newer."
         )
-    sources = [parse_source(source) for source in found["sources"] if source["samples"]]
-    keys = [field.name for field in fields(Mixture) if field.name != "sources"]
-    return Mixture(**{key: found[key] for key in keys}, sources=tuple(sources))
+
+
+def mixture_json(mixture: Mixture) -> dict[str, Any]:
+    """Return the content of mixture.json; the store encodes it, with sorted keys."""
+    return {"version": VERSION, **asdict(mixture)}
+
+
+def parse_mixture(content: bytes) -> Mixture:
+    """Read mixture.json; KeyError, TypeError or ValueError if it is damaged."""
+    mixture = json.loads(content)
+    sources = tuple(parse_source(source) for source in mixture["sources"])
+    warnings = tuple(mixture.get("warnings", ()))
+    return Mixture(**fields_of(Mixture, mixture) | {"sources": sources, "warnings": warnings})
+
+
+def shard_paths(content: bytes) -> set[str]:
+    """Read the paths of the shards alone: of mixtures of other versions too, whose shards stay.
+
+    Raises KeyError, TypeError or ValueError if mixture.json is damaged.
+    """
+    sources = json.loads(content)["sources"]
+    return {shard["path"] for source in sources for shard in source["shards"]}
 
 
 def parse_source(source: Mapping[str, Any]) -> MixtureSource:
-    """One entry of `sources`."""
-    return MixtureSource(
-        name=source["name"],
-        samples=source["samples"],
-        shards=tuple(parse_shard(shard) for shard in source["shards"]),
-    )
+    """Read one of `sources`."""
+    shards = tuple(parse_shard(shard) for shard in source["shards"])
+    return MixtureSource(**fields_of(MixtureSource, source) | {"shards": shards})
 
 
 def parse_shard(shard: Mapping[str, Any]) -> Shard:
-    """One entry of `shards`; CorpusError if it has no flat token file."""
-    missing = {"bin", "idx", "spans"} - set(shard["files"])
-    if missing:
-        raise CorpusError(
-            f"shard {shard['path']} has no flat token files ({', '.join(sorted(missing))}), which "
-            "the loader reads. Add megatron to `shards.formats` in pipeline.yaml, then build "
-            "`sharded` and `mixed` again."
-        )
+    """Read one of `shards`."""
     files = {
         suffix: FlatFile(file["bytes"], file["sha256"]) for suffix, file in shard["files"].items()
     }
-    return Shard(shard["path"], shard["rows"], files)
+    return Shard(**fields_of(Shard, shard) | {"files": files})
+
+
+def fields_of(record: type, encoded: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick the fields of a dataclass from JSON; KeyError if one without a default is missing."""
+    return {
+        field.name: encoded[field.name]
+        for field in fields(record)
+        if field.default is MISSING or field.name in encoded
+    }

@@ -21,6 +21,7 @@ from assets.mixed.phase_source_files import phase_source
 from assets.mixed.report import phase_markdown
 from assets.sharded.asset import SHARDED
 from assets.sharded.shard_files import ABOUT_TOKENS
+from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
 from resources.corpus import Corpus
 from resources.settings.phases import PhaseConfig
 from resources.stage import Conclusion, Stage
@@ -81,22 +82,22 @@ def mix_phase(task: Task) -> list[PartRecord]:
     spec = task.payload
     mixture = mixture_of(task.root, config, spec["plan"], spec["sources"], spec["about"])
     writer = task.writer()
-    writer.write_text("mixture", "json", to_json(mixture).decode())
-    sources = mixture["sources"]
+    writer.write_text(MIXTURE_FILE, "json", to_json(mixture_json(mixture)).decode())
+    sources = mixture.sources
     extra = {
-        "mix": {source["name"]: {key: source[key] for key in MIX_KEYS} for source in sources},
-        "warnings": mixture["warnings"],
-        **{f"epochs/{source['name']}": source["epochs"] for source in sources},
+        "mix": {source.name: {key: getattr(source, key) for key in MIX_KEYS} for source in sources},
+        "warnings": list(mixture.warnings),
+        **{f"epochs/{source.name}": source.epochs for source in sources},
     }
     return [writer.publish(mix_stats(mixture, extra, is_written=bool(config.formats)))]
 
 
-def mix_stats(mixture: dict[str, Any], extra: dict[str, Any], *, is_written: bool) -> Stats:
+def mix_stats(mixture: Mixture, extra: dict[str, Any], *, is_written: bool) -> Stats:
     """Rows and tokens of a phase; those of one that is also written are counted by its shards."""
     if is_written:
         return Stats(numbers=extra)
-    num_samples, num_tokens = mixture["epoch_samples"], mixture["tokens"]
-    num_bytes = num_tokens * np.dtype(mixture["token_dtype"]).itemsize
+    num_samples, num_tokens = mixture.epoch_samples, mixture.tokens
+    num_bytes = num_tokens * np.dtype(mixture.token_dtype).itemsize
     return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=extra)
 
 

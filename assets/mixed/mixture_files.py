@@ -1,11 +1,10 @@
-"""The mixture of a phase: what is drawn of each source, and what names the order of it all.
+"""The mixture of a phase: the samples of each source, and the identity of their order.
 
 It is a description: the order is computed from it (corpus_loader/order.py), never stored.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from assets.mixed.phase_source_files import PhaseSource, row_lengths, same_or_no
 from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples
-from corpus_loader.epochs import SourceShape
-from corpus_loader.mixture import VERSION
-from corpus_loader.order import PhaseOrder, order_seed
+from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, parse_mixture
+from corpus_loader.order import order_seed
 from resources.settings.phases import PhaseConfig
 from resources.store.records import FileRecord, Manifest, fingerprint_of, required_file
 from resources.store.store import Store
@@ -29,59 +27,60 @@ def mixture_of(
     plan: PhasePlan,
     sources: list[PhaseSource],
     tokens: Mapping[str, Any],
-) -> dict[str, Any]:
-    """What mixture.json says; `sources` are those of the plan's budgets, `tokens` ABOUT_TOKENS."""
-    entries = [
-        source_entry(root, config, source, budget)
+) -> Mixture:
+    """Mix a phase: `sources` are those of the plan's budgets, `tokens` has the ABOUT_TOKENS."""
+    drawn = tuple(
+        mixture_source(root, config, source, budget)
         for source, budget in zip(sources, plan.budgets, strict=True)
-    ]
-    return {
-        "version": VERSION,
-        "phase": config.name,
-        "seed": order_seed(config.seed, config.name),
-        "epoch_samples": sum(entry["samples"] for entry in entries),
-        "tokens": sum(entry["realised_tokens"] for entry in entries),
-        "batch_samples": config.batch_samples,
-        "window_shards": config.window_shards,
-        "sequence_length": same_or_none(source.sequence_length for source in sources),
-        "fingerprint": order_fingerprint(config, tokens["tokenizer_fingerprint"], entries),
-        "sources": entries,
-        "warnings": list(plan.warnings),
+    )
+    return Mixture(
+        phase=config.name,
+        seed=order_seed(config.seed, config.name),
+        epoch_samples=sum(source.samples for source in drawn),
+        tokens=sum(source.realised_tokens for source in drawn),
+        batch_samples=config.batch_samples,
+        window_shards=config.window_shards,
+        sequence_length=same_or_none(source.sequence_length for source in sources),
+        fingerprint=order_fingerprint(config, tokens["tokenizer_fingerprint"], drawn),
+        sources=drawn,
+        warnings=tuple(plan.warnings),
         **tokens,
-    }
+    )
 
 
-def order_fingerprint(config: PhaseConfig, tokenizer: str, entries: list[dict[str, Any]]) -> str:
-    """Names the data and the order of a phase: a saved position means the same under it only."""
+def order_fingerprint(
+    config: PhaseConfig, tokenizer: str, sources: tuple[MixtureSource, ...]
+) -> str:
+    """Fingerprint of the data and the order of a phase: a saved position is valid under it only."""
     drawn = [
         (
-            entry["name"],
-            entry["samples"],
-            [(s["rows"], s["files"] or s["path"]) for s in entry["shards"]],
+            source.name,
+            source.samples,
+            [(shard.rows, shard.files or shard.path) for shard in source.shards],
         )
-        for entry in entries
-        if entry["samples"]
+        for source in sources
+        if source.samples
     ]
     seed = order_seed(config.seed, config.name)
     return fingerprint_of(seed, config.batch_samples, config.window_shards, tokenizer, drawn)
 
 
-def source_entry(
+def mixture_source(
     root: Path, config: PhaseConfig, source: PhaseSource, budget: Budget
-) -> dict[str, Any]:
-    """What the mixture says of one source: the plan, what comes of it, and its shards."""
+) -> MixtureSource:
+    """Describe one source of a mixture: the plan, its realisation and the source's shards."""
     samples, tokens = count_samples(root, config, source, budget.planned)
-    return {
-        "name": source.name,
-        "weight": budget.weight,
-        "planned_tokens": budget.planned,
-        "realised_tokens": tokens,
-        "available_tokens": source.tokens,
-        "epochs": round(tokens / source.tokens, 6),
-        "samples": samples,
-        "rows": source.rows,
-        "shards": [shard.entry() for shard in source.shards],
-    }
+    return MixtureSource(
+        name=source.name,
+        weight=budget.weight,
+        planned_tokens=budget.planned,
+        realised_tokens=tokens,
+        available_tokens=source.tokens,
+        epochs=round(tokens / source.tokens, 6),
+        samples=samples,
+        rows=source.rows,
+        shards=tuple(shard.entry() for shard in source.shards),
+    )
 
 
 def count_samples(
@@ -96,44 +95,29 @@ def count_samples(
     return nearest_samples(planned, lengths, lambda draws: order.rows(draws)[0])
 
 
-def phase_order(mixture: Mapping[str, Any]) -> PhaseOrder:
-    """The order that a mixture describes."""
-    shapes = [
-        SourceShape(
-            source["name"], source["samples"], tuple(shard["rows"] for shard in source["shards"])
-        )
-        for source in mixture["sources"]
-    ]
-    return PhaseOrder(
-        mixture["seed"], mixture["batch_samples"], mixture["window_shards"], tuple(shapes)
-    )
+def read_mixture(store: Store, manifest: Manifest) -> Mixture:
+    """Read the mixture of a phase that is materialized."""
+    path = store.path_of(manifest, required_file(manifest, manifest.parts[0], MIXTURE_FILE))
+    return parse_mixture(path.read_bytes())
 
 
-def read_mixture(store: Store, manifest: Manifest) -> dict[str, Any]:
-    """The mixture of a phase that is materialized."""
-    path = store.path_of(manifest, required_file(manifest, manifest.parts[0], "mixture"))
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
+def mixture_files(mixture: Mixture) -> Iterator[tuple[str, FileRecord]]:
+    """Yield (path in the store, record) of the flat files that a mixture names."""
+    for source in mixture.sources:
+        for shard in source.shards:
+            for suffix, file in shard.files.items():
+                path = f"{shard.path}.{suffix}"
+                yield path, FileRecord(suffix, path, 0, file.bytes, file.sha256, "")
 
 
-def mixture_files(mixture: Mapping[str, Any]) -> Iterator[tuple[str, FileRecord]]:
-    """(path in the store, record) of the flat files that a mixture names."""
-    for source in mixture["sources"]:
-        for shard in source["shards"]:
-            for suffix, said in shard["files"].items():
-                path = f"{shard['path']}.{suffix}"
-                yield path, FileRecord(suffix, path, 0, said["bytes"], said["sha256"], "")
-
-
-def realised(mixture: Mapping[str, Any]) -> Drawn:
-    """What is drawn of a mixture's sources, and how over the phase."""
-    order = phase_order(mixture)
-    sources = mixture["sources"]
+def realised(mixture: Mixture) -> Drawn:
+    """Compute the tokens drawn of each source, and its share of them over the phase."""
+    order = mixture.order(mixture.seed)
     shares = shares_over_position(
         lambda positions: order.samples(positions).source,
         len(order),
-        [source["realised_tokens"] / max(1, source["samples"]) for source in sources],
+        [source.realised_tokens / max(1, source.samples) for source in mixture.sources],
         order.batch_samples,
     )
-    tokens = {source["name"]: source["realised_tokens"] for source in sources}
-    return Drawn(tokens, shares, is_estimated=mixture["sequence_length"] is None)
+    tokens = {source.name: source.realised_tokens for source in mixture.sources}
+    return Drawn(tokens, shares, is_estimated=mixture.sequence_length is None)

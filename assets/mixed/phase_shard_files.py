@@ -46,7 +46,7 @@ def shard_tasks(phase: Task) -> list[Task]:
     """The tasks that write a mixed phase, in order."""
     config: PhaseConfig = phase.payload["config"]
     path, _ = phase.published_file("mixture")
-    mixture = read_mixture(path)
+    mixture = mixture_at(path)
     about = about_shards(phase.payload["about"], mixture.sequence_length)
     num_bytes = stored_tokens(mixture, phase.payload["sources"]) * about.token_bytes
     num_shards = min(max(1, math.ceil(num_bytes / config.target_bytes)), mixture.epoch_samples)
@@ -78,9 +78,9 @@ def shard_tasks(phase: Task) -> list[Task]:
     ]
 
 
-def read_mixture(path: Path) -> Mixture:
-    """A mixture, as the loader reads it."""
-    return parse_mixture(path.read_bytes())
+def mixture_at(path: Path) -> Mixture:
+    """Read the mixture of a phase whose samples are written."""
+    return parse_mixture(path.read_bytes()).for_loader()
 
 
 def stored_tokens(mixture: Mixture, sources: list[PhaseSource]) -> float:
@@ -114,7 +114,7 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task]) -> None:
     checks = {
         FlatCheck(root / f"{shard.path}.{suffix}", file.bytes, file.sha256)
         for mixture in mixtures
-        for source in read_mixture(mixture).sources
+        for source in mixture_at(mixture).sources
         for shard in source.shards
         for suffix, file in shard.files.items()
     }
@@ -136,7 +136,7 @@ def is_as_mixed(check: FlatCheck) -> bool:
 def write_shard(task: Task) -> list[PartRecord]:
     """Write the samples of one shard in every format."""
     positions = np.arange(*task.payload["positions"])
-    rows = read_samples(task.root, read_mixture(task.payload["mixture"]), positions)
+    rows = read_samples(task.root, mixture_at(task.payload["mixture"]), positions)
     writer = task.writer()
     stats = add_shard(writer, task.payload["shards"], task.payload["number"], rows)
     return [writer.publish(stats)]
@@ -176,7 +176,7 @@ def write_index(task: Task) -> list[PartRecord]:
         "partition": task.partition,
         "fingerprint": together.data,
         "code_version": phase.payload["code_version"],
-        "mixture": read_mixture(shards[0].payload["mixture"]).fingerprint,
+        "mixture": mixture_at(shards[0].payload["mixture"]).fingerprint,
         "config": phase.payload["config"].model_dump(mode="json", include=DECIDING),
         **phase.payload["about"],
     }

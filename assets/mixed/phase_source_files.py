@@ -16,6 +16,7 @@ from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import ABOUT_TOKENS, files_of
 from corpus_loader.epochs import SourceShape
+from corpus_loader.mixture import FlatFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest, PartRecord
@@ -31,12 +32,12 @@ class PhaseShard:
     rows: int
     tokens: int  # without padding
     bucket: str
-    files: dict[str, dict[str, Any]]
+    files: dict[str, FlatFile]
     lengths_file: str | None  # relative to the store: .spans or .parquet
 
-    def entry(self) -> dict[str, Any]:
-        """What the mixture says of it."""
-        return {key: getattr(self, key) for key in ("path", "rows", "tokens", "bucket", "files")}
+    def entry(self) -> Shard:
+        """Return the shard as the mixture names it."""
+        return Shard(self.path, self.rows, self.files, self.tokens, self.bucket)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
         rows=part.stats.rows_kept,
         tokens=part.stats.tokens,
         bucket=next(iter(part.stats.numbers["shards"])),
-        files={key: {"bytes": f.bytes, "sha256": f.sha256} for key, f in sorted(flat.items())},
+        files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
         lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assets.mixed.mixture_files import read_mixture
+from corpus_loader.mixture import MIXTURE_FILE, shard_paths
 from resources.lineage import newest_first
-from resources.store.records import Manifest
+from resources.store.records import Manifest, required_file
 from resources.store.store import Partition, Store, StoreError
 
 MIXED = "mixed"
@@ -28,7 +28,8 @@ def drawn_folders(partition: Partition) -> set[Path]:
 def folders_of(store: Store, manifest: Manifest) -> set[Path]:
     """Folders of the shards of a mixture; none if it is damaged: no job can read it."""
     try:
-        sources = read_mixture(store, manifest)["sources"]
-        return {(store.root / shard["path"]).parent for each in sources for shard in each["shards"]}
+        file = required_file(manifest, manifest.parts[0], MIXTURE_FILE)
+        paths = shard_paths(store.path_of(manifest, file).read_bytes())
     except (StoreError, OSError, ValueError, KeyError, TypeError):
         return set()
+    return {(store.root / path).parent for path in paths}

@@ -1,5 +1,6 @@
 """The mixture of a phase: its samples and tokens, what names its order, what cannot be mixed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import mixture_of, realised
 from assets.mixed.phase_shard_files import read_samples
-from corpus_loader.mixture import parse_mixture
+from corpus_loader.mixture import mixture_json, parse_mixture
 from resources.store.records import to_json
 
 
@@ -22,7 +23,8 @@ def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
     """What `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
     spec = task.payload
-    return mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+    found = mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+    return json.loads(to_json(mixture_json(found)))  # type: ignore[no-any-return]
 
 
 def samples(corpus: Any, found: dict[str, Any]) -> pl.DataFrame:
@@ -50,7 +52,7 @@ def test_rows_of_other_lengths_are_mixed_by_their_own(tmp_path: Path) -> None:
     rows = samples(corpus, found)
     assert rows.select(pl.col("tokens").list.len() == pl.col("num_tokens"))["tokens"].all()
     assert int(rows["num_tokens"].sum()) == found["tokens"]
-    assert realised(found).is_estimated
+    assert realised(parse_mixture(to_json(found))).is_estimated
 
 
 def test_a_phase_may_draw_from_some_buckets_only(tmp_path: Path) -> None:
