@@ -1,4 +1,4 @@
-"""What a training job imports: it reads a mixed corpus, in one order for any number of ranks."""
+"""The training side: read a mixed corpus, in one order for any number of ranks."""
 
 from corpus_loader.batch import Batch, Documents
 from corpus_loader.errors import CorpusError

@@ -1,4 +1,4 @@
-"""What the loader yields: rows of tokens, and, on request, where documents lie in them."""
+"""Batches of the loader: rows of tokens and, on request, the documents in each row."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from corpus_loader.flat import DOC_ID_BYTES, Spans
 class Documents:
     """The documents of a batch of [rows, length] tokens, row after row.
 
-    A segment is a piece of a document, or the padding at the end of a row, which is one of its own:
-    its doc_id is zero. All arrays are made for the batch laid flat, tokens.reshape(-1), which is
-    what attention over segments of varying length (flash-attention's varlen functions) takes.
+    A segment is a part of a document, or the padding at the end of a row, which is a segment of its
+    own: its doc_id is zero. All arrays are made for the flat batch, tokens.reshape(-1), which is the
+    input of attention over segments of varying length (flash-attention's varlen functions).
 
-    cu_seqlens int32 [segments + 1]: where segments start, from 0 to rows x length;
-    max_seqlen: the longest segment;
-    starts uint32 [segments]: the first token of the piece, counted in its document;
+    cu_seqlens int32 [segments + 1]: offsets of the segments, from 0 to rows x length;
+    max_seqlen: tokens of the longest segment;
+    starts uint32 [segments]: offset of the segment's first token in its document;
     doc_ids uint8 [segments, 16];
     position_ids int32 [rows, length]: from 0 in each segment;
     loss_mask bool [rows, length]: True for a token that can be learned from the one before: not for
@@ -41,7 +41,7 @@ class Documents:
     BYTES_PER_TOKEN: ClassVar[int] = 5  # of position_ids and loss_mask
 
     def rows(self, first: int, stop: int) -> Documents:
-        """Those of some of the rows."""
+        """Slice the documents of the rows [first, stop)."""
         length = self.position_ids.shape[1]
         edges = np.array((first * length, stop * length), np.int32)
         begin, end = np.searchsorted(self.cu_seqlens, edges).tolist()
@@ -60,13 +60,13 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some samples of a phase; the arrays are the receiver's own.
+    """A batch of samples of a phase; its arrays belong to the receiver.
 
-    tokens [rows, length]: where rows differ in length, filled up with the end-of-document id;
+    tokens [rows, length]: rows of different lengths are filled up with the end-of-document id;
     lengths int64 [rows]: tokens of the row as stored;
     positions int64 [rows]: of the sample in the phase, as `corpus trace --sample` takes it;
     sources uint16 [rows]: index into the loader's `sources`;
-    cursor: samples of all ranks that are used once this batch is (for `state_at`).
+    cursor: samples that all ranks have used once this batch is used (for `state_at`).
     """
 
     tokens: npt.NDArray[np.generic]
@@ -77,7 +77,7 @@ class Batch:
     documents: Documents | None = None
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
-        """Some of the rows; if there are documents, of one length each."""
+        """Slice the rows [first, stop) under their own cursor; documents need rows of one length."""
         if (first, stop) == (0, len(self.tokens)):
             return replace(self, cursor=cursor)
         piece = slice(first, stop)
@@ -93,9 +93,9 @@ class Batch:
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:
-    """The documents of a batch of rows of `length` tokens, of what lies in each row.
+    """Lay out the documents of a batch from the spans of each row of `length` tokens.
 
-    ValueError if what lies in a row is longer than a row.
+    Raises ValueError if the spans of a row are longer than the row.
     """
     pieces = join([row.lengths for row in rows]).astype(np.int64)
     counts = np.array([row.lengths.size for row in rows], np.int64)
@@ -131,5 +131,5 @@ def find_documents(rows: Sequence[Spans], length: int) -> Documents:
 
 
 def join(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Arrays one after another; of none, nothing."""
+    """Concatenate arrays; of none, return an empty uint32 array."""
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)

@@ -1,14 +1,14 @@
-"""A bounded folder of files that lie elsewhere: shared by processes, no server, nothing to repair.
+"""A bounded folder of copies of remote files, shared by processes without a server.
 
     <folder>/shards/<sha256>                  a file, by the hash of its content: never out of date
-    <folder>/shards/.tmp-<sha256>-<random>    one on its way here
-    <folder>/shards/.fetch-<sha256>           who has it locked is fetching that file
+    <folder>/shards/.tmp-<sha256>-<random>    an unfinished download
+    <folder>/shards/.fetch-<sha256>           the lock's holder is downloading the file
 
-Who uses a file holds a shared flock(2) on it; only who gets the exclusive one, without waiting, may
-remove it. Locks are gone with the process that had them, so that kill -9 leaves nothing but
-temporary files, which the next start removes. Nobody waits while holding a lock: if everything is
-in use, the folder grows over its limit for as long. Only names of the three forms are ever removed,
-and only in this folder.
+A process that uses a file holds a shared flock(2) on it; only the holder of the exclusive lock,
+taken without waiting, may remove it. Locks end with their process, so that kill -9 leaves nothing
+behind except temporary files, which the next start removes. No process waits while it holds a lock:
+if every file is in use, the folder exceeds its limit for that time. Only names of the three forms
+are ever removed, and only in this folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Blocks = Callable[[], Iterator[bytes]]
 
 
 class Cache:
-    """At most `max_bytes` of files, the least recently used going first."""
+    """A cache of at most `max_bytes` of files; the least recently used is removed first."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self.folder = folder / FOLDER
@@ -54,7 +54,7 @@ class Cache:
 
     @contextmanager
     def file(self, sha256: str, num_bytes: int, blocks: Blocks) -> Iterator[Path]:
-        """The file of that content, fetched by `blocks` if need be; it stays while this is open.
+        """Provide the file of that content, downloaded by `blocks` if needed, while this is open.
 
         Raises FileNotFoundError if `blocks` does, CorpusError if the file cannot be kept.
         """
@@ -78,7 +78,7 @@ class Cache:
             os.close(descriptor)
 
     def find_or_fetch(self, path: Path, num_bytes: int, blocks: Blocks) -> int:
-        """A descriptor that keeps a file."""
+        """Return a descriptor whose lock keeps a file, downloaded if needed."""
         for attempt in range(MOST_TRIES):  # another process may remove it before it is locked here
             if attempt > 1:
                 time.sleep(POLL_SECONDS)
@@ -89,7 +89,7 @@ class Cache:
         raise CorpusError(f"{path} cannot be kept: look at the disk, or use another folder")
 
     def open_file(self, path: Path, num_bytes: int) -> int | None:
-        """A descriptor that keeps a file; None if it is not there. A damaged one is removed."""
+        """Return a descriptor whose lock keeps a file; None without one. A damaged one is removed."""
         descriptor = locked(path, fcntl.LOCK_SH)
         if descriptor is None:
             return None
@@ -107,7 +107,7 @@ class Cache:
         return descriptor if is_whole else None
 
     def is_whole(self, descriptor: int, sha256: str, num_bytes: int) -> bool:
-        """True if an open file is what its name says; hashed once by every process."""
+        """Check the content of an open file against its name; each process hashes a file once."""
         found = os.fstat(descriptor)
         if found.st_size != num_bytes:
             return False
@@ -118,7 +118,7 @@ class Cache:
         return True
 
     def fetch(self, path: Path, num_bytes: int, blocks: Blocks) -> None:
-        """Bring a file here, or wait until another process has."""
+        """Download a file, or wait until another process has."""
         fetching = self.folder / f"{FETCHING}{path.name}"
         deadline, fetched = time.monotonic() + PATIENCE_SECONDS, 0
         while (lock := locked(fetching, fcntl.LOCK_EX, create=True)) is None:
@@ -142,11 +142,11 @@ class Cache:
                 os.close(lock)
 
     def bytes_on_the_way(self, sha256: str) -> int:
-        """Bytes of a file that have come so far, to whoever fetches it."""
+        """Return the bytes of a file that its downloading process has by now."""
         return max(sizes_of(self.folder.glob(f"{TEMPORARY}{sha256}-*")).values(), default=0)
 
     def write(self, path: Path, num_bytes: int, blocks: Blocks) -> str | None:
-        """Fetch to a temporary name, then give it its name; returns what is wrong with them."""
+        """Download to a temporary name, then link it to its own; returns a fault, if any."""
         temporary = self.folder / f"{TEMPORARY}{path.name}-{uuid.uuid4().hex}"
         descriptor = locked(temporary, fcntl.LOCK_SH, create=True)
         if descriptor is None:  # a process that just started took it for a leftover
@@ -178,7 +178,7 @@ class Cache:
         return None
 
     def make_room(self, num_bytes: int) -> bool:
-        """Remove what was used longest ago, and is not in use; True if so many bytes then fit."""
+        """Remove the least recently used files not in use; True if `num_bytes` then fit."""
         found = sizes_of(self.folder.iterdir())
         total = num_bytes + sum(found.values())
         for (_, path), size in sorted(found.items()):
@@ -189,11 +189,11 @@ class Cache:
         return total <= self.max_bytes
 
     def has(self, sha256: str) -> bool:
-        """True if there is a file of that name (it may be gone a moment later)."""
+        """Check for a file by its hash (it may be gone a moment later)."""
         return (self.folder / sha256).exists()
 
     def remove(self, path: Path) -> bool:
-        """Remove a file unless somebody uses it, or it is another user's to remove."""
+        """Remove a file unless it is in use, or another user's."""
         with suppress(PermissionError):
             descriptor = locked(path, fcntl.LOCK_EX)
             if descriptor is not None:
@@ -206,7 +206,7 @@ class Cache:
 
 
 def sizes_of(paths: Iterable[Path]) -> dict[tuple[float, Path], int]:
-    """Bytes of files by (when they were used, path); without those that vanish meanwhile."""
+    """Measure files: bytes by (time of last use, path), without files that vanish meanwhile."""
     found = {}
     for path in paths:
         with suppress(FileNotFoundError):
@@ -216,13 +216,13 @@ def sizes_of(paths: Iterable[Path]) -> dict[tuple[float, Path], int]:
 
 
 def hash_of(descriptor: int) -> str:
-    """sha256 in hex of an open file."""
+    """Compute the sha256 of an open file, in hex."""
     with open(descriptor, "rb", closefd=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cannot_keep(path: Path, error: OSError) -> str:
-    """What to do about a folder that takes no file."""
+    """Return the advice for a folder that takes no file."""
     return (
         f"{path} cannot be kept: {error.strerror or error}. Use another folder or a smaller limit: "
         "LoaderOptions(cache=..., cache_bytes=...)"

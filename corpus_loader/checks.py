@@ -1,8 +1,8 @@
-"""Files hashed while they are already read: a first batch does not wait for gigabytes.
+"""Hashing of files in the background, so that the first batch need not wait for gigabytes.
 
-40 shards of 256 MB take 7 s of a core to hash, and a phase draws from all of them at once. What is
-found is raised at the next read; an epoch ends when all that it used is hashed. Two threads work as
-long as there is something to hash, and are gone then; at exit nobody waits for them.
+A phase draws from all its shards at once, so all would have to be hashed first. A fault is raised
+at the next read; an epoch ends when everything it used is hashed. Two threads run while there is
+something to hash; the process does not wait for them at exit.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Checks:
         self.process, self.lock = os.getpid(), Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy begins anew: it opens files of its own, and has these checked."""
+        """Send nothing to a copy: it opens files of its own, and checks these."""
         return {}
 
     def __setstate__(self, _: dict[str, Any]) -> None:
-        """See __getstate__."""
+        """Start empty."""
         self.__init__()  # type: ignore[misc]
 
     def add(self, key: Hashable, check: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Checks:
             del self.open[key]
 
     def look(self) -> None:
-        """Raise what the first check that failed by now raised."""
+        """Raise the error of the first check that failed by now."""
         if self.faults:
             raise self.faults[0].with_traceback(None)
 
@@ -75,7 +75,7 @@ class Checks:
         self.look()
 
     def after_fork(self) -> None:
-        """In a process that was forked off: threads stayed behind, what was open is begun anew."""
+        """Restart unfinished checks in a forked process, which has no threads."""
         if self.process != os.getpid():
             self.process, self.lock, self.threads = os.getpid(), Lock(), []
             self.waiting = deque(self.open)

@@ -1,4 +1,4 @@
-"""Which row of a source its how-manyeth sample is: every epoch of a source in an order of its own.
+"""Map a source's n-th sample to its row: every epoch of a source has an order of its own.
 
 Whole epochs are permuted (`window_shards` None), or for readers that fetch whole shards: shards in
 a permuted order, so many of them a window, and the samples of a window permuted.
@@ -35,14 +35,14 @@ class SourceShape:
 
 @dataclass(frozen=True)
 class Epochs:
-    """The sources of a phase and what names the order of their epochs."""
+    """The sources of a phase and the identity of the order of their epochs."""
 
     seed: int
     window_shards: int | None
     sources: tuple[SourceShape, ...]
 
     def rows(self, source: Indices, index: Int64s) -> tuple[Int64s, Int64s]:
-        """(row, epoch) of the how-manyeth samples of sources; an index may run past an epoch."""
+        """Return (row, epoch) of the index-th sample of each source, over epochs."""
         sizes = np.array([each.rows for each in self.sources], np.int64)
         epoch, place = np.divmod(index, sizes[source])
         names, which = unique_pairs(source, epoch)
@@ -83,7 +83,7 @@ class Epochs:
 
 @dataclass(frozen=True)
 class Windows:
-    """The shards of an epoch, in its order: where each starts, its first row; where windows do."""
+    """The shards of an epoch, in its order: their offsets and first rows, and offsets of windows."""
 
     starts: Int64s
     first_rows: Int64s
@@ -107,7 +107,7 @@ def lay_out(shard_rows: tuple[int, ...], window_shards: int, key: int) -> Window
 
 
 def unique_pairs(first: Indices, second: Int64s) -> tuple[list[tuple[int, int]], Indices]:
-    """The pairs that there are, ascending, and which of them each element is."""
+    """Return the distinct pairs, ascending, and the number of each element's pair."""
     least = int(second.min(initial=0))
     width = int(second.max(initial=0)) - least + 1
     names, which = unique(first * width + (second - least))

@@ -15,9 +15,10 @@ from corpus_loader.errors import CorpusError
 
 
 def locked(path: Path, how: int, *, create: bool = False) -> int | None:
-    """A descriptor of a file, locked without waiting; None if it is gone or locked otherwise.
+    """Open and lock a file without waiting; None if it is gone or locked otherwise.
 
-    Network disks lock for one alone only what is open for writing. CorpusError where none can lock.
+    Network disks give an exclusive lock only to a file that is open for writing. Raises CorpusError
+    on a disk that has no locks.
     """
     try:
         descriptor = open_for_lock(path, create=create, writes=create or how == fcntl.LOCK_EX)
@@ -41,7 +42,7 @@ def locked(path: Path, how: int, *, create: bool = False) -> int | None:
 
 
 def open_for_lock(path: Path, *, create: bool, writes: bool) -> int:
-    """A descriptor of a file: for writing where that is asked and allowed."""
+    """Open a file: for writing if that is requested and allowed."""
     if writes:
         with suppress(PermissionError):  # another user's: on a local disk reading is enough
             return os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)

@@ -1,7 +1,7 @@
-"""Where a corpus lies: a folder of this machine, read in place, or a URL, read through a cache.
+"""Access to a store's files: a local folder, read in place, or a URL, read through a cache.
 
-Both give the same three things: the bytes of a small file, the newest manifest of a folder, and a
-path on this machine for a big file, checked before it is used.
+Both provide three things: the bytes of a small file, the newest manifest of a folder, and a local
+path for a large file, checked before it is used.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Verify = Literal["background", "first", False]  # when a file's sha256 is checke
 
 
 class Files(Protocol):
-    """What the loader needs of a store; every name is relative to its root."""
+    """The loader's view of a store; every name is relative to its root."""
 
     def read(self, relative: str) -> bytes:
         """The content of a small file; FileNotFoundError if there is none."""
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none where nobody says."""
+        """List the names in a folder, sorted; none if the server does not list."""
 
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder `_manifests`, None if there is none."""
@@ -37,14 +37,14 @@ class Files(Protocol):
     def local_path(
         self, relative: str, num_bytes: int, sha256: str
     ) -> AbstractContextManager[Path]:
-        """A path of this machine that stays while the context is open; checked."""
+        """Provide a checked local path while the context is open."""
 
 
 class LocalFiles:
-    """A store on a local disk. Files are read where they lie and never changed.
+    """A store on a local disk. Files are read in place and never changed.
 
-    A file's size is checked when it is opened; its sha256 (1.5 GB/s) by threads while it is read
-    ("background": `checks` says what they found), before ("first"), or not (False).
+    A file's size is checked when it is opened; its sha256 by threads while it is read
+    ("background": `checks` has their findings), before it is read ("first"), or not (False).
     """
 
     def __init__(self, root: str | Path, verify: Verify = "first") -> None:
@@ -68,12 +68,12 @@ class LocalFiles:
         return sorted(path.name for path in (self.root / inside(folder)).glob("*/"))
 
     def has_room(self, files: Mapping[str, int]) -> bool:
-        """True: files are read where they lie."""
+        """Return True: files are read in place."""
         return True
 
     @contextmanager
     def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
-        """Where the file lies; CorpusError if it is missing or not what it should be."""
+        """Provide the file's path; CorpusError if it is missing or not as the mixture says."""
         path = self.root / inside(relative)
         try:
             found = path.stat()
@@ -107,7 +107,7 @@ class LocalFiles:
 
 
 def inside(relative: str) -> str:
-    """A name that stays inside the store; CorpusError otherwise (a mixture is not trusted)."""
+    """Return a name that stays inside the store; CorpusError otherwise: a mixture is not trusted."""
     path = PurePosixPath(relative)
     if path.is_absolute() or ".." in path.parts or "\\" in relative or not path.parts:
         raise CorpusError(f"{relative!r} is no name inside a corpus: the mixture is damaged")

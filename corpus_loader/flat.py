@@ -1,9 +1,9 @@
-"""Reading the flat files of a shard: tokens (.bin), where rows lie (.idx), documents (.spans).
+"""The flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans).
 
-They are mapped: 0.8 us for a row of 4 KB that is in memory, 1.4 us with preadv. Looking at what is
-no longer there, of a file that was cut while in use, would kill the process (SIGBUS), so the size
-is looked at before every batch. Maps are read at random, and say so (MADV_RANDOM): a row that is
-on disk then costs the bytes of that row, and 17 times as many without.
+Files are memory-mapped, which is faster than preadv. Reading beyond the end of a file that was cut
+while in use would kill the process (SIGBUS), so the size is checked before every batch. Maps are
+read at random and marked so (MADV_RANDOM): a row on disk then costs the bytes of that row, and 17
+times as many without.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REPAIR = "`corpus verify --repair` writes it again; then go on from the last sta
 
 
 class MappedFile:
-    """A file in memory, of `num_bytes` bytes; it is closed when nothing looks at it any more."""
+    """A memory-mapped file of `num_bytes` bytes; it is closed with its last view."""
 
     def __init__(self, path: Path, num_bytes: int) -> None:
         self.path = path
@@ -46,7 +46,7 @@ class MappedFile:
         self.map.madvise(mmap.MADV_RANDOM)
 
     def is_unchanged(self) -> bool:
-        """False if the file was written to since it was opened; CorpusError if it was cut."""
+        """Check that the file was not written to since it was opened; CorpusError if it was cut."""
         found = os.fstat(self.descriptor)
         if found.st_size != self.num_bytes:
             raise CorpusError(
@@ -83,7 +83,7 @@ class Index:
     pointers: npt.NDArray[np.int64]
 
     def row(self, tokens: npt.NDArray[Any], row: int) -> npt.NDArray[Any]:
-        """A row of the shard's tokens; CorpusError if it does not lie in them."""
+        """Slice a row out of the shard's tokens; CorpusError if it is outside of them."""
         first, length = int(self.pointers[row]) // tokens.itemsize, int(self.lengths[row])
         found = tokens[first : first + length]
         if first < 0 or found.size != length:
@@ -96,9 +96,9 @@ class Index:
 
 @dataclass(frozen=True)
 class Spans:
-    """Pieces of documents, in the order in which they lie in their rows.
+    """Segments of documents, in the order of their rows.
 
-    starts uint32 [n]: first token of the piece in its document; lengths uint32 [n]: its tokens;
+    starts uint32 [n]: offset of the segment in its document; lengths uint32 [n]: its tokens;
     doc_ids uint8 [n, 16].
     """
 
@@ -107,20 +107,20 @@ class Spans:
     doc_ids: npt.NDArray[np.uint8]
 
     def copy(self) -> Spans:
-        """The same, in memory of their own."""
+        """Copy the spans into memory of their own."""
         return Spans(self.starts.copy(), self.lengths.copy(), self.doc_ids.copy())
 
 
 @dataclass(frozen=True)
 class SpansIndex:
-    """A .spans file: those of row r are first[r] up to first[r + 1] (uint64 [rows + 1])."""
+    """A .spans file: row r has the spans first[r] up to first[r + 1] (uint64 [rows + 1])."""
 
     file: MappedFile
     first: npt.NDArray[np.uint64]
     spans: Spans
 
     def row(self, row: int) -> Spans:
-        """The documents of a row; CorpusError if they do not lie in the file."""
+        """Slice the spans of a row; CorpusError if they are outside of the file."""
         first, stop = self.first[row : row + 2].tolist()
         spans = self.spans
         if not first <= stop <= spans.starts.size:
@@ -130,7 +130,7 @@ class SpansIndex:
 
 
 def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:
-    """An .idx file; CorpusError if it is not that of so many rows of that dtype."""
+    """Read an .idx file; CorpusError if it does not have `rows` rows of that dtype."""
     code = INDEX_DTYPE_CODES[token_dtype]
     expected = INDEX_MAGIC + (1).to_bytes(8, "little") + bytes([code]) + rows.to_bytes(8, "little")
     check_header(file, expected, f"the index of {rows:,} rows of {token_dtype}")
@@ -142,7 +142,7 @@ def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:
 
 
 def read_spans(file: MappedFile, rows: int) -> SpansIndex:
-    """A .spans file; CorpusError if it is not that of so many rows."""
+    """Read a .spans file; CorpusError if it does not have `rows` rows."""
     check_header(file, SPANS_MAGIC + rows.to_bytes(8, "little"), f"the documents of {rows:,} rows")
     count = int(file.array(16, "<u8", 1)[0])
     starts = SPANS_HEADER_BYTES + 8 * (rows + 1)
@@ -157,6 +157,6 @@ def read_spans(file: MappedFile, rows: int) -> SpansIndex:
 
 
 def check_header(file: MappedFile, expected: bytes, what: str) -> None:
-    """CorpusError if a file does not begin as the mixture says."""
+    """Raise CorpusError if a file does not begin as the mixture says."""
     if file.map[: len(expected)] != expected:
         raise CorpusError(f"{file.path} is not {what}, as the mixture says. {REPAIR}")

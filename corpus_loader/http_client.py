@@ -177,7 +177,7 @@ class PlainConnection(http.client.HTTPConnection):
 
 
 class SecureConnection(PlainConnection, http.client.HTTPSConnection):
-    """The same over TLS."""
+    """A PlainConnection over TLS."""
 
 
 class PlainHandler(urllib.request.HTTPHandler):

@@ -5,16 +5,15 @@
         train(batch.tokens)             # uint16 [8, 2048]
     state = loader.state_dict()         # 100 bytes, the same on every rank
 
-A step takes the next batch_size x world_size samples after the cursor, rank r the r-th piece of
-them. The cursor is all that a state holds, besides what tells one corpus and order from another: a
-run goes on at the exact sample with any world size, batch size and number of workers. The last step
+A step takes the next batch_size x world_size samples after the cursor, rank r the r-th part of
+them. The cursor is all that a state holds, besides the identity of the corpus and the order: a run
+continues at the exact sample with any world size, batch size and number of workers. The last step
 of an epoch may be short: it is split evenly, and a rank may get a batch of no rows, so that every
 rank takes the same number of steps and every sample is seen (`drop_last` leaves such a step out).
 
-Price: 2 us per sample of 2,048 tokens, 2.5 us as int64; no processes, no shared memory, nothing on
-disk, and threads only while files are hashed (checks.py). Batches are arrays of their own, which
-stay as they are: reused buffers were no faster below 32 MB a batch. Small batches are slices of
-about a megabyte that is read together.
+There are no processes, no shared memory, nothing on disk, and threads only while files are hashed
+(checks.py). Batches are arrays of their own, which stay as they are: reused buffers were no faster
+below 32 MB a batch. Small batches are slices of about a megabyte that is read together.
 """
 
 from __future__ import annotations
@@ -77,12 +76,12 @@ class CorpusLoader:
 
     @property
     def sources(self) -> list[str]:
-        """Names of the phase's sources: what `Batch.sources` points into."""
+        """Names of the phase's sources: `Batch.sources` indexes this list."""
         return [source.name for source in self.mixture.sources]
 
     @property
     def epoch(self) -> int:
-        """The epoch of the phase in which the next batch lies."""
+        """The epoch of the phase that contains the next batch, from 0."""
         return self.cursor // self.split.epoch_samples
 
     def set_epoch(self, epoch: int) -> None:
@@ -98,7 +97,7 @@ class CorpusLoader:
             self.go_to(start)
 
     def iteration_end(self) -> int:
-        """The cursor once an iteration that starts now is through."""
+        """Return the cursor after an iteration that starts now."""
         return self.cursor if self.is_done else self.split.epoch_end(self.cursor)
 
     def go_to(self, cursor: int) -> None:
@@ -106,7 +105,7 @@ class CorpusLoader:
         self.cursor, self.is_loaded, self.is_done = cursor, False, False
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches from where the loader is to the end of the epoch; then it is in the next."""
+        """Yield the batches up to the end of the epoch; then the loader is in the next."""
         end = self.iteration_end()
         for batch in self.batches():
             self.go_to(batch.cursor)
@@ -114,7 +113,7 @@ class CorpusLoader:
         self.go_to(end)
 
     def batches(self, skip: int = 0, every: int = 1) -> Iterator[Batch]:
-        """The same without moving the loader: every so-manyeth batch, the first `skip` left out."""
+        """Yield every `every`-th batch after the first `skip`, without moving the loader."""
         if self.is_done:
             return
         steps = self.split.steps(self.cursor, skip, every)
@@ -135,7 +134,7 @@ class CorpusLoader:
         self.reader.checks.finish()
 
     def steps_at_once(self) -> int:
-        """How many batches are read together: about READ_BYTES, where they are slices of that."""
+        """Return the number of batches to read together: about READ_BYTES, for rows of one length."""
         length = self.mixture.sequence_length
         if length is None:
             return 1
@@ -145,21 +144,21 @@ class CorpusLoader:
         return max(1, READ_BYTES // (length * token_bytes * self.split.batch_size))
 
     def samples(self, positions: npt.ArrayLike) -> Batch:
-        """The samples at any positions of the phase, as one batch."""
+        """Read the samples at any positions of the phase, as one batch."""
         found = self.reader.look_up(np.asarray(positions, np.int64).ravel())
         return self.reader.read(found, self.cursor)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is: the same on every rank, and good for any other split."""
+        """Return the loader's state: the same on every rank, and valid for any other split."""
         return self.state_at(self.cursor)
 
     def state_at(self, cursor: int) -> dict[str, Any]:
-        """The state once the batch with that cursor is used: for whoever reads ahead."""
+        """Return the state after the batch with that cursor: for code that reads ahead."""
         data = self.mixture.fingerprint
         return {"version": STATE_VERSION, "cursor": cursor, "seed": self.seed, "data": data}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken; takes effect with the next iteration.
+        """Continue from a saved state, with the next iteration.
 
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
@@ -168,7 +167,7 @@ class CorpusLoader:
 
 
 def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
-    """The cursor of a state; CorpusError if it is not of the corpus and order of `own`."""
+    """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`."""
     if set(state) != set(own) or state["version"] != STATE_VERSION:
         raise CorpusError(
             f"not a state of this loader: {dict(state)!r:.200}. It needs the keys "

@@ -51,8 +51,8 @@ class MixtureSource:
     """A source of a phase: `samples` rows are drawn from the rows of its shards.
 
     weight: share of the phase's tokens that was asked for; planned_tokens: the same in tokens;
-    realised_tokens: of the samples that come nearest to it; available_tokens: of all `rows`; epochs:
-    passes through the source. The loader needs name, samples and shards alone.
+    realised_tokens: of the samples that come nearest to it; available_tokens: of all `rows`;
+    epochs: passes through the source. The loader needs name, samples and shards alone.
     """
 
     name: str

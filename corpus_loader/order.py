@@ -1,16 +1,13 @@
-"""The order of a phase: which sample of which source stands at a position, computed, not stored.
+"""The order of a phase: map every position to a sample, computed and never stored.
 
     position -> block of `batch_samples` -> slot, permuted inside the block
-             -> source and how-manyeth sample of it              (interleave.py)
+             -> source and number of its sample                  (interleave.py)
              -> epoch of the source and row of its shards        (epochs.py)
 
-Every position is found by itself: resuming costs nothing, and any number of ranks sees the one
+Every position is computed by itself: resuming costs nothing, and any number of ranks sees the one
 order, split. The permutation inside blocks is what makes each rank see the mix of the whole: with
 sources in turn, rank 0 of 2 would get all of one of two sources (the worst relative error of the
-mix that one of 8 ranks sees: 6 %, which is chance; without it 300 %).
-
-Price (one core, benchmarks/order.py): 3 to 4 M positions per second in runs of 32,768, from 1 to
-500 sources and from 1e6 to 1e12 samples; 0.5 to 1.9 ms for 512; 2 ms for the first.
+mix that one of 8 ranks sees: 6 %, which is chance; without it 300 %). Speed: benchmarks/order.py.
 """
 
 from __future__ import annotations
@@ -32,19 +29,19 @@ MOST_SOURCES = 1 << 16  # numbered by uint16
 
 
 def order_seed(seed: int, phase: str) -> int:
-    """The seed of a phase's order: of its own also where two phases are given the same `seed`.
+    """Derive the seed of a phase's order, so that phases with the same `seed` differ.
 
-    Else the second would begin with the very samples that the first began with.
+    Otherwise the second would begin with the very samples that the first began with.
     """
     return derive_key(seed, "phase", phase) >> (64 - SEED_BITS)
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What stands at some positions, in their order.
+    """The samples at some positions, in the order of the positions.
 
-    source u16: index into the phase's sources; row: over all shards of the source; epoch: how often
-    that source had been gone through.
+    source uint16 [n]: index into the phase's sources; row int64 [n]: over all shards of the source;
+    epoch int64 [n]: completed passes through that source.
     """
 
     source: npt.NDArray[np.uint16]
@@ -61,7 +58,7 @@ class SourceOrder:
     source: SourceShape
 
     def rows(self, index: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-        """(row over all shards, epoch) of the source's how-manyeth samples, over epochs."""
+        """Return (row over all shards, epoch) of the source's index-th samples, over epochs."""
         wanted = np.asarray(index, np.int64)
         only = np.zeros(wanted.size, np.intp)
         return Epochs(self.seed, self.window_shards, (self.source,)).rows(only, wanted)
@@ -69,9 +66,10 @@ class SourceOrder:
 
 @dataclass(frozen=True)
 class PhaseOrder:
-    """The order of a phase; ValueError for one that cannot be.
+    """The order of a phase.
 
-    No phase draws samples of a source without rows, or has more than 65,536 sources.
+    Raises ValueError for a phase that draws samples of a source without rows, or has more than
+    65,536 sources.
     """
 
     seed: int
@@ -80,7 +78,7 @@ class PhaseOrder:
     sources: tuple[SourceShape, ...]
 
     def __post_init__(self) -> None:
-        """Refuse an order that cannot be."""
+        """Refuse an impossible order."""
         for name in ("batch_samples", "window_shards"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -107,16 +105,16 @@ class PhaseOrder:
 
     @cached_property
     def interleaving(self) -> Interleaving:
-        """Who stands where in an epoch of the phase."""
+        """The interleaving of the drawn sources in an epoch of the phase."""
         return Interleaving(self.counts[self.drawn].tolist(), self.batch_samples)
 
     @cached_property
     def epochs(self) -> Epochs:
-        """Which rows an epoch of a source takes."""
+        """The rows of each epoch of each source."""
         return Epochs(self.seed, self.window_shards, self.sources)
 
     def samples(self, positions: npt.ArrayLike) -> Samples:
-        """What stands at positions; position p is p mod N of the phase's epoch p // N.
+        """Return the samples at positions; position p is p mod N of the phase's epoch p // N.
 
         Raises ValueError for a position below 0, and for any if the phase has no samples.
         """
@@ -144,7 +142,7 @@ class PhaseOrder:
         return Samples(source.astype(np.uint16), row, source_epoch)
 
     def permuted_slots(self, epoch: Int64s, block: Int64s, slot: Int64s) -> Int64s:
-        """Where slots lay before their block was permuted, by the ranks of keyed hashes."""
+        """Return the slots from before their block was permuted, by the ranks of keyed hashes."""
         full_blocks = self.interleaving.full_blocks
         names, which = unique_pairs(epoch, block)
         bases = [key_of(self.seed, "block", e) for e, _ in names]

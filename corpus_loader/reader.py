@@ -1,4 +1,4 @@
-"""The samples at any positions of a phase: where they lie, and what is there."""
+"""Random access to the samples of a phase."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ Dtype = Literal["stored", "int32", "int64"]
 
 @dataclass(frozen=True)
 class LoaderOptions:
-    """What a loader does besides giving tokens.
+    """Options of a loader.
 
     with_documents: batches have `documents` (see batch.py);
-    dtype: of tokens; "stored" is uint16 or uint32, whichever the corpus has;
-    drop_last: leave out the last step of an epoch where it is short;
-    verify: when the sha256 of a file is checked (1.5 GB/s a core): "background", by two threads
-    while it is already read, so that an epoch ends only when all that it used is checked; "first",
-    before it is read; False, never. Its size always is; of a remote corpus also what comes here;
+    dtype: of tokens; "stored" is uint16 or uint32, as in the corpus;
+    drop_last: leave out the last step of an epoch if it is short;
+    verify: time to check a file's sha256: "background", by two threads while it is already read, so
+    that an epoch ends only when everything it used is checked; "first", before it is read; False,
+    never. The size is always checked; of a remote corpus also every downloaded file;
     data: the fingerprint of the mixture to read, None: the newest of the phase;
-    cache, cache_bytes: where and how much of a remote corpus is kept on this machine.
+    cache, cache_bytes: folder and size of the local copies of a remote corpus.
+
+    Raises CorpusError for a dtype or a `verify` that does not exist.
     """
 
     with_documents: bool = False
@@ -43,7 +45,7 @@ class LoaderOptions:
     cache_bytes: int = 64 << 30
 
     def __post_init__(self) -> None:
-        """Refuse a dtype in which ids may not fit, and a way to verify that there is not."""
+        """Refuse values outside of the choices of `dtype` and `verify`."""
         for name, values in (("dtype", get_args(Dtype)), ("verify", get_args(Verify))):
             value = getattr(self, name)
             if value not in values:
@@ -52,7 +54,7 @@ class LoaderOptions:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Where the samples at some positions lie: numbers of shards, and rows in these."""
+    """Places of the samples at some positions: numbers of shards, and rows in these."""
 
     positions: npt.NDArray[np.int64]
     sources: npt.NDArray[np.uint16]
@@ -60,7 +62,7 @@ class Lookup:
     rows: list[int]
 
     def slice(self, first: int, stop: int) -> Lookup:
-        """Some of them."""
+        """Slice the places [first, stop)."""
         piece = slice(first, stop)
         return Lookup(
             self.positions[piece], self.sources[piece], self.shards[piece], self.rows[piece]
@@ -86,7 +88,7 @@ class Reader:
         self.first_shard = np.cumsum([0, *shards], dtype=np.int64)
 
     def look_up(self, positions: npt.NDArray[np.int64]) -> Lookup:
-        """Which row of which shard stands at each position."""
+        """Map positions (int64 [n]) to shards and rows."""
         found = self.order.samples(positions)
         row = found.row + self.first_row[self.first_shard[found.source]]
         shard = np.searchsorted(self.first_row, row, side="right") - 1
@@ -133,7 +135,7 @@ class Reader:
         return rows, [shard.documents(row) for shard, row in zip(opened, found.rows, strict=True)]
 
     def documents(self, found: Lookup, spans: list[Spans], length: int) -> Documents:
-        """The documents of samples; CorpusError if more lie in a row than fits."""
+        """Lay out the documents of samples; CorpusError if those of a row do not fit it."""
         try:
             return find_documents(spans, length)
         except ValueError as error:
@@ -146,7 +148,7 @@ class Reader:
 def join_rows(
     rows: list[npt.NDArray[Any]], length: int, filler: int, dtype: npt.DTypeLike
 ) -> npt.NDArray[Any]:
-    """Rows of up to `length` tokens as an array [rows, length], filled up at their ends."""
+    """Stack rows of up to `length` tokens to [rows, length], each filled up at its end."""
     tokens = np.empty((len(rows), length), dtype)
     if any(row.size < length for row in rows):
         filling = np.full(length, filler, dtype)

@@ -1,7 +1,7 @@
-"""A corpus that lies elsewhere: small files are read over the network, shards through a cache.
+"""A corpus behind a URL: small files are read over the network, shards through a cache.
 
 http, https    by the standard library; the newest manifest by the server's page of the folder,
-               or by asking for one number after the other
+               or by requesting one number after the other
 s3, gs, az     by obstore (the extra `remote`); keys and regions come from the environment
 file           read in place: a cache never holds the only copy of anything
 """
@@ -63,7 +63,7 @@ def open_transport(url: str) -> Transport:
 
 
 class RemoteStore:
-    """A store behind a URL; what is asked for is named relative to it."""
+    """A store behind a URL, as Files (files.py); all names are relative to it."""
 
     def __init__(
         self, url: str, cache_dir: str | Path | None = None, max_bytes: int | None = None
@@ -91,7 +91,7 @@ class RemoteStore:
         return bytes(content)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none where the server does not say."""
+        """List the names in a folder, sorted; none if the server does not list."""
         if self.in_place is not None:
             return self.in_place.names(inside(folder))
         return self.transport.names(inside(folder)) or []
@@ -110,7 +110,7 @@ class RemoteStore:
         return f"{folder}/{number:08d}.json" if number else None
 
     def last_number(self, folder: str) -> int:
-        """The last of the manifests' numbers, which have no gap above the oldest; 0: none."""
+        """Return the last manifest's number; 0: none. Numbers have no gap above the oldest."""
         last, number = 0, 0
         while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
             numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
@@ -121,7 +121,7 @@ class RemoteStore:
         return last
 
     def has_room(self, files: Mapping[str, int]) -> bool:
-        """True if files (bytes by sha256) fit the cache, once all that nobody uses is removed."""
+        """Check that files (bytes by sha256) fit the cache, once all unused files are removed."""
         if self.in_place is not None:
             return True
         missing = [size for sha256, size in files.items() if not self.cache.has(sha256)]
@@ -129,7 +129,7 @@ class RemoteStore:
 
     @contextmanager
     def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
-        """A path of this machine that stays while this is open; its bytes have that sha256."""
+        """Provide a local path while this is open; the file's bytes have that sha256."""
         name = inside(relative)
         if self.in_place is not None:
             with self.in_place.local_path(name, num_bytes, sha256) as path:
@@ -148,7 +148,7 @@ class RemoteStore:
 
 
 def default_folder() -> Path:
-    """Where shards are kept by default: TOKENMILL_CACHE, or the user's cache folder."""
+    """Return the default cache folder: TOKENMILL_CACHE, or one in the user's cache folder."""
     if folder := os.environ.get("TOKENMILL_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokenmill"

@@ -57,8 +57,8 @@ def most_files() -> int:
 class Shards:
     """The shards of a phase by number, over all its sources in order.
 
-    `max_bytes` is that of the cache in which the files lie, if they do: what is open stays there.
-    Opening again what is still there costs as much as 50 rows; only downloads cost more.
+    `max_bytes` is the limit of the cache that holds the files, if one does: open files stay there.
+    Opening a cached shard again costs as much as 50 rows; only downloads cost more.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Shards:
         return self.__dict__ | {"opened": {}}
 
     def get(self, numbers: Sequence[int]) -> list[OpenShard]:
-        """Shards, at most `max_open`; those that are not open are opened side by side.
+        """Return open shards, at most `max_open`; missing ones are opened side by side.
 
-        CorpusError if a file is not as it should be.
+        Raises CorpusError if a file is not as the mixture says.
         """
         needed = set(numbers)
         for number in needed & self.opened.keys():
@@ -113,7 +113,7 @@ class Shards:
         self.opened.update(zip(missing, opened, strict=True))
 
     def open(self, number: int) -> OpenShard:
-        """Open what is needed of a shard; CorpusError if a file is not as the mixture says."""
+        """Open the needed files of a shard; CorpusError if one is not as the mixture says."""
         shard, mixture = self.shards[number], self.mixture
         with ExitStack() as held:
             files = {each: self.map_file(held, shard, each) for each in self.suffixes}
@@ -136,7 +136,7 @@ class Shards:
             return self.map_once(held, shard, suffix)
 
     def map_once(self, held: ExitStack, shard: Shard, suffix: str) -> MappedFile:
-        """The same; FileNotFoundError if it is removed from the cache at this moment."""
+        """Map a file; FileNotFoundError if it is removed from the cache at this moment."""
         file = shard.files[suffix]
         path = self.files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256)
         return MappedFile(held.enter_context(path), file.bytes)

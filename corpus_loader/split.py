@@ -1,4 +1,4 @@
-"""Which positions of a phase a rank takes in which step: arithmetic on a cursor, nothing stored."""
+"""The split of a phase's positions over steps and ranks: arithmetic on a cursor, nothing stored."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Step:
 
     @property
     def samples(self) -> int:
-        """How many they are."""
+        """Number of samples."""
         return self.stop - self.first
 
     def positions(self) -> npt.NDArray[np.int64]:
-        """Every one of them."""
+        """Return the positions, int64 [samples]."""
         return np.arange(self.first, self.stop, dtype=np.int64)
 
 
@@ -33,9 +33,9 @@ class Step:
 class Split:
     """An epoch of `epoch_samples` samples, split into steps and these over ranks.
 
-    A step takes the next world_size x batch_size samples after the cursor; rank r the r-th piece.
-    What is left at the end of an epoch is split evenly (a rank may get nothing where fewer samples
-    are left than ranks), or with `drop_last` left out. Raises CorpusError for what cannot be.
+    A step takes the next world_size x batch_size samples after the cursor; rank r the r-th part.
+    The rest at the end of an epoch is split evenly (a rank may get nothing if fewer samples are
+    left than ranks), or left out with `drop_last`. Raises CorpusError for an impossible split.
     """
 
     epoch_samples: int
@@ -45,7 +45,7 @@ class Split:
     drop_last: bool
 
     def __post_init__(self) -> None:
-        """Refuse a split that cannot be."""
+        """Refuse an impossible split."""
         if self.batch_size < 1 or self.world_size < 1:
             raise CorpusError(
                 f"batch_size is {self.batch_size} and world_size {self.world_size}; both must be 1 "
@@ -75,7 +75,7 @@ class Split:
         return full if self.drop_last or not rest else full + 1
 
     def steps(self, cursor: int, skip: int = 0, every: int = 1) -> Iterator[Step]:
-        """The steps from the cursor to its epoch's end; every so-manyeth, the first `skip` not.
+        """Yield every `every`-th step after the first `skip`, from the cursor to its epoch's end.
 
         The cursor after the last step is the epoch's end, whatever was dropped.
         """
@@ -91,5 +91,5 @@ class Split:
             yield Step(first, stop, end if is_last else start + size)
 
     def epoch_end(self, cursor: int) -> int:
-        """Where the epoch ends that the cursor is in."""
+        """Return the end of the epoch that contains the cursor."""
         return (cursor // self.epoch_samples + 1) * self.epoch_samples

@@ -1,4 +1,4 @@
-"""Waiting for several files at a time, in threads that nobody waits for when one gives up.
+"""Work on several files at a time, in threads that are abandoned when one fails.
 
 `concurrent.futures` joins its threads at the end of a `with` and at exit: Ctrl-C would wait for all
 downloads that have begun, up to the time-out of a read. Threads of this module are daemons.
@@ -56,7 +56,7 @@ def work(
 
 
 def drain(left: SimpleQueue[Any]) -> None:
-    """Take out all that nobody has begun."""
+    """Take out all items that no thread has begun."""
     with suppress(Empty):
         while True:
             left.get_nowait()

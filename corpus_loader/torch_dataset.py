@@ -3,11 +3,11 @@
     dataset = CorpusDataset(CorpusLoader("store", batch_size=8))
     for batch in DataLoader(dataset, batch_size=None, num_workers=2):
         train(batch["tokens"])                     # int64 [8, 2048]
-        state = dataset.state_at(batch["cursor"])  # to go on with, with any number of workers
+        state = dataset.state_at(batch["cursor"])  # to resume with any number of workers
 
-Workers take batches in turn, and torch gives them back in turn: the order is that without them.
-They cost more than they give: a batch that comes from another process takes six times as long
-(8 x 2,048 tokens, one worker), and reading is faster than any training.
+Workers take batches in turn, and torch gives them back in turn: the order is the one without them.
+They cost more than they give: a batch from another process takes six times as long (8 x 2,048
+tokens, one worker), and reading is faster than any training.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Tensors = dict[str, Any]
 class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
     """The batches of a loader as dictionaries of tensors; one epoch of the phase per iteration.
 
-    Without workers the next iteration is the next epoch. With workers every iteration starts where
-    the dataset stands in this process: call `set_epoch` before each. persistent_workers=True is
-    refused from the second iteration on: such a worker knows neither where the dataset stands by
-    then nor which of its batches were used.
+    Without workers the next iteration is the next epoch. With workers every iteration starts at
+    this process's cursor: call `set_epoch` before each. persistent_workers=True is refused from the
+    second iteration on: such a worker knows neither the dataset's current cursor nor which of its
+    own batches were used.
 
-    The loader is the dataset's own from here on, and gives int64 where it gave uint16 or uint32.
+    The dataset takes over the loader, and turns its uint16 or uint32 tokens into int64.
     """
 
     def __init__(self, loader: CorpusLoader) -> None:
@@ -51,7 +51,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         return len(self.loader)
 
     def __iter__(self) -> Iterator[Tensors]:
-        """The batches to the end of the epoch; in a worker, those that are its turn."""
+        """Yield the batches to the end of the epoch; in a worker, its share of them."""
         info = get_worker_info()
         if info is None:
             yield from map(to_tensors, self.loader)
@@ -87,7 +87,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.loader.set_epoch(epoch)
 
     def state_at(self, cursor: int) -> dict[str, Any]:
-        """The state once the batch with that cursor is used; good for any number of workers."""
+        """Return the state after the batch with that cursor; valid for any number of workers."""
         return self.loader.state_at(int(cursor))
 
     def state_dict(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken, with the next iteration."""
+        """Continue from a saved state, with the next iteration."""
         own = {key: value for key, value in state.items() if key not in ("worker", "taken")}
         self.loader.load_state_dict(own)
         self.taken = state.get("taken", 0)

@@ -1,8 +1,8 @@
-"""Bytes of a corpus that lies elsewhere: over http(s) by the standard library, else by obstore.
+"""Reading of remote files, with attempts that resume where the last was cut.
 
-A transport gives the blocks of a file from an offset on, and the names in a folder if it can. It
-raises FileNotFoundError where there is no such file, Interrupted where another attempt may help,
-CorpusError where none will. `read_blocks` tries again, from where the last attempt was cut.
+A transport yields the blocks of a file from an offset on, and lists a folder if it can. It raises
+FileNotFoundError if there is no such file, Interrupted if another attempt may help, CorpusError if
+none will.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ class Interrupted(ConnectionError):
 
 
 class Transport(Protocol):
-    """Where bytes come from."""
+    """A client of remote files (http_client.py, objects.py)."""
 
     def blocks(self, name: str, start: int) -> Iterator[bytes]:
-        """The bytes of a file from `start` on."""
+        """Yield the bytes of a file from `start` on."""
 
     def names(self, folder: str) -> list[str] | None:
-        """Names of files and folders in a folder; None if that cannot be known."""
+        """List the files and folders in a folder; None if the server does not list."""
 
 
 def read_blocks(transport: Transport, name: str) -> Iterator[bytes]:
-    """All bytes of a file; CorpusError after ATTEMPTS attempts, or a time, that brought none."""
+    """Yield all bytes of a file, by several attempts if needed.
+
+    Raises CorpusError after ATTEMPTS attempts in a row, or SILENCE_SECONDS, without a byte.
+    """
     done, failures, began = 0, 0, time.monotonic()
     while True:
         try:
@@ -59,7 +62,7 @@ def pause(failures: int) -> None:
 
 
 def is_there(transport: Transport, name: str) -> bool:
-    """True if there is such a file."""
+    """Check that a file exists."""
     try:
         next(read_blocks(transport, name), b"")
     except FileNotFoundError:

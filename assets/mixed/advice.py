@@ -1,6 +1,6 @@
-"""What would do where a phase asks for more than its sources have within their caps on epochs.
+"""Feasible changes to a phase that asks for more than its sources have within their caps on epochs.
 
-Only what was tried is proposed: every proposal is laid over the config and planned again.
+Only tested changes are proposed: every proposal is laid over the config and planned again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def most_of(budgets: Sequence[Budget]) -> int:
 def proposals_of(
     config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
 ) -> Proposals:
-    """What would do instead, each by itself; what would not do either is left out.
+    """Suggest changes that each make the phase feasible by itself.
 
     {"tokens": most at these shares, "weights": {source: share} at this length}, or
     {"budgets": {source: most}} of the sources that are over their caps.
@@ -95,7 +95,7 @@ def nearest_weights(budgets: Sequence[Budget], total: int) -> dict[str, float]:
 
 
 def cap_fault(config: PhaseConfig, budgets: Sequence[Budget], proposals: Proposals) -> str:
-    """What is said of a phase that is beyond its caps: what it asks for, and what would do."""
+    """Describe a phase that is beyond its caps: its demand, and feasible changes."""
     ways = []
     if "budgets" in proposals:
         ways.append(f"ask for at most {numbers(proposals['budgets'])}")
@@ -115,7 +115,7 @@ def cap_fault(config: PhaseConfig, budgets: Sequence[Budget], proposals: Proposa
 
 
 def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
-    """What a phase asks for beyond the caps, and what there is."""
+    """Describe the demand of a phase beyond its caps, and the supply."""
     total, most = sum(budget.planned for budget in budgets), most_of(budgets)
     if config.weighting == "unimax":
         caps = ", ".join(f"{budget.source} {budget.cap:g}" for budget in budgets)

@@ -65,7 +65,7 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
 
 
 def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Mix the phases; then write those that want it as shards, then what lies beside these."""
+    """Mix the phases; then write the shards of those with `formats`, then what goes beside them."""
     outcomes = run_tasks(corpus, tasks, work)
     phases = [task for task in tasks if task.payload["config"].formats]
     shards = {phase.partition: shard_tasks(phase) for phase in phases}

@@ -19,7 +19,7 @@ Limits = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Budget:
-    """What a phase asks of a source: `planned` of its `available` tokens, at most `cap` epochs."""
+    """The demand on a source: `planned` of its `available` tokens, at most `cap` epochs."""
 
     source: str
     share: Fraction  # of the phase's tokens
@@ -34,7 +34,7 @@ class Budget:
 
     @property
     def epochs(self) -> float:
-        """How often the source is gone through."""
+        """Passes through the source."""
         return self.planned / self.available
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a phase can be had of what is sharded: one verdict, for `mixed` and for `corpus plan`."""
+"""Check that a phase is feasible with its shards: one verdict, for `mixed` and `corpus plan`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A phase as shards in its order, for trainers that read files one after the other.
 
 A task writes the samples of consecutive positions, which it looks up one by one in the flat files
-of the sources. Price: 700 MB/s a core for rows of 4 KB, 170 for rows of 300 bytes; memory twice a
-shard, however many there are to read from, and what its formats take to be written.
+of the sources. Memory: twice a shard, whatever the number of source shards, and the buffers of its
+formats' writers.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ class FlatCheck:
 
 
 def check_flat_files(corpus: Corpus, shards: Iterable[Task]) -> None:
-    """StoreError if a file of a phase whose shards are to be written is not as when it was mixed.
+    """Raise StoreError if a source file of shards that are to be written differs from the mixture.
 
-    Else its damage would be copied, and get a hash of its own. Price: 1.3 GB/s a core, once for
-    all shards that are written.
+    Otherwise its damage would be copied, and get a hash of its own. Every file is read once for all
+    shards that are written.
     """
     root = corpus.store.root
     mixtures = {task.payload["mixture"] for task in shards if task.published() is None}
@@ -153,7 +153,7 @@ def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> 
 
 
 def index_task(phase: Task, shards: list[Task]) -> Task:
-    """The task that writes what lies beside the shards of a phase, once all are there."""
+    """Return the task that writes the index beside the shards of a phase, once all are there."""
     together: ShardSet = shards[0].payload["shards"]
     return Task(
         root=phase.root,

@@ -1,4 +1,4 @@
-"""What a phase sees of its sources: their shards, rows and tokens, and how long each row is."""
+"""The sources of a phase: their shards, rows and tokens, and the length of every row."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class PhaseSource:
 
     @property
     def rows(self) -> int:
-        """Samples that there are."""
+        """Number of samples."""
         return sum(shard.rows for shard in self.shards)
 
     @property
     def tokens(self) -> int:
-        """Tokens that there are, without padding."""
+        """Number of tokens, without padding."""
         return sum(shard.tokens for shard in self.shards)
 
     @property
@@ -70,7 +70,7 @@ class PhaseSource:
 
     @property
     def stored_tokens(self) -> int:
-        """Tokens that there are, with padding."""
+        """Number of tokens, with padding."""
         return sum(stored for _, stored in self.buckets.values())
 
     @property
@@ -113,7 +113,7 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
 
 
 def bucket_length(bucket: str) -> int | None:
-    """Stored length of the rows of a bucket: its name, but for ranges ("129-256")."""
+    """Return the stored length of a bucket's rows: its name, None for a range ("129-256")."""
     return int(bucket) if bucket.isdigit() else None
 
 
@@ -130,7 +130,7 @@ def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
 
 
 def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
-    """What a plan must know of a source's rows; of their files the one with the first is read."""
+    """Describe a source's rows for a plan; only the file with the first drawn row is read."""
     first = source.equal_length or 0
     if source.rows and not first:
         row = int(source_order(config, source).rows([0])[0][0])
@@ -171,7 +171,7 @@ def check_flat(phase: str, sources: list[PhaseSource]) -> None:
 
 
 def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """What the manifests of a phase say of their tokenizer; MixError if they differ, or do not."""
+    """Return the phase's tokenizer (ABOUT_TOKENS); MixError if its sources differ or lack it."""
     old = [m.partition for m in manifests if not m.provenance.keys() >= set(ABOUT_TOKENS)]
     if old:
         raise MixError(

@@ -1,7 +1,7 @@
-"""Can a phase be had? Its budgets, what is worth a warning, and what would do where it cannot.
+"""The plan of a phase: budgets, warnings, faults, and feasible changes if it is refused.
 
-Nothing is raised here but by `accepted`: a plan says what is wrong with it, so that `corpus plan`
-can show it before anything runs.
+Nothing is raised here except by `accepted`: a plan carries its faults, so that `corpus plan` can
+show them before anything runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """The budgets of a phase; one with `faults` is refused, and `feasible` is what would do.
+    """The budgets of a phase; one with `faults` is refused, and `feasible` has changes to it.
 
     `feasible`: see transforms/mix_advice.py.
     """
@@ -43,7 +43,7 @@ class PhasePlan:
         return "refused" if self.faults else "warning" if self.warnings else "ok"
 
     def accepted(self) -> PhasePlan:
-        """The same plan; MixError if the phase is refused."""
+        """Return the plan itself; MixError if the phase is refused."""
         if self.faults:
             raise MixError("\n".join(self.faults))
         return self
@@ -79,7 +79,7 @@ def plan_phase(
 
 
 def no_sample_fault(plan: PhasePlan) -> str:
-    """What is said of a phase so short that it would be empty."""
+    """Describe a phase so short that it would be empty."""
     return (
         f"phase {plan.phase!r} draws no sample: {plan.tokens:,} tokens are less than half of the "
         "first of any source. Ask for more tokens."
@@ -87,7 +87,7 @@ def no_sample_fault(plan: PhasePlan) -> str:
 
 
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
-    """What is said of sources without tokens."""
+    """Describe sources without tokens."""
     where = f" in buckets {', '.join(config.buckets)}" if config.buckets else ""
     return (
         f"phase {config.name!r} asks for tokens of {empty}, which have none{where} after filtering "
@@ -98,7 +98,7 @@ def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
 def sample_warnings(
     config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
 ) -> list[str]:
-    """Said of sources that give no sample, and of sequences that do not fit one batch."""
+    """Warn of sources that give no sample, and of sequences that do not fit one batch."""
     warnings = [
         f"{budget.source!r} gives no sample: its {budget.planned:,} tokens are less than half of "
         "its first. Raise its weight, or the phase's tokens."
@@ -115,7 +115,7 @@ def sample_warnings(
 
 
 def weights_warning(config: PhaseConfig) -> list[str]:
-    """Said of weights that do not sum to one."""
+    """Warn of weights that do not sum to one."""
     weights = {source: as_written(weight) for source, weight in (config.weights or {}).items()}
     total = sum(weights.values(), Fraction())
     if not weights or abs(total - 1) <= SUM_TOLERANCE:
@@ -125,7 +125,7 @@ def weights_warning(config: PhaseConfig) -> list[str]:
 
 
 def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:
-    """Said of sources that are repeated more often than is useful."""
+    """Warn of sources that are repeated more often than is useful."""
     return [
         f"{budget.source!r} is repeated {budget.epochs:,.1f} times; more than "
         f"{config.warn_epochs:g} epochs teach little new. Lower its weight or the phase's tokens."

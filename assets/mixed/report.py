@@ -1,7 +1,7 @@
-"""A phase drawn: the mix as a pie, and the share of every source as training goes on.
+"""Charts of a phase: its mix as a pie, and the share of every source over the course of training.
 
-The share at a place of the phase comes from the order itself: whole blocks around it are looked at,
-262,144 samples at most in all, so that a report costs a tenth of a second whatever the length.
+The share at a place of the phase comes from the order itself: whole blocks around it are sampled,
+262,144 samples at most in all, so that the cost does not grow with the phase.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn of a phase: tokens by source, and the shares at its places.
+    """The realised mix of a phase: tokens by source, and the shares at its places.
 
     `is_estimated`: samples differ in length, and each counts as long as its source's mean.
     """

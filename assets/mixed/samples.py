@@ -1,12 +1,12 @@
-"""From tokens to samples: how many samples of a source come nearest to its budget.
+"""From tokens to samples: the number of samples of a source that comes nearest to its budget.
 
-Where all samples are equally long it is a division. Else tokens are counted in the very order in
-which the phase draws them, block by block: whole epochs hold what the source holds, only the last
-one is looked at. Price: 4 million samples a second, and 4 bytes for each sample of the source
-(0.1 % of a sample of 2,048 tokens).
+If all samples are equally long it is a division. Otherwise tokens are counted in the very order in
+which the phase draws them, block by block: whole epochs hold all tokens of the source, only the
+last one is counted. Memory: 4 bytes for each sample of the source (0.1 % of a sample of 2,048
+tokens).
 
-Whether a source gives any sample at all, and how much padding a batch would have, is known without:
-from the first row that the phase draws, and from the rows of each bucket.
+Sources that give no sample, and the padding of a batch, are known without counting: from the first
+row that the phase draws, and from the rows of each bucket.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SourceRows:
 
 
 def none_drawn(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> list[Budget]:
-    """The budgets that no sample comes of: at most half of the first (see `nearest_count`)."""
+    """Return the budgets that give no sample: at most half of the first (see `nearest_count`)."""
     return [
         budget
         for budget in budgets
@@ -47,7 +47,7 @@ def none_drawn(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> lis
 
 
 def num_lengths(rows: Mapping[str, SourceRows]) -> int:
-    """From how many buckets a phase draws."""
+    """Count the buckets that a phase draws from."""
     return len({name for source in rows.values() for name in source.buckets})
 
 
@@ -101,7 +101,7 @@ def nearest_samples(planned: int, lengths: Lengths, rows_at: RowsAt) -> tuple[in
 
 
 def nearest_count(reached: npt.NDArray[np.int64], wanted: int) -> int:
-    """How many samples bring the running total nearest to `wanted` (fewer, on a tie)."""
+    """Return the number of samples whose running total is nearest to `wanted` (fewer, on a tie)."""
     above = int(np.searchsorted(reached, wanted))
     if above == reached.size:
         return above

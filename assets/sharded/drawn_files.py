@@ -1,4 +1,4 @@
-"""Shards that phases draw from: a job may train on them long after `sharded` was built anew."""
+"""Shards that phases draw from: a job may still train on them after `sharded` was built again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIXED = "mixed"
 
 
 def drawn_folders(partition: Partition) -> set[Path]:
-    """Folders of a source's shards that a mixture names which is still there."""
+    """Return the folders of a source's shards that any kept mixture names."""
     store = Store(partition.folder.parent.parent)
     folders = {
         folder

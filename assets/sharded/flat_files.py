@@ -90,7 +90,7 @@ def find_rows(
 def copy_tokens(
     root: Path, shard: Shard, places: NDArray[np.void], rows: FlatRows, which: NDArray[np.intp]
 ) -> None:
-    """Copy the tokens of a shard's rows to where they go: slices, 0.3 us each."""
+    """Copy the tokens of a shard's rows to their places, by slices."""
     file, width = open_file(root, shard, "bin"), rows.content.itemsize
     content = file.array(0, rows.content.dtype, file.num_bytes // width)
     targets = rows.starts[which].tolist()
@@ -135,7 +135,7 @@ def row_tokens(first_span: NDArray[np.int64], lengths: NDArray[np.uint32]) -> ND
 
 
 def as_lists(offsets: NDArray[np.int64], values: Any) -> pl.Series:
-    """A column of lists over values that lie back to back."""
+    """Build a column of lists over adjacent values."""
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
     column = pl.from_arrow(lists)
     assert isinstance(column, pl.Series)

@@ -37,7 +37,7 @@ class FlatShard:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.index.lengths)
 
     def row_at(self, offset: int) -> int:
@@ -49,7 +49,7 @@ class FlatShard:
         return int(np.searchsorted(self.index.pointers, start, side="right")) - 1
 
     def first_token(self, row: int) -> int:
-        """Where a row starts in the file, in tokens."""
+        """Return the offset of a row in the file, in tokens."""
         return int(self.index.pointers[row]) // np.dtype(self.token_dtype).itemsize
 
     def read_row(self, row: int) -> tuple[NDArray[Any], Spans]:
@@ -64,7 +64,7 @@ class FlatShard:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a document in a shard: row, place in the row, start in the document, tokens."""
+    """A segment of a document in a shard: row, place in the row, start in the document, tokens."""
 
     shard: Path
     row: int
@@ -85,7 +85,7 @@ def open_shard(stem: Path) -> FlatShard:
 
 
 def pieces_of(stem: Path, rows: int, doc_id: str) -> list[Piece]:
-    """Where a shard has a document, in the order of its rows."""
+    """Find the segments of a document in a shard, in the order of its rows."""
     spans = read_spans(map_file(stem, "spans"), rows)
     ids = np.frombuffer(spans.spans.doc_ids, "<u8").reshape(-1, 2)
     wanted = np.frombuffer(bytes.fromhex(doc_id), "<u8")
