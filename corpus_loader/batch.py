@@ -17,8 +17,8 @@ class Documents:
     """The documents of a batch of [rows, length] tokens, row after row.
 
     A segment is a part of a document, or the padding at the end of a row, which is a segment of its
-    own: its doc_id is zero. All arrays are made for the flat batch, tokens.reshape(-1), which is the
-    input of attention over segments of varying length (flash-attention's varlen functions).
+    own: its doc_id is zero. All arrays are made for the flat batch, tokens.reshape(-1), the input
+    of attention over segments of varying length (flash-attention's varlen functions).
 
     cu_seqlens int32 [segments + 1]: offsets of the segments, from 0 to rows x length;
     max_seqlen: tokens of the longest segment;
@@ -45,16 +45,16 @@ class Documents:
         length = self.position_ids.shape[1]
         edges = np.array((first * length, stop * length), np.int32)
         begin, end = np.searchsorted(self.cu_seqlens, edges).tolist()
-        piece, segments = slice(first, stop), slice(begin, end)
+        rows, segments = slice(first, stop), slice(begin, end)
         cu_seqlens = self.cu_seqlens[begin : end + 1] - edges[0]
         return Documents(
             cu_seqlens=cu_seqlens,
             max_seqlen=int((cu_seqlens[1:] - cu_seqlens[:-1]).max(initial=0)),
             starts=self.starts[segments],
             doc_ids=self.doc_ids[segments],
-            position_ids=self.position_ids[piece],
-            loss_mask=self.loss_mask[piece],
-            num_tokens=self.num_tokens[piece],
+            position_ids=self.position_ids[rows],
+            loss_mask=self.loss_mask[rows],
+            num_tokens=self.num_tokens[rows],
         )
 
 
@@ -77,16 +77,16 @@ class Batch:
     documents: Documents | None = None
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
-        """Slice the rows [first, stop) under their own cursor; documents need rows of one length."""
+        """Slice the rows [first, stop) under a new cursor; documents need rows of one length."""
         if (first, stop) == (0, len(self.tokens)):
             return replace(self, cursor=cursor)
-        piece = slice(first, stop)
+        rows = slice(first, stop)
         documents = self.documents
         return Batch(
-            self.tokens[piece],
-            self.lengths[piece],
-            self.positions[piece],
-            self.sources[piece],
+            self.tokens[rows],
+            self.lengths[rows],
+            self.positions[rows],
+            self.sources[rows],
             cursor,
             documents and documents.rows(first, stop),
         )
@@ -97,28 +97,28 @@ def find_documents(rows: Sequence[Spans], length: int) -> Documents:
 
     Raises ValueError if the spans of a row are longer than the row.
     """
-    pieces = join([row.lengths for row in rows]).astype(np.int64)
+    segment_tokens = join([row.lengths for row in rows]).astype(np.int64)
     counts = np.array([row.lengths.size for row in rows], np.int64)
     upto = np.concatenate([[0], np.cumsum(counts)])
-    num_tokens = np.diff(np.concatenate([[0], np.cumsum(pieces)])[upto])
+    num_tokens = np.diff(np.concatenate([[0], np.cumsum(segment_tokens)])[upto])
     if num_tokens.max(initial=0) > length:
         raise ValueError(f"documents of {num_tokens.max():,} tokens in a row of {length:,}")
 
-    # A segment of padding after the pieces of each row; most are empty, and not there.
-    is_piece = np.ones(pieces.size + counts.size, np.bool_)
-    is_piece[upto[1:] + np.arange(counts.size)] = False
-    lengths = np.empty(is_piece.size, np.int64)
-    lengths[is_piece], lengths[~is_piece] = pieces, length - num_tokens
-    starts = np.zeros(is_piece.size, np.uint32)
-    starts[is_piece] = join([row.starts for row in rows])
-    doc_ids = np.zeros((is_piece.size, DOC_ID_BYTES), np.uint8)
-    doc_ids[is_piece] = join([row.doc_ids for row in rows]).reshape(-1, DOC_ID_BYTES)
+    # A segment of padding after the documents of each row; most are empty, and not there.
+    is_document = np.ones(segment_tokens.size + counts.size, np.bool_)
+    is_document[upto[1:] + np.arange(counts.size)] = False
+    lengths = np.empty(is_document.size, np.int64)
+    lengths[is_document], lengths[~is_document] = segment_tokens, length - num_tokens
+    starts = np.zeros(is_document.size, np.uint32)
+    starts[is_document] = join([row.starts for row in rows])
+    doc_ids = np.zeros((is_document.size, DOC_ID_BYTES), np.uint8)
+    doc_ids[is_document] = join([row.doc_ids for row in rows]).reshape(-1, DOC_ID_BYTES)
     is_there = lengths > 0
     lengths = lengths[is_there]
 
     cu_seqlens = np.concatenate([[0], np.cumsum(lengths)], dtype=np.int32, casting="same_kind")
     position_ids = np.arange(cu_seqlens[-1], dtype=np.int32) - np.repeat(cu_seqlens[:-1], lengths)
-    loss_mask = (position_ids > 0) & np.repeat(is_piece[is_there], lengths)
+    loss_mask = (position_ids > 0) & np.repeat(is_document[is_there], lengths)
     return Documents(
         cu_seqlens=cu_seqlens,
         max_seqlen=int(lengths.max(initial=0)),

@@ -89,7 +89,7 @@ class Cache:
         raise CorpusError(f"{path} cannot be kept: look at the disk, or use another folder")
 
     def open_file(self, path: Path, num_bytes: int) -> int | None:
-        """Return a descriptor whose lock keeps a file; None without one. A damaged one is removed."""
+        """Return a descriptor whose lock keeps a file, None without one; removes a damaged one."""
         descriptor = locked(path, fcntl.LOCK_SH)
         if descriptor is None:
             return None
@@ -108,13 +108,13 @@ class Cache:
 
     def is_whole(self, descriptor: int, sha256: str, num_bytes: int) -> bool:
         """Check the content of an open file against its name; each process hashes a file once."""
-        found = os.fstat(descriptor)
-        if found.st_size != num_bytes:
+        status = os.fstat(descriptor)
+        if status.st_size != num_bytes:
             return False
-        if (sha256, found.st_ino) not in self.checked:
+        if (sha256, status.st_ino) not in self.checked:
             if hash_of(descriptor) != sha256:
                 return False
-            self.checked.add((sha256, found.st_ino))
+            self.checked.add((sha256, status.st_ino))
         return True
 
     def fetch(self, path: Path, num_bytes: int, blocks: Blocks) -> None:
@@ -124,8 +124,8 @@ class Cache:
         while (lock := locked(fetching, fcntl.LOCK_EX, create=True)) is None:
             if path.exists():
                 return
-            if (found := self.bytes_on_the_way(path.name)) > fetched:
-                deadline, fetched = time.monotonic() + PATIENCE_SECONDS, found
+            if (arrived := self.bytes_on_the_way(path.name)) > fetched:
+                deadline, fetched = time.monotonic() + PATIENCE_SECONDS, arrived
             if time.monotonic() > deadline:
                 break
             time.sleep(POLL_SECONDS)
@@ -159,9 +159,9 @@ class Cache:
                 size += len(block)
                 if size > num_bytes:
                     break
-            if (found := digest.hexdigest()) != path.name:
+            if (sha256 := digest.hexdigest()) != path.name:
                 return (
-                    f"{size:,} bytes of sha256 {found} came, not {num_bytes:,} of {path.name}: "
+                    f"{size:,} bytes of sha256 {sha256} came, not {num_bytes:,} of {path.name}: "
                     "`corpus verify` says what is wrong"
                 )
             with suppress(FileExistsError):  # of two that fetched it, one throws its own away
@@ -179,9 +179,9 @@ class Cache:
 
     def make_room(self, num_bytes: int) -> bool:
         """Remove the least recently used files not in use; True if `num_bytes` then fit."""
-        found = sizes_of(self.folder.iterdir())
-        total = num_bytes + sum(found.values())
-        for (_, path), size in sorted(found.items()):
+        sizes = sizes_of(self.folder.iterdir())
+        total = num_bytes + sum(sizes.values())
+        for (_, path), size in sorted(sizes.items()):
             if total <= self.max_bytes:
                 break
             if IS_SHA256.fullmatch(path.name) and self.remove(path):
@@ -207,12 +207,12 @@ class Cache:
 
 def sizes_of(paths: Iterable[Path]) -> dict[tuple[float, Path], int]:
     """Measure files: bytes by (time of last use, path), without files that vanish meanwhile."""
-    found = {}
+    sizes = {}
     for path in paths:
         with suppress(FileNotFoundError):
             state = path.stat()
-            found[state.st_mtime, path] = state.st_size
-    return found
+            sizes[state.st_mtime, path] = state.st_size
+    return sizes
 
 
 def hash_of(descriptor: int) -> str:

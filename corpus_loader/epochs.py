@@ -43,7 +43,7 @@ class Epochs:
 
     def rows(self, source: Indices, index: Int64s) -> tuple[Int64s, Int64s]:
         """Return (row, epoch) of the index-th sample of each source, over epochs."""
-        sizes = np.array([each.rows for each in self.sources], np.int64)
+        sizes = np.array([shape.rows for shape in self.sources], np.int64)
         epoch, place = np.divmod(index, sizes[source])
         names, which = unique_pairs(source, epoch)
         if self.window_shards is not None:
@@ -60,10 +60,10 @@ class Epochs:
         for number, layout in enumerate(layouts):
             mine = which == number
             window[mine] = np.searchsorted(layout.windows, place[mine], side="right") - 1
-        each, group = unique_pairs(which, window)
+        pairs, group = unique_pairs(which, window)
         purposes = [(self.sources[source].name, epoch) for source, epoch in names]
-        keys = [key_of(self.seed, "window", *purposes[n], w) for n, w in each]
-        ends = [(layouts[n].windows[w], layouts[n].windows[w + 1]) for n, w in each]
+        keys = [key_of(self.seed, "window", *purposes[n], w) for n, w in pairs]
+        ends = [(layouts[n].windows[w], layouts[n].windows[w + 1]) for n, w in pairs]
         start, stop = np.array(ends, np.int64).reshape(-1, 2).T
         inside = (place - start[group]).astype(np.uint64)
         permuted = permute_each(inside, group, stop - start, np.array(keys, np.uint64))
@@ -83,7 +83,7 @@ class Epochs:
 
 @dataclass(frozen=True)
 class Windows:
-    """The shards of an epoch, in its order: their offsets and first rows, and offsets of windows."""
+    """The shards of an epoch, in its order: offsets and first rows, and offsets of windows."""
 
     starts: Int64s
     first_rows: Int64s

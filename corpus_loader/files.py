@@ -76,19 +76,19 @@ class LocalFiles:
         """Provide the file's path; CorpusError if it is missing or not as the mixture says."""
         path = self.root / inside(relative)
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             raise CorpusError(
                 f"{path} is missing. {repair(relative)}. If `sharded` was built anew since, run "
                 "the job `mix_corpus`."
             ) from None
-        if found.st_size != num_bytes:
+        if status.st_size != num_bytes:
             raise CorpusError(
-                f"{path} has {found.st_size:,} bytes, the mixture says {num_bytes:,}. "
+                f"{path} has {status.st_size:,} bytes, the mixture says {num_bytes:,}. "
                 f"{repair(relative)}"
             )
         if self.verify:
-            self.check((relative, found.st_ino, found.st_mtime_ns), path, sha256)
+            self.check((relative, status.st_ino, status.st_mtime_ns), path, sha256)
         yield path
 
     def check(self, key: tuple[str, int, int], path: Path, sha256: str) -> None:
@@ -107,7 +107,7 @@ class LocalFiles:
 
 
 def inside(relative: str) -> str:
-    """Return a name that stays inside the store; CorpusError otherwise: a mixture is not trusted."""
+    """Return a name inside the store; CorpusError otherwise: a mixture is not trusted."""
     path = PurePosixPath(relative)
     if path.is_absolute() or ".." in path.parts or "\\" in relative or not path.parts:
         raise CorpusError(f"{relative!r} is no name inside a corpus: the mixture is damaged")
@@ -118,11 +118,11 @@ def check_sha256(path: Path, relative: str, expected: str) -> None:
     """CorpusError if the file's bytes are not those that were hashed, or cannot be read."""
     try:
         with open(path, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CorpusError(f"{path} could not be checked: {error}. {repair(relative)}") from error
-    if found != expected:
+    if sha256 != expected:
         raise CorpusError(
-            f"{path} changed since it was written: sha256 is {found}, the mixture says "
+            f"{path} changed since it was written: sha256 is {sha256}, the mixture says "
             f"{expected}. {repair(relative)}"
         )

@@ -47,13 +47,13 @@ class MappedFile:
 
     def is_unchanged(self) -> bool:
         """Check that the file was not written to since it was opened; CorpusError if it was cut."""
-        found = os.fstat(self.descriptor)
-        if found.st_size != self.num_bytes:
+        status = os.fstat(self.descriptor)
+        if status.st_size != self.num_bytes:
             raise CorpusError(
-                f"{self.path} has {found.st_size:,} bytes instead of {self.num_bytes:,}: it "
+                f"{self.path} has {status.st_size:,} bytes instead of {self.num_bytes:,}: it "
                 f"changed while in use. {REPAIR}"
             )
-        return found.st_mtime_ns == self.written
+        return status.st_mtime_ns == self.written
 
     def array(self, offset: int, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
         """`count` little-endian values at an offset in bytes, not read yet.
@@ -85,13 +85,13 @@ class Index:
     def row(self, tokens: npt.NDArray[Any], row: int) -> npt.NDArray[Any]:
         """Slice a row out of the shard's tokens; CorpusError if it is outside of them."""
         first, length = int(self.pointers[row]) // tokens.itemsize, int(self.lengths[row])
-        found = tokens[first : first + length]
-        if first < 0 or found.size != length:
+        values = tokens[first : first + length]
+        if first < 0 or values.size != length:
             raise CorpusError(
                 f"{self.file.path} is damaged: row {row:,} has {length:,} tokens at {first:,}, "
                 f"where there are {tokens.size:,}. {REPAIR}"
             )
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class SpansIndex:
         spans = self.spans
         if not first <= stop <= spans.starts.size:
             raise CorpusError(f"{self.file.path} is damaged at row {row:,}. {REPAIR}")
-        piece = slice(first, stop)
-        return Spans(spans.starts[piece], spans.lengths[piece], spans.doc_ids[piece])
+        those = slice(first, stop)
+        return Spans(spans.starts[those], spans.lengths[those], spans.doc_ids[those])
 
 
 def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:

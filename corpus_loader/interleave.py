@@ -53,7 +53,7 @@ class Interleaving:
         return source, (np.diff(before) - edges[:, :-1])[which, source] + slot
 
     def blocks(self, block: Int64s) -> tuple[Int64s, Int64s]:
-        """Return two [blocks, sources + 1]: offsets of the sources in a block, and samples before it.
+        """Return two [blocks, sources + 1]: offsets of sources in a block, and samples before it.
 
         Both count the samples of all sources up to each.
         """

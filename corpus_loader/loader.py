@@ -120,11 +120,11 @@ class CorpusLoader:
         at_once = self.steps_at_once()
         count, most = 1, max(1, LOOK_UP_SAMPLES // self.split.batch_size)
         while block := list(islice(steps, count)):
-            found = self.reader.look_up(np.concatenate([step.positions() for step in block]))
+            lookup = self.reader.look_up(np.concatenate([step.positions() for step in block]))
             start = 0
             for group in (block[i : i + at_once] for i in range(0, len(block), at_once)):
                 stop = start + sum(step.samples for step in group)
-                together = self.reader.read(found.slice(start, stop), group[-1].cursor)
+                together = self.reader.read(lookup.slice(start, stop), group[-1].cursor)
                 start = stop
                 first = 0
                 for step in group:
@@ -134,7 +134,7 @@ class CorpusLoader:
         self.reader.checks.finish()
 
     def steps_at_once(self) -> int:
-        """Return the number of batches to read together: about READ_BYTES, for rows of one length."""
+        """Return the number of batches to read together: about READ_BYTES of equal rows."""
         length = self.mixture.sequence_length
         if length is None:
             return 1
@@ -145,8 +145,8 @@ class CorpusLoader:
 
     def samples(self, positions: npt.ArrayLike) -> Batch:
         """Read the samples at any positions of the phase, as one batch."""
-        found = self.reader.look_up(np.asarray(positions, np.int64).ravel())
-        return self.reader.read(found, self.cursor)
+        lookup = self.reader.look_up(np.asarray(positions, np.int64).ravel())
+        return self.reader.read(lookup, self.cursor)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the loader's state: the same on every rank, and valid for any other split."""

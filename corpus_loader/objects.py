@@ -89,10 +89,10 @@ class Objects:
 
     def names(self, folder: str) -> list[str]:
         """List the names of objects and folders directly in a folder, sorted."""
-        found = self.retried(
+        listing = self.retried(
             folder, "listed", lambda: self.obstore.list_with_delimiter(self.store, f"{folder}/")
         )
-        paths = [info["path"] for info in found["objects"]] + list(found["common_prefixes"])
+        paths = [info["path"] for info in listing["objects"]] + list(listing["common_prefixes"])
         return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in paths)
 
     def list_objects(self, prefix: str = "") -> list[ObjectInfo]:

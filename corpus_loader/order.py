@@ -85,7 +85,7 @@ class PhaseOrder:
                 raise ValueError(f"{name} is {value}; it must be 1 or more")
         if len(self.sources) > MOST_SOURCES:
             raise ValueError(f"{len(self.sources):,} sources; there can be {MOST_SOURCES:,}")
-        empty = [each.name for each in self.sources if each.samples > 0 and each.rows == 0]
+        empty = [source.name for source in self.sources if source.samples > 0 and source.rows == 0]
         if empty:
             raise ValueError(f"samples are drawn of {empty}, which have no rows")
 
@@ -96,12 +96,12 @@ class PhaseOrder:
     @cached_property
     def drawn(self) -> Indices:
         """The sources that are drawn from."""
-        return np.flatnonzero([each.samples > 0 for each in self.sources])
+        return np.flatnonzero([source.samples > 0 for source in self.sources])
 
     @cached_property
     def counts(self) -> Int64s:
         """Samples drawn of each source in an epoch of the phase."""
-        return np.array([each.samples for each in self.sources], np.int64)
+        return np.array([source.samples for source in self.sources], np.int64)
 
     @cached_property
     def interleaving(self) -> Interleaving:

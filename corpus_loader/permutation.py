@@ -76,7 +76,7 @@ def permute_each(indices: UInt64s, group: Integers, sizes: Integers, keys: UInt6
     is_small = size_of <= EXPLICIT_BELOW
     if is_small.any():
         small = np.flatnonzero(sizes <= EXPLICIT_BELOW)
-        tables = [cached_permutation(int(sizes[each]), int(keys[each])) for each in small]
+        tables = [cached_permutation(int(sizes[number]), int(keys[number])) for number in small]
         first = np.zeros(sizes.size, np.uint64)
         first[small] = np.cumsum(np.array([0, *map(len, tables[:-1])], np.uint64))
         places = first[group[is_small]] + indices[is_small]

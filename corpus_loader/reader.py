@@ -63,10 +63,8 @@ class Lookup:
 
     def slice(self, first: int, stop: int) -> Lookup:
         """Slice the places [first, stop)."""
-        piece = slice(first, stop)
-        return Lookup(
-            self.positions[piece], self.sources[piece], self.shards[piece], self.rows[piece]
-        )
+        part = slice(first, stop)
+        return Lookup(self.positions[part], self.sources[part], self.shards[part], self.rows[part])
 
 
 class Reader:
@@ -89,58 +87,58 @@ class Reader:
 
     def look_up(self, positions: npt.NDArray[np.int64]) -> Lookup:
         """Map positions (int64 [n]) to shards and rows."""
-        found = self.order.samples(positions)
-        row = found.row + self.first_row[self.first_shard[found.source]]
+        samples = self.order.samples(positions)
+        row = samples.row + self.first_row[self.first_shard[samples.source]]
         shard = np.searchsorted(self.first_row, row, side="right") - 1
         inside = row - self.first_row[shard]
-        return Lookup(positions, found.source, shard.tolist(), inside.tolist())
+        return Lookup(positions, samples.source, shard.tolist(), inside.tolist())
 
-    def read(self, found: Lookup, cursor: int) -> Batch:
+    def read(self, lookup: Lookup, cursor: int) -> Batch:
         """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""
         self.checks.look()
-        rows, spans = self.rows(found)
+        rows, spans = self.rows(lookup)
         lengths = np.array([row.size for row in rows], np.int64)
         length = self.mixture.sequence_length or int(lengths.max(initial=0))
         return Batch(
             tokens=join_rows(rows, length, self.mixture.end_of_document_id, self.dtype),
             lengths=lengths,
-            positions=found.positions,
-            sources=found.sources,
+            positions=lookup.positions,
+            sources=lookup.sources,
             cursor=cursor,
-            documents=self.documents(found, spans, length) if self.with_documents else None,
+            documents=self.documents(lookup, spans, length) if self.with_documents else None,
         )
 
-    def rows(self, found: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+    def rows(self, lookup: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
         """The tokens and, if wanted, documents of samples; views of the open shards.
 
         If these are more than may be open at a time, they are read by groups: copies.
         """
         most = self.shards.max_open
-        if len(found.shards) <= most:
-            return self.views(found)
+        if len(lookup.shards) <= most:
+            return self.views(lookup)
         rows, spans = [], []
-        for start in range(0, len(found.shards), most):
-            group = self.views(found.slice(start, start + most))
+        for start in range(0, len(lookup.shards), most):
+            group = self.views(lookup.slice(start, start + most))
             rows += [row.copy() for row in group[0]]
-            spans += [each.copy() for each in group[1]]
+            spans += [documents.copy() for documents in group[1]]
             del group  # or its shards would stay open with those of the next
         return rows, spans
 
-    def views(self, found: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+    def views(self, lookup: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
         """`rows` of a group of samples."""
-        opened = self.shards.get(found.shards)
-        rows = [shard.row(row) for shard, row in zip(opened, found.rows, strict=True)]
+        opened = self.shards.get(lookup.shards)
+        rows = [shard.row(row) for shard, row in zip(opened, lookup.rows, strict=True)]
         if not self.with_documents:
             return rows, []
-        return rows, [shard.documents(row) for shard, row in zip(opened, found.rows, strict=True)]
+        return rows, [shard.documents(row) for shard, row in zip(opened, lookup.rows, strict=True)]
 
-    def documents(self, found: Lookup, spans: list[Spans], length: int) -> Documents:
+    def documents(self, lookup: Lookup, spans: list[Spans], length: int) -> Documents:
         """Lay out the documents of samples; CorpusError if those of a row do not fit it."""
         try:
             return find_documents(spans, length)
         except ValueError as error:
-            sizes = [int(each.lengths.sum(dtype=np.int64)) for each in spans]
-            worst = found.shards[sizes.index(max(sizes))]
+            sizes = [int(row_spans.lengths.sum(dtype=np.int64)) for row_spans in spans]
+            worst = lookup.shards[sizes.index(max(sizes))]
             name = f"{self.shards.shards[worst].path}.spans"
             raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error
 

@@ -105,8 +105,8 @@ class RemoteStore:
         if names is None:
             number = self.last_number(folder)
         else:
-            found = [int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))]
-            number = max(found, default=0)
+            numbers = [int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))]
+            number = max(numbers, default=0)
         return f"{folder}/{number:08d}.json" if number else None
 
     def last_number(self, folder: str) -> int:
@@ -114,7 +114,7 @@ class RemoteStore:
         last, number = 0, 0
         while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
             numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
-            names = [f"{folder}/{each:08d}.json" for each in numbers]
+            names = [f"{folder}/{candidate:08d}.json" for candidate in numbers]
             there = map_in_threads(partial(is_there, self.transport), names, ASKED_AT_ONCE)
             last = max([last, *compress(numbers, there)])
             number += ASKED_AT_ONCE

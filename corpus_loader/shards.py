@@ -39,8 +39,8 @@ class OpenShard:
         """The tokens of a row; CorpusError if the index points to where there are not so many."""
         if self.index is not None:
             return self.index.row(self.tokens, row)
-        found: npt.NDArray[Any] = self.tokens[row]
-        return found
+        tokens: npt.NDArray[Any] = self.tokens[row]
+        return tokens
 
     def documents(self, row: int) -> Spans:
         """The documents of a row."""
@@ -71,7 +71,7 @@ class Shards:
         self.suffixes += ["idx"] if mixture.sequence_length is None else []
         self.suffixes += ["spans"] if with_documents else []
         self.max_open = most_files() // len(self.suffixes)
-        sizes = [sum(shard.files[each].bytes for each in self.suffixes) for shard in self.shards]
+        sizes = [sum(shard.files[end].bytes for end in self.suffixes) for shard in self.shards]
         if max_bytes is not None and sum(sizes) > max_bytes:
             self.max_open = max(1, min(self.max_open, max_bytes // PROCESSES // max(sizes)))
         self.opened: dict[int, OpenShard] = {}
@@ -101,7 +101,7 @@ class Shards:
         """
         idle = [other for other in self.opened if other not in needed]
         too_many = max(0, len(self.opened) + len(missing) - self.max_open)
-        wanted = [self.shards[number].files[each] for number in missing for each in self.suffixes]
+        wanted = [self.shards[number].files[end] for number in missing for end in self.suffixes]
         if not self.files.has_room({file.sha256: file.bytes for file in wanted}):
             too_many = len(idle)
         for number in idle[:too_many]:
@@ -116,7 +116,7 @@ class Shards:
         """Open the needed files of a shard; CorpusError if one is not as the mixture says."""
         shard, mixture = self.shards[number], self.mixture
         with ExitStack() as held:
-            files = {each: self.map_file(held, shard, each) for each in self.suffixes}
+            files = {suffix: self.map_file(held, shard, suffix) for suffix in self.suffixes}
             index, spans = None, None
             if "idx" in files:
                 index = read_index(files["idx"], mixture.token_dtype, shard.rows)

@@ -22,8 +22,8 @@ def map_in_threads(
     """[function(item), ...], by up to `most` threads; the first error ends it, and is raised."""
     left: SimpleQueue[tuple[int, Item]] = SimpleQueue()
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-    for each in enumerate(items):
-        left.put(each)
+    for numbered in enumerate(items):
+        left.put(numbered)
     for _ in range(min(most, len(items))):
         threading.Thread(target=work, args=(function, left, done), daemon=True).start()
     results: dict[int, Result] = {}

@@ -14,12 +14,12 @@ from resources.store.records import Manifest
 
 def plan_from_shards(root: Path, config: PhaseConfig, manifests: Sequence[Manifest]) -> PhasePlan:
     """The plan of a phase from the `sharded` manifests of all its sources; faults are in it."""
-    found = [phase_source(manifest, config.buckets) for manifest in manifests]
+    sources = [phase_source(manifest, config.buckets) for manifest in manifests]
     try:
         one_tokenizer(config.name, manifests)
         if config.formats:
-            check_flat(config.name, found)
-        rows = {source.name: source_rows(root, config, source) for source in found}
+            check_flat(config.name, sources)
+        rows = {source.name: source_rows(root, config, source) for source in sources}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
-    return plan_phase(config, {source.name: source.tokens for source in found}, rows)
+    return plan_phase(config, {source.name: source.tokens for source in sources}, rows)
