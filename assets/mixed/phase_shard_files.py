@@ -145,10 +145,10 @@ def write_shard(task: Task) -> list[PartRecord]:
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
     """The samples at positions of a phase: num_tokens, tokens (padding included), spans."""
     reader = Reader(LocalFiles(root), mixture, mixture.seed, LoaderOptions())
-    found = reader.look_up(positions)
+    lookup = reader.look_up(positions)
     shards = reader.shards.shards
     return read_rows(
-        root, mixture.token_dtype, shards, np.asarray(found.shards), np.asarray(found.rows)
+        root, mixture.token_dtype, shards, np.asarray(lookup.shards), np.asarray(lookup.rows)
     )
 
 

@@ -76,12 +76,12 @@ class PhaseSource:
     @property
     def buckets(self) -> dict[str, tuple[int, int]]:
         """(rows, tokens with padding) of each bucket."""
-        found: dict[str, tuple[int, int]] = {}
+        totals: dict[str, tuple[int, int]] = {}
         for shard in self.shards:
-            rows, stored = found.get(shard.bucket, (0, 0))
+            rows, stored = totals.get(shard.bucket, (0, 0))
             more = shard.rows * (bucket_length(shard.bucket) or 0) or shard.tokens
-            found[shard.bucket] = rows + shard.rows, stored + more
-        return found
+            totals[shard.bucket] = rows + shard.rows, stored + more
+        return totals
 
 
 def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
@@ -119,8 +119,8 @@ def bucket_length(bucket: str) -> int | None:
 
 def same_or_none(values: Iterable[int | None]) -> int | None:
     """The one value that all have, None if they differ."""
-    found = set(values)
-    return found.pop() if len(found) == 1 else None
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
@@ -178,10 +178,10 @@ def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
             f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
             "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
         )
-    found = {m.partition: m.provenance["tokenizer_fingerprint"] for m in manifests}
-    if len(set(found.values())) > 1:
+    fingerprints = {m.partition: m.provenance["tokenizer_fingerprint"] for m in manifests}
+    if len(set(fingerprints.values())) > 1:
         raise MixError(
-            f"phase {phase!r} would mix shards of different tokenizers: {found}. "
+            f"phase {phase!r} would mix shards of different tokenizers: {fingerprints}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
     return {key: manifests[0].provenance[key] for key in ABOUT_TOKENS} if manifests else {}
