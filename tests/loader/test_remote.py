@@ -202,8 +202,8 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_server_that_never_answers_is_named_soon(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_client, "READ_SECONDS", 0.1)
-    monkeypatch.setattr(transports, "SILENCE_SECONDS", 0.15)
+    monkeypatch.setattr(http_client, "READ_SECONDS", 0.4)
+    monkeypatch.setattr(transports, "SILENCE_SECONDS", 0.6)
     go_on = threading.Event()
     put(tmp_path, "a.json")
     Handler.faults["/a.json"] = [lambda *_: go_on.wait(10)] * 9
