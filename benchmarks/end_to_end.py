@@ -75,8 +75,8 @@ def memory_of(process: psutil.Process) -> int:
 
 def report(measured: dict[str, tuple[float, int]]) -> None:
     """Print MB/s per stage and end to end, Dagster's share of the wall time, and peak memory."""
+    from pipeline_defs.commands.look.summary import GLOBAL_STAGES, SOURCE_STAGES, summarize
     from pipeline_defs.load_corpus import load_corpus
-    from pipeline_defs.summary import GLOBAL_STAGES, SOURCE_STAGES, summarize
 
     corpus = load_corpus()
     found = summarize(corpus)

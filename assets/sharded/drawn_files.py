@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, shard_paths
-from resources.lineage import newest_first
 from resources.store.records import Manifest, required_file
-from resources.store.store import Partition, Store, StoreError
+from resources.store.store import Partition, Store, StoreError, newest_first
 
 MIXED = "mixed"
 

@@ -353,6 +353,12 @@ class PartWriter:
         return record
 
 
+def newest_first(folder: Partition) -> Iterator[Manifest]:
+    """The manifests of a partition."""
+    for number in reversed(folder.manifest_numbers()):
+        yield folder.read_manifest(number)
+
+
 def part_stem(name: str, fingerprint: str) -> str:
     """Return the file name of a part without its kind: its name and 64 bits of its fingerprint."""
     return f"{name}-{fingerprint[:FINGERPRINT_IN_NAME]}"

@@ -17,7 +17,7 @@ from assets.mixed.phase_shard_files import read_samples
 from assets.sharded.shard_files import files_of
 from corpus_loader import CorpusLoader
 from corpus_loader.mixture import parse_mixture
-from pipeline_defs.summary import summarize
+from pipeline_defs.commands.look.summary import summarize
 from resources.run_reports import read_report
 from resources.settings.shards import FORMAT_NAMES
 from resources.store.records import to_json

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_defs.duplicates_show import likeness, print_facts
-from pipeline_defs.sample import ONE_LINE
+from pipeline_defs.commands.look.duplicates_show import likeness, print_facts
+from pipeline_defs.commands.look.sample import ONE_LINE
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
 

@@ -16,9 +16,9 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from assets.transforms.diff import diff_texts, fold
-from pipeline_defs.sample import MANY_LINES, ONE_LINE
-from pipeline_defs.whatif_show import PIPE_WIDTH, new_table
+from pipeline_defs.commands.look.sample import MANY_LINES, ONE_LINE
+from pipeline_defs.commands.look.whatif_show import PIPE_WIDTH, new_table
+from pipeline_defs.commands.look.word_diff import diff_texts, fold
 
 CHANGED_CHARS = 2000  # shown of a stretch that only one text has
 EXCERPT_CHARS = 500  # of a text that several documents have

@@ -10,7 +10,14 @@ import msgspec
 from rich.console import Console
 
 from assets.sharded.shard_files import MANIFEST_NAME
-from pipeline_defs.faults import REMOVE, STRAY, Findings, compare, files_of, find_faults
+from pipeline_defs.commands.life.faults import (
+    REMOVE,
+    STRAY,
+    Findings,
+    compare,
+    files_of,
+    find_faults,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
 from resources.store.records import FileRecord
@@ -56,7 +63,7 @@ def run(options: Namespace) -> int:
     show(console, findings)
     if findings.faults and options.repair:
         # Dagster: 2 s that a verification need not pay.
-        from pipeline_defs.repair import records_of_runs, repair
+        from pipeline_defs.commands.life.repair import records_of_runs, repair
 
         with records_of_runs() as instance:
             for line in repair(corpus, findings.faults, instance):

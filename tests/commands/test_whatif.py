@@ -10,7 +10,7 @@ import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus
 
-from pipeline_defs.cli import main
+from pipeline_defs.commands.main import main
 from resources.settings.presets import lay_over
 
 CHANGES = (

@@ -16,11 +16,16 @@ from typing import Any
 import polars as pl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from assets.transforms.diff import common_start
-from pipeline_defs.duplicates_show import Copy, cluster_page, print_cluster, print_clusters
+from pipeline_defs.commands.look.duplicates_show import (
+    Copy,
+    cluster_page,
+    print_cluster,
+    print_clusters,
+)
+from pipeline_defs.commands.look.sample import positive
+from pipeline_defs.commands.look.whatif import pick_sources, write_text
+from pipeline_defs.commands.look.word_diff import common_start
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.sample import positive
-from pipeline_defs.whatif import pick_sources, write_text
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.records import Manifest, PartRecord, required_file, to_json

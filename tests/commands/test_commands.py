@@ -27,7 +27,7 @@ def dagster(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def corpus(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(config, "-m", "pipeline_defs.cli", *arguments)
+    return run(config, "-m", "pipeline_defs.commands.main", *arguments)
 
 
 def summary(config: Path) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from assets.filtered.normalize import normalize_text
 from assets.filtered.passages import Span, listed_words, offending_spans, sample_keys, windows
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.rules.threshold_replay import find_field, thresholds
-from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.whatif import (
+from pipeline_defs.commands.look.whatif import (
     BATCH_ROWS,
     batches,
     decision_files,
@@ -33,6 +32,7 @@ from pipeline_defs.whatif import (
     rules_config,
     write_text,
 )
+from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.filter_steps import LinesConfig, NormalizeConfig

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.transforms import diff
-from assets.transforms.diff import Piece, common_words, diff_texts, fold
+from pipeline_defs.commands.look.word_diff import Piece, common_words, diff_texts, fold
 
+MODULE = "pipeline_defs.commands.look.word_diff"
 TEXTS = st.text(alphabet="ab c\n.漢字é\u0301\x00", max_size=60)
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
 
@@ -60,9 +60,9 @@ def test_the_pieces_give_back_both_texts(one: str, other: str) -> None:
 @given(one=TEXTS, other=TEXTS)
 def test_every_unit_gives_back_both_texts(limits: tuple[int, int], one: str, other: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diff, "MAX_WORD_CHARS", limits[0])
-        patch.setattr(diff, "MAX_LINES", limits[1])
-        patch.setattr(diff, "MAX_EDITS", 3)
+        patch.setattr(f"{MODULE}.MAX_WORD_CHARS", limits[0])
+        patch.setattr(f"{MODULE}.MAX_LINES", limits[1])
+        patch.setattr(f"{MODULE}.MAX_EDITS", 3)
         check_complete(one, other, diff_texts(one, other).pieces)
 
 
@@ -86,7 +86,7 @@ def longest_common(one: str, other: str) -> int:
 @given(st.text("abc", max_size=8), st.text("abc", max_size=8))
 def test_without_fixed_points_as_much_as_possible_is_common(one: str, other: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diff, "MAX_DEPTH", 0)
+        patch.setattr(f"{MODULE}.MAX_DEPTH", 0)
         assert len(common_words(one, other)) == longest_common(one, other)
 
 

@@ -19,14 +19,14 @@ from corpus_loader.errors import CorpusError
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
+from pipeline_defs.commands.look.trace_document import trace_document
+from pipeline_defs.commands.look.trace_rows import describe_row
+from pipeline_defs.commands.look.trace_show import print_document, print_row
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.trace_document import trace_document
-from pipeline_defs.trace_show import print_document, print_row
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.store.records import to_json
 from resources.store.store import StoreError
-from resources.trace_rows import describe_row
 
 MOST_DIGITS = 18
 Found = dict[str, Any]

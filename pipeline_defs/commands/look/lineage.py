@@ -17,7 +17,7 @@ import polars as pl
 from resources.corpus import Corpus
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, required_file
-from resources.store.store import Partition, StoreError
+from resources.store.store import StoreError, newest_first
 
 HEAD_HEX = 16  # digits of a doc_id that the sorted arrays hold, as an integer
 ORIGIN = ("source", "origin", "id", "url", "lang", "license")
@@ -48,12 +48,6 @@ def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> d
                     found |= read_origins(corpus, deduped, places)
                     missing -= found.keys()
     return found
-
-
-def newest_first(folder: Partition) -> Iterator[Manifest]:
-    """The manifests of a partition."""
-    for number in reversed(folder.manifest_numbers()):
-        yield folder.read_manifest(number)
 
 
 def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:

@@ -18,9 +18,15 @@ from pathlib import Path
 import dagster as dg
 
 from assets.stages import STAGES
-from pipeline_defs.faults import Fault, file_fault, find_faults, record_path
+from pipeline_defs.commands.life.faults import Fault, file_fault, find_faults, record_path
+from pipeline_defs.commands.life.rebuild_checks import (
+    ORDER,
+    NotRebuilt,
+    check_plan,
+    check_published,
+    planned,
+)
 from pipeline_defs.partitions import partitions_of
-from pipeline_defs.stage_plans import ORDER, NotRebuilt, check_plan, check_published, planned
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
 from resources.run_reports import HOME_VARIABLE, read_report

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
-from pipeline_defs.cli import main
+from pipeline_defs.commands.main import main
 
 NASTY = (
     "the cafe\u0301 \x1b[31mred\x07 <script>alert(1)</script> [bold]of[/nothing] :smile: "

@@ -10,11 +10,16 @@ from typing import Any
 import polars as pl
 
 from assets.sharded.flat_row_files import pieces_of
-from pipeline_defs.duplicates import LEAST_PREFIX, MAX_SUGGESTED, filtered_manifests, path_of
-from pipeline_defs.sample import raw_manifest
+from pipeline_defs.commands.look.duplicates import (
+    LEAST_PREFIX,
+    MAX_SUGGESTED,
+    filtered_manifests,
+    path_of,
+)
+from pipeline_defs.commands.look.lineage import ORIGIN
+from pipeline_defs.commands.look.sample import raw_manifest
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.lineage import ORIGIN
 from resources.store.records import Manifest, PartRecord
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL

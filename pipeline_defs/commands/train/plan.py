@@ -23,9 +23,9 @@ from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
+from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
+from pipeline_defs.commands.train.plan_show import plot, show
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.plan_counts import Available, available_for, bytes_per_token
-from pipeline_defs.plan_show import plot, show
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.phases import PhaseConfig

@@ -11,8 +11,8 @@ from sharded_corpus import corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
-from pipeline_defs.cli import main
-from pipeline_defs.plan import plan_corpus
+from pipeline_defs.commands.main import main
+from pipeline_defs.commands.train.plan import plan_corpus
 from resources.store.records import Manifest, PartRecord, Stats
 
 EDGES = {"mode": "buckets", "edges": [16]}

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
-from pipeline_defs.whatif_show import PIPE_WIDTH, new_table
+from pipeline_defs.commands.look.whatif_show import PIPE_WIDTH, new_table
 
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 

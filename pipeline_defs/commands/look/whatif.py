@@ -30,8 +30,8 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
+from pipeline_defs.commands.look.whatif_show import plot, show
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.whatif_show import plot, show
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.filters import FilterConfig

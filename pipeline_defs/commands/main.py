@@ -24,9 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from assets.filtered.rules.rules import rules_for
-from pipeline_defs import duplicates, paths, plan, sample, trace, verify, whatif
+from pipeline_defs.commands.life import verify
+from pipeline_defs.commands.look import duplicates, sample, trace, whatif
+from pipeline_defs.commands.look.summary import summarize
+from pipeline_defs.commands.train import path, plan
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.summary import summarize
 from resources.errors import UsageError, unknown_name
 from resources.settings.faults import inner_model
 from resources.settings.filters import FilterConfig
@@ -212,7 +214,7 @@ COMMANDS = {
     "sample": Command(
         "documents that a rule rejected or only just kept", sample.run, sample.add_arguments
     ),
-    "path": Command("folders of a format, for a trainer's config", paths.run, paths.add_arguments),
+    "path": Command("folders of a format, for a trainer's config", path.run, path.add_arguments),
     "plan": Command(
         "what the phases ask for, and whether it is there", plan.run, plan.add_arguments
     ),

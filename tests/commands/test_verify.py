@@ -11,11 +11,11 @@ import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
-from pipeline_defs.cli import main
+from pipeline_defs.commands.life.faults import find_faults
+from pipeline_defs.commands.life.rebuild_checks import ORDER
+from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import STAGES, build_defs
-from pipeline_defs.faults import find_faults
-from pipeline_defs.repair import repair
-from pipeline_defs.stage_plans import ORDER
 
 LATE = {"name": "late", "budgets": {"prose": 500}}
 

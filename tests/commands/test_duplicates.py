@@ -10,8 +10,7 @@ import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from pipeline_defs import duplicates
-from pipeline_defs.cli import main
+from pipeline_defs.commands.main import main
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import PartWriter
 
@@ -211,7 +210,7 @@ def test_an_unknown_document_is_refused_with_those_alike(
 def test_a_prefix_of_several_documents_is_refused(
     corpus: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "LEAST_PREFIX", 1)
+    monkeypatch.setattr("pipeline_defs.commands.look.duplicates.LEAST_PREFIX", 1)
     prose = documents(corpus, "prose").to_dicts()
     write_clusters(corpus, [prose])
 

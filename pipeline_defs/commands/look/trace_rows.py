@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
+from pipeline_defs.commands.look.lineage import origins, places_of
 from resources.corpus import Corpus
-from resources.lineage import newest_first, origins, places_of
 from resources.store.records import required_file
-from resources.store.store import StoreError
+from resources.store.store import StoreError, newest_first
 from resources.tasks import GLOBAL
 
 TEXT_TOKENS = 64  # decoded of each piece

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs import cli, paths
+from pipeline_defs.commands.main import main
 from resources.store.records import Manifest, Stats
 from resources.store.store import PartWriter
 
@@ -20,7 +20,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     publish(corpus, "sharded", "prose", "11111111", ["mds", "parquet"])
     publish(corpus, "sharded", "prose", "22222222", ["megatron", "parquet"])
     publish(corpus, "mixed", "main", "33333333", [])
-    monkeypatch.setattr(paths, "load_corpus", lambda: corpus)
+    monkeypatch.setattr("pipeline_defs.commands.train.path.load_corpus", lambda: corpus)
     root: Path = corpus.store.root
     return root
 
@@ -40,13 +40,13 @@ def publish(corpus: Any, stage: str, partition: str, state: str, formats: list[s
 def test_the_newest_folder_is_printed_alone(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = cli.main(["path", "--source", "prose", "--format", "megatron"])
+    code = main(["path", "--source", "prose", "--format", "megatron"])
 
     assert (code, capsys.readouterr().out) == (0, f"{store}/sharded/prose/megatron-22222222\n")
 
 
 def test_every_format_without_one_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["path", "--source", "prose"])
+    code = main(["path", "--source", "prose"])
 
     folder = f"{store}/sharded/prose"
     lines = f"megatron\t{folder}/megatron-22222222\nparquet\t{folder}/parquet-22222222\n"
@@ -68,5 +68,5 @@ def test_every_format_without_one_named(store: Path, capsys: pytest.CaptureFixtu
 def test_what_there_is_instead(
     arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["path", *arguments]) == code
+    assert main(["path", *arguments]) == code
     assert said in capsys.readouterr().err

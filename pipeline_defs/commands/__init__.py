@@ -1,0 +1,1 @@
+"""The `corpus` command: one module per verb, in a folder per group."""

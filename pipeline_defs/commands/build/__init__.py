@@ -1,0 +1,1 @@
+"""Verbs that write the configuration and build the corpus."""

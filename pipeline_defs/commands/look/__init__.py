@@ -1,0 +1,1 @@
+"""Verbs that show what was built, and what became of a document."""

@@ -1,0 +1,1 @@
+"""Output and option types that several verbs share."""
