@@ -79,19 +79,19 @@ def report(measured: dict[str, tuple[float, int]]) -> None:
     from pipeline_defs.load_corpus import load_corpus
 
     corpus = load_corpus()
-    found = summarize(corpus)
+    summary = summarize(corpus)
     workers = corpus.settings.engine.num_workers()
-    text_mb = sum(stages["raw"]["bytes"] for stages in found["sources"].values()) / 1e6
+    text_mb = sum(stages["raw"].bytes for stages in summary.sources.values()) / 1e6
     seconds = dict.fromkeys([*SOURCE_STAGES, *GLOBAL_STAGES], 0.0)
-    for stages in [*found["sources"].values(), found["global"]]:
+    for stages in [*summary.sources.values(), summary.global_]:
         for stage, numbers in stages.items():
-            seconds[stage] += numbers["seconds"]
+            seconds[stage] += numbers.seconds
     print(f"{'stage':<12}{'part seconds':>14}{'MB/s per worker':>18}")
     for stage, spent in seconds.items():
         speed = f"{text_mb / spent:.1f}" if spent else "-"
         print(f"{stage:<12}{spent:>14.1f}{speed:>18}")
     wall = sum(time for time, _ in measured.values())
-    is_global = found["global"].keys()
+    is_global = summary.global_.keys()
     work = sum(spent / (1 if s in is_global else workers) for s, spent in seconds.items())
     print(f"text {text_mb:.1f} MB, {workers} workers")
     for job, (job_seconds, peak) in measured.items():

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import open_corpus, write_corpus
+from msgspec import to_builtins
 from sharded_corpus import corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed
@@ -43,7 +44,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any) -> None:
-    found = plan_corpus(corpus, ["main", "late"])
+    found = plan_of(corpus, ["main", "late"])
 
     main_phase, late = found["phases"]["main"], found["phases"]["late"]
     assert main_phase["sources"] == {
@@ -71,10 +72,15 @@ def test_epochs_over_all_phases_are_warned_of(corpus: Any) -> None:
     phases = [{"name": name} | asked for name in ("main", "late")]
     corpus = open_corpus(write_corpus(corpus.config.parent, phases=phases, buckets=EDGES))
 
-    found = plan_corpus(corpus, ["main", "late"])
+    found = plan_of(corpus, ["main", "late"])
 
     assert {phase["verdict"] for phase in found["phases"].values()} == {"ok"}
     assert found["warnings"] == ["'prose' is gone through 5.0 times over all phases"]
+
+
+def plan_of(corpus: Any, names: list[str]) -> Any:
+    """The plan as --json prints it."""
+    return to_builtins(plan_corpus(corpus, names))
 
 
 def source(weight: float, available: int, planned: int, stage: str) -> dict[str, Any]:
@@ -85,7 +91,7 @@ def source(weight: float, available: int, planned: int, stage: str) -> dict[str,
 def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
     commit(corpus, "tokenized", "prose", Stats(9, 9, tokens=100, text_bytes=500))
 
-    [note] = plan_corpus(corpus, ["main"])["phases"]["main"]["notes"]
+    [note] = plan_of(corpus, ["main"])["phases"]["main"]["notes"]
 
     assert note == "notes is not tokenized: estimated at 5.00 bytes a token"
 
@@ -93,7 +99,7 @@ def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
 def test_what_is_tokenized_is_counted_whole(corpus: Any) -> None:
     commit(corpus, "tokenized", "notes", Stats(9, 9, tokens=777, text_bytes=500))
 
-    numbers = plan_corpus(corpus, ["main"])["phases"]["main"]["sources"]["notes"]
+    numbers = plan_of(corpus, ["main"])["phases"]["main"]["sources"]["notes"]
 
     assert (numbers["available_tokens"], numbers["counted_in"]) == (777, "tokenized")
 
@@ -114,7 +120,7 @@ def test_json_is_the_plan(corpus: Any, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["plan", "--phase", "late", "--json"]) == 0
 
     found = json.loads(capsys.readouterr().out)
-    assert found == plan_corpus(corpus, ["late"])
+    assert found == plan_of(corpus, ["late"])
 
 
 def test_a_refused_phase_gives_exit_code_1_and_the_numbers_that_would_do(
@@ -163,7 +169,7 @@ def test_over_shards_the_verdict_is_the_one_of_mixed(
 ) -> None:
     sharded = corpus_with(tmp_path, phase)
 
-    found = plan_corpus(sharded, ["main"])["phases"]["main"]
+    found = plan_of(sharded, ["main"])["phases"]["main"]
 
     assert found["verdict"] == verdict
     if verdict == "refused":
@@ -178,12 +184,12 @@ def test_over_shards_the_verdict_is_the_one_of_mixed(
 def test_what_mixed_cannot_read_is_refused_before(tmp_path: Path) -> None:
     sharded = corpus_with(tmp_path, {"budgets": {"prose": 40, "notes": 28}})
     write_sharded(sharded.store, "notes", [shard(300, [8, 4])], tokenizer_fingerprint="e" * 32)
-    [fault] = plan_corpus(sharded, ["main"])["phases"]["main"]["faults"]
+    [fault] = plan_of(sharded, ["main"])["phases"]["main"]["faults"]
     assert "would mix shards of different tokenizers" in fault
     next(sharded.store.root.glob("sharded/prose/*/shard-00000.spans")).unlink()
     write_sharded(sharded.store, "notes", [shard(300, [8, 4])])
     next(sharded.store.root.glob("sharded/notes/*/shard-00000.spans")).unlink()
-    plan_corpus(sharded, ["late"])  # of rows that are all equally long nothing is read
+    plan_of(sharded, ["late"])  # of rows that are all equally long nothing is read
 
 
 def test_an_unknown_phase_is_named(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:

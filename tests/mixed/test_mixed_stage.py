@@ -82,7 +82,7 @@ def test_metadata_and_summary_hold_the_mix(tmp_path: Path, build: Build) -> None
     assert len(metadata["warnings"].value) == 1
     for picture in ("mix_pie", "mix_over_position"):
         assert metadata[picture].value.startswith("![") and "svg" in metadata[picture].value
-    assert summarize(corpus)["phases"]["main"]["prose"]["planned_tokens"] == 72
+    assert summarize(corpus).phases["main"]["prose"].planned_tokens == 72
 
 
 def test_written_shards_hold_the_samples_in_the_order_of_the_phase(

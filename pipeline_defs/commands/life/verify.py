@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from cyclopts import Parameter
 from rich.console import Console
 
 from assets.sharded.shard_files import MANIFEST_NAME
@@ -19,12 +20,13 @@ from pipeline_defs.commands.life.faults import (
     find_faults,
 )
 from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.records import FileRecord
 
 
 class FolderFile(msgspec.Struct, frozen=True):
-    """What manifest.json of a format's folder says of a file, as far as it is compared."""
+    """Name, size and digest of a file, as manifest.json of a format's folder has them."""
 
     name: str
     bytes: int
@@ -37,42 +39,42 @@ class Folder(msgspec.Struct, frozen=True):
     files: tuple[FolderFile, ...]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of `corpus verify`."""
-    parser.add_argument("--fast", action="store_true", help="compare xxh3 instead of sha256")
-    parser.add_argument(
-        "--folder", type=Path, help="compare a copied shard folder with its manifest.json instead"
-    )
-    parser.add_argument(
-        "--repair", action="store_true", help="rebuild exactly the parts that differ"
-    )
-
-
-def run(options: Namespace) -> int:
+def verify(
+    *,
+    fast: Annotated[bool, Parameter(help="Compare xxh3 instead of sha256.")] = False,
+    folder: Annotated[
+        Path | None,
+        Parameter(help="Compare a copied shard folder with its manifest.json instead."),
+    ] = None,
+    repair: Annotated[bool, Parameter(help="Rebuild exactly the parts that differ.")] = False,
+) -> int:
     """Verify, and repair if asked to; the exit code is 1 if anything differs in the end."""
-    if options.folder is not None:
-        return run_folder(options.folder)
+    if folder is not None:
+        return verify_folder(folder)
     corpus = load_corpus()
     console = Console(soft_wrap=True, highlight=False, markup=False)
     if not list(corpus.store.partitions()):
-        console.print(
-            f"{corpus.store.root}: nothing is materialized here. Run `make corpus` first."
-        )
+        console.print(f"Nothing is built yet in {corpus.store.root}. Run: corpus build")
         return 1
-    findings = find_faults(corpus.store, is_fast=options.fast)
+    findings = find_faults(corpus.store, is_fast=fast)
     show(console, findings)
-    if findings.faults and options.repair:
-        # Dagster: 2 s that a verification need not pay.
-        from pipeline_defs.commands.life.repair import records_of_runs, repair
-
-        with records_of_runs() as instance:
-            for line in repair(corpus, findings.faults, instance):
-                console.print(line)
-        findings = find_faults(corpus.store, is_fast=options.fast)
+    if findings.faults and repair:
+        repair_faults(corpus, console, findings)
+        findings = find_faults(corpus.store, is_fast=fast)
         show(console, findings)
     elif findings.faults:
         console.print("`corpus verify --repair` rebuilds exactly the parts that differ.")
     return 1 if findings.faults else 0
+
+
+def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:
+    """Rebuild what differs, and print a line for each partition."""
+    # Dagster: 2 s that a verification need not pay.
+    from pipeline_defs.commands.life.repair import records_of_runs, repair
+
+    with records_of_runs() as instance:
+        for line in repair(corpus, findings.faults, instance):
+            console.print(line)
 
 
 def show(console: Console, findings: Findings) -> None:
@@ -82,7 +84,7 @@ def show(console: Console, findings: Findings) -> None:
     console.print(str(findings))
 
 
-def run_folder(folder: Path) -> int:
+def verify_folder(folder: Path) -> int:
     """Compare a format's folder, wherever it was copied to, with its own manifest.json."""
     path = folder / MANIFEST_NAME
     try:

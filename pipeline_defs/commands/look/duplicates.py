@@ -8,107 +8,105 @@ duplicates ledger                   the ingest order as JSON, for another build'
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from cyclopts import Parameter
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
+from pipeline_defs.commands.look.decisions import pick_sources, write_text
 from pipeline_defs.commands.look.duplicates_show import (
     Copy,
     cluster_page,
     print_cluster,
     print_clusters,
 )
-from pipeline_defs.commands.look.sample import positive
-from pipeline_defs.commands.look.whatif import pick_sources, write_text
+from pipeline_defs.commands.look.manifests import (
+    LEAST_PREFIX,
+    MAX_SUGGESTED,
+    filtered_manifests,
+    path_of,
+)
 from pipeline_defs.commands.look.word_diff import common_start
+from pipeline_defs.commands.terminal.options import Json, Positive
+from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.store.records import Manifest, PartRecord, required_file, to_json
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
-LEAST_PREFIX = 4  # characters of an id: of 1e9 documents, 15,000 begin alike
-MAX_SUGGESTED = 5
 MOST = 20
 
 
 Place = tuple[str, str]  # source and part
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="a document's cluster, with what differs")
-    show.add_argument("document", metavar="DOC", help="a doc_id, or the beginning of one")
-    show.add_argument("--html", type=Path, metavar="FILE", help="write a page instead")
-    show.add_argument(
-        "--context", type=positive, default=8, help="equal words shown around a change (default: 8)"
-    )
-    clusters = actions.add_parser("list", help="clusters, the largest first")
-    clusters.add_argument("--source", metavar="S", help="only those with a document of S")
-    clusters.add_argument("--min-size", type=positive, default=2, metavar="N")
-    clusters.add_argument("--json", action="store_true", help="for programs")
-    for action in (show, clusters):
-        action.add_argument(
-            "--most", type=positive, default=MOST, metavar="N", help=f"(default: {MOST})"
-        )
-    actions.add_parser("ledger", help="the ingest order, as JSON")
+MOST_SHOWN = Annotated[Positive, Parameter(name="--most", help="Show at most so many.")]
 
 
-def run(options: Namespace) -> int:
-    """Do what was asked for."""
-    actions = {"show": run_show, "list": run_list, "ledger": run_ledger}
-    actions[options.action](load_corpus(), options)
+def show_cluster(
+    document: Annotated[str, Parameter(help="A doc_id, or the beginning of one.")],
+    /,
+    *,
+    html: Annotated[Path | None, Parameter(help="Write a page (HTML) to this file.")] = None,
+    context: Annotated[Positive, Parameter(help="Equal words shown around a change.")] = 8,
+    most: MOST_SHOWN = MOST,
+) -> int:
+    """Print a document's cluster, or write it as a page."""
+    corpus = load_corpus()
+    places = cluster_places(corpus)
+    member = find_document(corpus, places, document.lower())
+    members = cluster_members(places, member["cluster_id"], most)
+    lines = {
+        "cluster": member["cluster_id"],
+        "documents": f"{member['cluster_size']:,}",
+        "survivor": f"{member['kept_doc_id']} ({member['kept_source']})",
+    }
+    copies = list(read_copies(corpus, members))
+    not_shown = member["cluster_size"] - len(copies)
+    if html:
+        write_text(html, cluster_page(lines, copies, not_shown, context))
+    else:
+        print_cluster(lines, copies, not_shown, context)
     return 0
 
 
-def run_show(corpus: Corpus, options: Namespace) -> None:
-    """Print a cluster, or write it as a page."""
-    places = cluster_places(corpus)
-    found = find_document(corpus, places, options.document.lower())
-    members = cluster_members(places, found["cluster_id"], options.most)
-    facts = {
-        "cluster": found["cluster_id"],
-        "documents": f"{found['cluster_size']:,}",
-        "survivor": f"{found['kept_doc_id']} ({found['kept_source']})",
-    }
-    copies = list(read_copies(corpus, members))
-    not_shown = found["cluster_size"] - len(copies)
-    if options.html:
-        write_text(options.html, cluster_page(facts, copies, not_shown, options.context))
-    else:
-        print_cluster(facts, copies, not_shown, options.context)
-
-
-def run_list(corpus: Corpus, options: Namespace) -> None:
+def list_clusters(
+    *,
+    source: Annotated[str | None, Parameter(help="Only clusters with a document of it.")] = None,
+    min_size: Annotated[Positive, Parameter(help="Only clusters of at least so many.")] = 2,
+    json: Json = False,
+    most: MOST_SHOWN = MOST,
+) -> int:
     """Print the largest clusters."""
-    sources = pick_sources(corpus, [options.source]) if options.source else None
+    corpus = load_corpus()
+    sources = pick_sources(corpus, [source]) if source else None
     places = cluster_places(corpus)
-    paths = [path for path, (source, _) in places.items() if not sources or source in sources]
-    found = largest(paths, options.min_size, options.most)
-    if options.json:
-        sys.stdout.write(to_json(found.to_dicts()).decode())
-    elif found.is_empty():
-        of_source = f" with a document of {options.source!r}" if options.source else ""
-        sys.stdout.write(f"No cluster of {options.min_size:,} or more documents{of_source}.\n")
+    paths = [path for path, (name, _) in places.items() if not sources or name in sources]
+    clusters = largest(paths, min_size, most)
+    if json:
+        print_json(clusters.to_dicts())
+    elif clusters.is_empty():
+        of_source = f" with a document of {source!r}" if source else ""
+        sys.stdout.write(f"No cluster of {min_size:,} or more documents{of_source}.\n")
     else:
-        print_clusters(found)
+        print_clusters(clusters)
+    return 0
 
 
-def run_ledger(corpus: Corpus, _: Namespace) -> None:
-    """Print the ingest order."""
-    ledger = corpus.store.newest("band_index", GLOBAL).provenance["ledger"]
+def ledger_of_build() -> int:
+    """Print the ingest order as JSON."""
+    ledger = load_corpus().store.newest("band_index", GLOBAL).provenance["ledger"]
     keys = ("source", "part", "generations")
-    sys.stdout.write(to_json([{key: entry[key] for key in keys} for entry in ledger]).decode())
+    print_json([{key: record[key] for key in keys} for record in ledger])
+    return 0
 
 
 def cluster_places(corpus: Corpus) -> dict[Path, Place]:
-    """The tables of clusters of the last run, and whose they are; StoreError if one is missing."""
+    """Find the last run's tables of clusters, with source and part; StoreError: one is missing."""
     manifest = corpus.store.newest("duplicates", GLOBAL)
     places: dict[Path, Place] = {}
     for part in manifest.parts:
@@ -122,10 +120,10 @@ def cluster_places(corpus: Corpus) -> dict[Path, Place]:
 
 def scan_clusters(paths: Iterable[Path]) -> pl.LazyFrame:
     """All clusters of some files, in their order, with the path of each row's file."""
-    found = list(paths)
-    if not found:
+    files = list(paths)
+    if not files:
         return pl.LazyFrame(schema={"row": pl.UInt32, **CLUSTER_SCHEMA, "path": pl.String})
-    return pl.scan_parquet(found, include_file_paths="path")
+    return pl.scan_parquet(files, include_file_paths="path")
 
 
 def find_document(corpus: Corpus, paths: Iterable[Path], doc_id: str) -> dict[str, Any]:
@@ -147,7 +145,7 @@ def find_document(corpus: Corpus, paths: Iterable[Path], doc_id: str) -> dict[st
 
 
 def why_not_clustered(corpus: Corpus, doc_id: str) -> str:
-    """What is known about a document that is in no cluster, from the decisions of `filtered`."""
+    """Explain why a document is in no cluster, from the decisions of `filtered`."""
     similar: list[dict[str, Any]] = []
     for manifest in filtered_manifests(corpus):
         paths = [path_of(corpus, manifest, part, "decisions") for part in manifest.parts]
@@ -155,8 +153,8 @@ def why_not_clustered(corpus: Corpus, doc_id: str) -> str:
             continue
         begins = pl.col("doc_id").str.starts_with(doc_id[:LEAST_PREFIX])
         rows = pl.scan_parquet(paths).filter(begins).select("doc_id", "kept", "reasons")
-        found = rows.collect(engine="streaming").iter_rows(named=True)
-        similar += [row | {"source": manifest.partition} for row in found]
+        decisions = rows.collect(engine="streaming").iter_rows(named=True)
+        similar += [row | {"source": manifest.partition} for row in decisions]
     matching = [row for row in similar if row["doc_id"].startswith(doc_id)]
     if len(matching) == 1:
         return fate(matching[0])
@@ -171,7 +169,7 @@ def why_not_clustered(corpus: Corpus, doc_id: str) -> str:
 
 
 def fate(decision: dict[str, Any]) -> str:
-    """What became of a document that is in no cluster."""
+    """Say what became of a document that is in no cluster."""
     name = f"{decision['doc_id']} ({decision['source']})"
     if decision["kept"]:
         return f"{name} is in no cluster: no other document was found to be a copy of it."
@@ -184,15 +182,15 @@ def cluster_members(places: Mapping[Path, Place], cluster_id: str, most: int) ->
     number = pl.col("path").replace_strict({str(path): i for i, path in enumerate(places)})
     members = scan_clusters(places).filter(cluster_id=cluster_id).with_columns(number=number)
     first = members.sort(pl.col("method").is_not_null(), "number", "row").head(most).collect()
-    found = [places[Path(path)] for path in first["path"]]
+    parts = [places[Path(path)] for path in first["path"]]
     return first.with_columns(
-        source=pl.Series([source for source, _ in found], dtype=pl.String),
-        part=pl.Series([part for _, part in found], dtype=pl.String),
+        source=pl.Series([source for source, _ in parts], dtype=pl.String),
+        part=pl.Series([part for _, part in parts], dtype=pl.String),
     )
 
 
 def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
-    """The members with what `filtered` has of them, in order."""
+    """Read the members' documents from `filtered`, in order."""
     manifests = {manifest.partition: manifest for manifest in filtered_manifests(corpus)}
     documents: dict[str, dict[str, Any]] = {}
     for (source, name), rows in members.group_by("source", "part", maintain_order=True):
@@ -202,8 +200,8 @@ def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
             assert manifest is not None
             table = pl.scan_parquet(path_of(corpus, manifest, part, "documents"))
             wanted = table.filter(pl.col("doc_id").is_in(rows["doc_id"].implode()))
-            found = wanted.select("doc_id", "text", "origin", "url").collect(engine="streaming")
-            documents |= {row["doc_id"]: row for row in found.iter_rows(named=True)}
+            texts = wanted.select("doc_id", "text", "origin", "url").collect(engine="streaming")
+            documents |= {row["doc_id"]: row for row in texts.iter_rows(named=True)}
     for member in members.iter_rows(named=True):
         document = documents.get(member["doc_id"], {})
         yield Copy(
@@ -223,14 +221,3 @@ def largest(paths: Iterable[Path], min_size: int, most: int) -> pl.DataFrame:
     table = scan_clusters(paths).filter(pl.col("cluster_size") >= min_size).select(columns)
     order = table.unique("cluster_id").sort("cluster_size", "cluster_id", descending=[True, False])
     return order.head(most).collect(engine="streaming")
-
-
-def filtered_manifests(corpus: Corpus) -> list[Manifest]:
-    """The newest filtered documents of every source that has some."""
-    folders = [corpus.store.partition("filtered", n) for n in corpus.settings.source_names()]
-    return [manifest for folder in folders if (manifest := folder.newest_manifest())]
-
-
-def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
-    """Where a part's file of a kind lies."""
-    return corpus.store.path_of(manifest, required_file(manifest, part, kind))

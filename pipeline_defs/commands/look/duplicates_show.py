@@ -7,7 +7,6 @@ markup for the terminal, and everything is escaped for HTML.
 from __future__ import annotations
 
 import html
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,9 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_defs.commands.look.sample import MANY_LINES, ONE_LINE
-from pipeline_defs.commands.look.whatif_show import PIPE_WIDTH, new_table
+from pipeline_defs.commands.look.document_lines import likeness, print_lines
 from pipeline_defs.commands.look.word_diff import diff_texts, fold
+from pipeline_defs.commands.terminal.output import MANY_LINES, ONE_LINE, new_table, table_console
 
 CHANGED_CHARS = 2000  # shown of a stretch that only one text has
 EXCERPT_CHARS = 500  # of a text that several documents have
@@ -57,22 +56,17 @@ class Copy:
     method: str | None
     text: str | None
 
-    def facts(self) -> dict[str, str]:
-        """What is known about it, one line each, safe to print."""
+    def lines(self) -> dict[str, str]:
+        """Source, origin and likeness, one line each, safe to print."""
         place = self.origin and f"{self.origin.get('file')}, row {self.origin.get('row')}"
-        facts = {
+        lines = {
             "source": self.source,
             "origin": place,
             "url": self.url,
             "method": self.method,
             "similarity": self.method and likeness(self.similarity),
         }
-        return {name: fact.translate(ONE_LINE) for name, fact in facts.items() if fact}
-
-
-def likeness(similarity: float | None) -> str:
-    """A similarity; "-" if none was measured."""
-    return "-" if similarity is None else f"{similarity:.3f}"
+        return {name: line.translate(ONE_LINE) for name, line in lines.items() if line}
 
 
 def heading(copy: Copy) -> str:
@@ -81,8 +75,8 @@ def heading(copy: Copy) -> str:
 
 
 def shown(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[tuple[str, str]]:
-    """What `compared` says of a copy; of the survivor, the first, how its text begins if a copy
-    has the same."""
+    """Compare a copy with the survivor, the first; of the survivor show the beginning of its text
+    if a copy has the same."""
     survivor = copies[0]
     if copy is not survivor:
         yield from compared(survivor, copy, context)
@@ -93,77 +87,72 @@ def shown(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[tuple[st
 
 
 def compared(survivor: Copy, copy: Copy, context: int) -> Iterator[tuple[str, str]]:
-    """(kind, text) of what differs from the survivor, safe to print; kind "note" for remarks."""
+    """(change, text) of what differs from the survivor, safe to print; remarks are a "note"."""
     if survivor.text is None or copy.text is None:
         yield "note", GONE.format("The survivor's" if survivor.text is None else "The")
         return
     if survivor.text == copy.text:
         yield "note", SAME
         return
-    found = diff_texts(survivor.text, copy.text)
-    yield "note", UNITS[found.unit]
-    for kind, text in fold(found.pieces, context, CHANGED_CHARS):
-        yield kind, text.translate(MANY_LINES)
+    diff = diff_texts(survivor.text, copy.text)
+    yield "note", UNITS[diff.unit]
+    for change, text in fold(diff.segments, context, CHANGED_CHARS):
+        yield change, text.translate(MANY_LINES)
 
 
 def print_cluster(
-    facts: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
+    lines: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
 ) -> None:
     """Print a cluster; where there are no colours, changes stand in [-removed-] and {+added+}."""
     console = Console(soft_wrap=True, highlight=False)
-    print_facts(console, facts)
+    print_lines(console, lines)
     for copy in copies:
         console.rule()
         console.print(Text(heading(copy), "bold"))
-        print_facts(console, copy.facts())
-        pieces = [as_text(*piece, console.is_terminal) for piece in shown(copies, copy, context)]
-        if pieces:
-            console.print(Text.assemble("\n", *pieces))
+        print_lines(console, copy.lines())
+        is_terminal = console.is_terminal
+        texts = [as_text(*segment, is_terminal) for segment in shown(copies, copy, context)]
+        if texts:
+            console.print(Text.assemble("\n", *texts))
     if not_shown:
         console.rule()
         console.print(f"and {not_shown:,} more: --most shows more")
 
 
-def print_facts(console: Console, facts: Mapping[str, str]) -> None:
-    """Print one line for each."""
-    for name, fact in facts.items():
-        console.print(Text.assemble((f"{name}: ", "dim"), fact))
-
-
-def as_text(kind: str, text: str, is_terminal: bool) -> Text:
-    """A piece for the terminal."""
-    if kind == "omitted":
-        return Text(f" [... {text} ...] ", COLOURS[kind])
-    opening, closing = ("", "") if is_terminal else SIGNS.get(kind, ("", ""))
-    return Text(f"{opening}{text}{closing}", COLOURS.get(kind, ""))
+def as_text(change: str, text: str, is_terminal: bool) -> Text:
+    """A segment for the terminal."""
+    if change == "omitted":
+        return Text(f" [... {text} ...] ", COLOURS[change])
+    opening, closing = ("", "") if is_terminal else SIGNS.get(change, ("", ""))
+    return Text(f"{opening}{text}{closing}", COLOURS.get(change, ""))
 
 
 def cluster_page(
-    facts: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
+    lines: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
 ) -> str:
     """A page of its own: no scripts, no links, nothing loaded."""
-    body = as_list(facts)
+    body = as_list(lines)
     body += "<p>Against the survivor: <del>only there</del>, <ins>only here</ins>.</p>\n"
     for copy in copies:
-        body += f"<h2>{html.escape(heading(copy))}</h2>{as_list(copy.facts())}"
-        pieces = [as_html(*piece) for piece in shown(copies, copy, context)]
-        if pieces:
-            body += f'<pre dir="auto">{"".join(pieces)}</pre>\n'
+        body += f"<h2>{html.escape(heading(copy))}</h2>{as_list(copy.lines())}"
+        segments = [as_html(*segment) for segment in shown(copies, copy, context)]
+        if segments:
+            body += f'<pre dir="auto">{"".join(segments)}</pre>\n'
     if not_shown:
         body += f"<p>and {not_shown:,} more</p>\n"
     return PAGE.format(title="Duplicates", body=body)
 
 
-def as_list(facts: Mapping[str, str]) -> str:
-    """Facts as a definition list."""
-    rows = (f"<dt>{html.escape(n)}</dt><dd>{html.escape(fact)}</dd>" for n, fact in facts.items())
+def as_list(lines: Mapping[str, str]) -> str:
+    """Lines as a definition list."""
+    rows = (f"<dt>{html.escape(n)}</dt><dd>{html.escape(line)}</dd>" for n, line in lines.items())
     return f"<dl>{''.join(rows)}</dl>"
 
 
-def as_html(kind: str, text: str) -> str:
-    """A piece for the page."""
-    shown = html.escape(f" [... {text} ...] " if kind == "omitted" else text)
-    tag = TAGS.get(kind)
+def as_html(change: str, text: str) -> str:
+    """A segment for the page."""
+    shown = html.escape(f" [... {text} ...] " if change == "omitted" else text)
+    tag = TAGS.get(change)
     return f"<{tag}>{shown}</{tag}>" if tag else shown
 
 
@@ -174,4 +163,4 @@ def print_clusters(clusters: pl.DataFrame) -> None:
         table.add_row(
             row["cluster_id"], row["kept_doc_id"], row["kept_source"], f"{row['cluster_size']:,}"
         )
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    table_console().print(table)

@@ -7,13 +7,13 @@ markup for the terminal, and everything is escaped for HTML.
 from __future__ import annotations
 
 import html
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
@@ -22,7 +22,7 @@ from assets.filtered.normalize import normalize_text
 from assets.filtered.passages import Span, listed_words, offending_spans, sample_keys, windows
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.rules.threshold_replay import find_field, thresholds
-from pipeline_defs.commands.look.whatif import (
+from pipeline_defs.commands.look.decisions import (
     BATCH_ROWS,
     batches,
     decision_files,
@@ -32,6 +32,10 @@ from pipeline_defs.commands.look.whatif import (
     rules_config,
     write_text,
 )
+from pipeline_defs.commands.look.document_lines import print_lines
+from pipeline_defs.commands.look.manifests import raw_manifest
+from pipeline_defs.commands.terminal.options import Positive
+from pipeline_defs.commands.terminal.output import MANY_LINES, ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -39,14 +43,6 @@ from resources.settings.filter_steps import LinesConfig, NormalizeConfig
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError
 
-# C0 controls as their pictures; C1, zero-width and bidirectional controls (UAX 9) as one sign.
-PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
-HIDDEN = [*range(0x80, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
-SIGNS = PICTURES | dict.fromkeys([*HIDDEN, *range(0x2060, 0x2070), 0xFEFF], 0xFFFD)
-JOINERS = (0x200C, 0x200D)  # Persian and emoji need them, and they hide nothing
-ONE_LINE = {code: sign for code, sign in SIGNS.items() if code not in JOINERS}
-ONE_LINE |= {ord("\n"): 0x240A, ord("\t"): 0x2409}
-MANY_LINES = {code: sign for code, sign in ONE_LINE.items() if code not in (9, 10)}
 AFTER_LINES = ("length", "fineweb", "pii")  # groups that judge what the line corrections leave
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -62,51 +58,42 @@ mark{{background:#ffd54a}}</style></head><body><h1>{title}</h1>
 class Sample:
     """A document, and the passages that break the rule (positions in the normalised text)."""
 
-    facts: dict[str, str]
+    lines: dict[str, str]
     text: str
     spans: list[Span]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("--source", required=True, metavar="S")
-    parser.add_argument("--rule", required=True, metavar="R", help="such as length.too_short")
-    parser.add_argument(
-        "--near-threshold", action="store_true", help="those whose score is nearest the threshold"
-    )
-    parser.add_argument(
-        "--kept", action="store_true", help="documents only just kept, instead of rejected ones"
-    )
-    parser.add_argument("--count", type=positive, default=5, help="documents (default: 5)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other documents")
-    parser.add_argument(
-        "--width", type=positive, default=2000, help="characters of each (default: 2000)"
-    )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page instead")
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Choice:
+    """Which documents are shown, and how."""
+
+    source: Annotated[str, Parameter(help="Source of the documents.")]
+    rule: Annotated[str, Parameter(help="Rule or its key, such as length.too_short.")]
+    near_threshold: Annotated[
+        bool, Parameter(help="Those whose score is nearest the threshold.")
+    ] = False
+    kept: Annotated[bool, Parameter(help="Documents only just kept, instead of rejected.")] = False
+    count: Annotated[Positive, Parameter(help="Number of documents.")] = 5
+    seed: Annotated[int, Parameter(help="Another seed gives other documents.")] = 0
+    width: Annotated[Positive, Parameter(help="Characters shown of each document.")] = 2000
+    html: Annotated[Path | None, Parameter(help="Write a page (HTML) to this file.")] = None
 
 
-def positive(text: str) -> int:
-    """Read a number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
-    return int(text)
-
-
-def run(options: Namespace) -> int:
-    """Choose, show."""
+def sample(*, choice: Choice) -> int:
+    """Show documents that a rule rejected, or only just kept."""
     corpus = load_corpus()
-    (source,) = pick_sources(corpus, [options.source])
+    (source,) = pick_sources(corpus, [choice.source])
     manifest = corpus.store.newest("filtered", source)
-    rule = rule_in_force(corpus, manifest, options.rule)
-    is_near = options.near_threshold or options.kept
-    chosen = choose(corpus, manifest, rule, options, is_near)
+    rule = rule_in_force(corpus, manifest, choice.rule)
+    chosen = choose(corpus, manifest, rule, choice)
     samples = list(read_samples(corpus, manifest, rule, chosen))
-    verb = "only just kept" if options.kept else "rejected"
+    verb = "only just kept" if choice.kept else "rejected"
     title = f"{source}: {len(samples)} documents {verb} by {rule.name}"
-    if options.html:
-        write_text(options.html, to_html(title, samples, options.width))
+    if choice.html:
+        write_text(choice.html, to_html(title, samples, choice.width))
     else:
-        show(title, samples, options.width)
+        show(title, samples, choice.width)
     return 0
 
 
@@ -128,27 +115,25 @@ def rule_in_force(corpus: Corpus, manifest: Manifest, key: str) -> Rule:
     )
 
 
-def choose(
-    corpus: Corpus, manifest: Manifest, rule: Rule, options: Namespace, is_near: bool
-) -> pl.DataFrame:
+def choose(corpus: Corpus, manifest: Manifest, rule: Rule, choice: Choice) -> pl.DataFrame:
     """The decisions to show: doc_id, reasons, score and path of the file that holds them."""
     score = pl.col(rule.score)
     distance = pl.lit(0.0)
-    if is_near and not isinstance(rule.threshold, tuple):
+    if (choice.near_threshold or choice.kept) and not isinstance(rule.threshold, tuple):
         distance = (score.cast(pl.Float64) - rule.threshold).abs()
-    is_wanted = pl.col("kept") if options.kept else pl.col("reasons").list.contains(rule.name)
+    is_wanted = pl.col("kept") if choice.kept else pl.col("reasons").list.contains(rule.name)
     best: list[pl.DataFrame] = []
     for paths in batches(decision_files(corpus, manifest), BATCH_ROWS):
         decisions = pl.scan_parquet(paths, include_file_paths="path")
         if rule.score not in decisions.collect_schema():
             raise StoreError(other_version(manifest.partition, "a score is missing"))
-        found = (
+        wanted = (
             decisions.filter(is_wanted)
             .select("doc_id", "path", distance.alias("distance"))
             .collect(engine="streaming")
         )
-        found = found.with_columns(sample_keys(found["doc_id"], options.seed))
-        best = [first_rows(pl.concat([*best, found]), options.count)]
+        wanted = wanted.with_columns(sample_keys(wanted["doc_id"], choice.seed))
+        best = [first_rows(pl.concat([*best, wanted]), choice.count)]
     if not best or best[0].is_empty():
         return pl.DataFrame()
     rows = pl.scan_parquet(best[0]["path"].unique().to_list())
@@ -160,20 +145,35 @@ def choose(
     )
 
 
-def first_rows(found: pl.DataFrame, count: int) -> pl.DataFrame:
+def first_rows(decisions: pl.DataFrame, count: int) -> pl.DataFrame:
     """The rows nearest to the threshold, then first in the order of the seed."""
-    return found.sort("distance", "key", "doc_id", nulls_last=True).head(count)
+    return decisions.sort("distance", "key", "doc_id", nulls_last=True).head(count)
 
 
 def read_samples(
     corpus: Corpus, manifest: Manifest, rule: Rule, chosen: pl.DataFrame
 ) -> Iterator[Sample]:
-    """The documents of the decisions chosen, from the raw parts that they were made of."""
+    """Read the documents of the decisions chosen, with the passages that break the rule."""
     if chosen.is_empty():
         return
-    raw = raw_manifest(corpus, manifest)
     normalize = NormalizeConfig.model_validate(manifest.config.get("normalize", {}))
     lines = LinesConfig.model_validate(manifest.config.get("lines", {}))
+    documents = read_documents(corpus, manifest, chosen)
+    data = filter_data(corpus, manifest)
+    for decision in chosen.iter_rows(named=True):
+        document = documents[decision["doc_id"]]
+        text = normalize_text(pl.Series([document["text"]], dtype=pl.String), normalize)[0]
+        if rule.group in AFTER_LINES:
+            text = edit_lines(pl.Series([text]), lines)[0][0]
+        spans = offending_spans(text, rule) or listed_words(text, rule, data)
+        yield Sample(lines_of(decision, document, rule), text, spans)
+
+
+def read_documents(
+    corpus: Corpus, manifest: Manifest, chosen: pl.DataFrame
+) -> dict[str, dict[str, Any]]:
+    """Rows of the raw documents that the decisions chosen were made of, by doc_id."""
+    raw = raw_manifest(corpus, manifest)
     named = {file.path: part.name for part in manifest.parts for file in part.files}
     wanted = {named[Path(path).name] for path in chosen["path"]}
     paths = [
@@ -181,52 +181,30 @@ def read_samples(
         for part in raw.parts
         if part.name in wanted
     ]
-    data = filter_data(corpus, manifest)
-    documents = {
-        row["doc_id"]: row
-        for row in pl.scan_parquet(paths)
+    rows = (
+        pl.scan_parquet(paths)
         .filter(pl.col("doc_id").is_in(chosen["doc_id"].implode()))
         .select("doc_id", "text", "origin", "url")
         .collect(engine="streaming")
-        .iter_rows(named=True)
-    }
-    for decision in chosen.iter_rows(named=True):
-        document = documents[decision["doc_id"]]
-        text = normalize_text(pl.Series([document["text"]], dtype=pl.String), normalize)[0]
-        if rule.group in AFTER_LINES:
-            text = edit_lines(pl.Series([text]), lines)[0][0]
-        spans = offending_spans(text, rule) or listed_words(text, rule, data)
-        yield Sample(facts_of(decision, document, rule), text, spans)
-
-
-def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
-    """The manifest of `raw` that the decisions were made of; StoreError if it is gone."""
-    folder = corpus.store.partition("raw", manifest.partition)
-    for number in reversed(folder.manifest_numbers()):
-        raw = folder.read_manifest(number)
-        if raw.fingerprint == manifest.provenance.get("raw"):
-            return raw
-    raise StoreError(
-        f"filtered[{manifest.partition}] was made of raw documents that are no longer there. "
-        f"Materialize `filtered` for {manifest.partition!r} again."
     )
+    return {row["doc_id"]: row for row in rows.iter_rows(named=True)}
 
 
-def facts_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> dict[str, str]:
-    """What is known about a document, one line each."""
+def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> dict[str, str]:
+    """Lines about a document: where it came from, its score, the reasons."""
     origin = document["origin"] or {}
-    facts = {
+    lines = {
         "document": decision["doc_id"],
         "origin": f"{origin.get('file')}, row {origin.get('row')}",
         "url": document["url"],
         rule.score: f"{decision['score']} (rejected {rule.direction} {rule.threshold})",
         "reasons": ", ".join(decision["reasons"]) or "none: kept",
     }
-    return {name: str(fact).translate(ONE_LINE) for name, fact in facts.items() if fact is not None}
+    return {name: str(line).translate(ONE_LINE) for name, line in lines.items() if line is not None}
 
 
-def pieces(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:
-    """(text, is marked): the windows to show, and notes of what lies between; safe to print."""
+def segments(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:
+    """(text, is marked): the windows to show, and notes of what is left out; safe to print."""
     end = 0
     length = len(sample.text)
     for start, stop in windows(length, sample.spans, width):
@@ -245,16 +223,15 @@ def pieces(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:
 
 
 def show(title: str, samples: list[Sample], width: int) -> None:
-    """Print the samples; where there are no colours, passages stand in ⟦ ⟧."""
+    """Print the samples; where there are no colours, passages are put in ⟦ ⟧."""
     console = Console(soft_wrap=True, highlight=False)
     opening, closing = ("", "") if console.is_terminal else ("⟦", "⟧")
     console.print(Text(title, "bold"))
     for sample in samples:
         console.rule()
-        for name, fact in sample.facts.items():
-            console.print(Text.assemble((f"{name}: ", "dim"), fact))
+        print_lines(console, sample.lines)
         shown = Text("\n")
-        for text, is_marked in pieces(sample, width):
+        for text, is_marked in segments(sample, width):
             if is_marked:
                 shown.append(f"{opening}{text}{closing}", "black on yellow")
             else:
@@ -266,13 +243,13 @@ def to_html(title: str, samples: list[Sample], width: int) -> str:
     """A page of its own: no scripts, no links, nothing loaded."""
     body = ""
     for sample in samples:
-        facts = "".join(
-            f"<dt>{html.escape(name)}</dt><dd>{html.escape(fact)}</dd>"
-            for name, fact in sample.facts.items()
+        lines = "".join(
+            f"<dt>{html.escape(name)}</dt><dd>{html.escape(line)}</dd>"
+            for name, line in sample.lines.items()
         )
         shown = "".join(
             f"<mark>{html.escape(text)}</mark>" if is_marked else html.escape(text)
-            for text, is_marked in pieces(sample, width)
+            for text, is_marked in segments(sample, width)
         )
-        body += f'<hr><dl>{facts}</dl><pre dir="auto">{shown}</pre>\n'
+        body += f'<hr><dl>{lines}</dl><pre dir="auto">{shown}</pre>\n'
     return PAGE.format(title=html.escape(title), body=body)

@@ -1,9 +1,23 @@
-"""The corpus in numbers: what `corpus summary` prints, from manifests and run reports."""
+"""`corpus summary`: the corpus in numbers, from manifests and run reports.
+
+Before anything is built there is nothing to sum up: the exit code is 1, people are told what to
+run, and --json gives the same object as ever, with no stages in it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Iterator
 
+import msgspec
+from msgspec import UNSET, UnsetType
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pipeline_defs.commands.terminal.options import Json
+from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
+from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report
 from resources.store.records import Manifest
@@ -28,58 +42,197 @@ GLOBAL_STAGES = (
     "tokenizer",
 )
 MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "epochs")
+TOP_REASONS = 3
+WIDTH = 100  # columns, where the output is no terminal
 
 
-def summarize(corpus: Corpus) -> dict[str, Any]:
-    """What `corpus summary --json` prints; stages that are not materialized are left out."""
+class StageNumbers(msgspec.Struct, frozen=True):
+    """Rows, tokens and bytes of a partition of a stage, and what the last run did for it."""
+
+    rows_in: int
+    rows_kept: int
+    rejected: dict[str, int]
+    duplicates: int
+    quarantined: int
+    tokens: int
+    bytes: int
+    parts_computed: int
+    parts_reused: int
+    seconds: float
+    mb_per_second: float
+    fingerprint: str
+    shards: int | UnsetType = UNSET  # of `sharded` only
+
+
+class MixNumbers(msgspec.Struct, frozen=True):
+    """Planned and realised tokens of a source in a phase."""
+
+    weight: float
+    planned_tokens: int
+    realised_tokens: int
+    epochs: float
+
+
+Stages = dict[str, StageNumbers]
+
+
+class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
+    """The corpus in numbers; stages and phases that are not materialized are left out."""
+
+    store: str
+    sources: dict[str, Stages]
+    global_: Stages
+    phases: dict[str, dict[str, MixNumbers]]
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is built."""
+        built = [self.global_, *self.sources.values(), *self.phases.values()]
+        return not any(built)
+
+
+def summary(*, json: Json = False) -> int:
+    """Print the corpus in numbers; 1 if nothing is built."""
+    numbers = summarize(load_corpus())
+    if json:
+        print_json(numbers)
+    elif not numbers.is_empty:
+        show(numbers)
+    if numbers.is_empty:
+        sys.stderr.write(f"Nothing is built yet in {numbers.store}. Run: corpus build\n")
+    return int(numbers.is_empty)
+
+
+def summarize(corpus: Corpus) -> Summary:
+    """Sum up the newest manifests of a corpus."""
     settings = corpus.settings
+    return Summary(
+        store=str(corpus.store.root),
+        sources={name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()},
+        global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
+        phases={name: mix_of(corpus, name) for name in settings.phase_names()},
+    )
+
+
+def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> Stages:
+    """Numbers of one partition, stage by stage."""
+    manifests = (corpus.store.partition(stage, partition).newest_manifest() for stage in stages)
     return {
-        "store": str(corpus.store.root),
-        "sources": {
-            name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()
-        },
-        "global": stages_of(corpus, GLOBAL, GLOBAL_STAGES),
-        "phases": {name: mix_of(corpus, name) for name in settings.phase_names()},
+        manifest.stage: stage_numbers(corpus, manifest)
+        for manifest in manifests
+        if manifest is not None
     }
 
 
-def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> dict[str, Any]:
-    """Numbers of one partition, stage by stage."""
-    found: dict[str, Any] = {}
-    for stage in stages:
-        manifest = corpus.store.partition(stage, partition).newest_manifest()
-        if manifest is not None:
-            found[stage] = stage_numbers(corpus, manifest)
-    return found
-
-
-def stage_numbers(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
-    """Rows, tokens and bytes of a manifest, and what the last run did for it."""
+def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
+    """Numbers of a manifest and of the last run's report."""
     stats = manifest.stats
     report = read_report(corpus.store.root, manifest.stage, manifest.partition)
-    numbers: dict[str, Any] = {
-        "rows_in": stats.rows_in,
-        "rows_kept": stats.rows_kept,
-        "rejected": stats.rejected,
-        "duplicates": stats.duplicates,
-        "quarantined": stats.quarantined,
-        "tokens": stats.tokens,
-        "bytes": stats.bytes,
-        "parts_computed": report.parts_computed,
-        "parts_reused": report.parts_reused,
-        "seconds": report.seconds,
-        "mb_per_second": report.mb_per_second,
-        "fingerprint": manifest.fingerprint,
-    }
-    if manifest.stage == "sharded":
-        numbers["shards"] = len(manifest.parts)
-    return numbers
+    return StageNumbers(
+        rows_in=stats.rows_in,
+        rows_kept=stats.rows_kept,
+        rejected=stats.rejected,
+        duplicates=stats.duplicates,
+        quarantined=stats.quarantined,
+        tokens=stats.tokens,
+        bytes=stats.bytes,
+        parts_computed=report.parts_computed,
+        parts_reused=report.parts_reused,
+        seconds=report.seconds,
+        mb_per_second=report.mb_per_second,
+        fingerprint=manifest.fingerprint,
+        shards=len(manifest.parts) if manifest.stage == "sharded" else UNSET,
+    )
 
 
-def mix_of(corpus: Corpus, phase: str) -> dict[str, Any]:
+def mix_of(corpus: Corpus, phase: str) -> dict[str, MixNumbers]:
     """Planned and realised tokens per source of a phase; empty if it is not materialized."""
     manifest = corpus.store.partition("mixed", phase).newest_manifest()
     if manifest is None:
         return {}
     mix = manifest.parts[0].stats.numbers["mix"]
-    return {source: {key: numbers[key] for key in MIX_KEYS} for source, numbers in mix.items()}
+    return {
+        source: MixNumbers(*(numbers[key] for key in MIX_KEYS)) for source, numbers in mix.items()
+    }
+
+
+def show(numbers: Summary) -> None:
+    """Print a summary for people."""
+    console = table_console(WIDTH)
+    console.print(stage_table(numbers))
+    reasons = reason_table(numbers)
+    if reasons.row_count:
+        console.print(reasons)
+    if any(numbers.phases.values()):
+        console.print(mix_table(numbers))
+    print_line(console, f"The corpus is in {numbers.store}")
+    print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print a line as it is, however long."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def stage_table(numbers: Summary) -> Table:
+    """Lay out the stages of each source below its name, then those of all sources together."""
+    columns = ("rows in", "kept", "rejected", "duplicates", "quarantined", "tokens", "shards")
+    table = new_table("stages", ["source and stage"], [*columns, "parts\nnew + kept"])
+    narrow(table)
+    for source, stages in [*numbers.sources.items(), ("all sources", numbers.global_)]:
+        if stages:
+            table.add_row(source, style="bold")
+        for stage, of_stage in stages.items():
+            table.add_row(f"  {stage}", *stage_cells(of_stage))
+        table.add_section()
+    return table
+
+
+def narrow(table: Table) -> None:
+    """Give a table as little frame as it needs to be read."""
+    table.box = box.SIMPLE_HEAD
+    table.collapse_padding, table.pad_edge = True, False
+
+
+def stage_cells(numbers: StageNumbers) -> Iterator[str]:
+    """Cells of one stage of one source."""
+    rejected = sum(numbers.rejected.values())
+    removed = (rejected, numbers.duplicates, numbers.quarantined)
+    yield from (f"{rows:,}" for rows in (numbers.rows_in, numbers.rows_kept, *removed))
+    yield f"{numbers.tokens:,}" if numbers.tokens else ""
+    yield "" if isinstance(numbers.shards, UnsetType) else f"{numbers.shards:,}"
+    yield f"{numbers.parts_computed:,} + {numbers.parts_reused:,}"
+
+
+def reason_table(numbers: Summary) -> Table:
+    """List the most frequent reasons for which documents of each source were rejected."""
+    table = new_table("top reasons", ["source", "stage", "reason"], ["documents"])
+    narrow(table)
+    for source, stages in numbers.sources.items():
+        for stage, of_stage in stages.items():
+            ordered = sorted(of_stage.rejected.items(), key=lambda item: (-item[1], item[0]))
+            for reason, count in ordered[:TOP_REASONS]:
+                table.add_row(source, stage, reason, f"{count:,}")
+        table.add_section()
+    return table
+
+
+def mix_table(numbers: Summary) -> Table:
+    """Compare planned and realised tokens per source of each phase."""
+    columns = ("weight", "planned tokens", "realised tokens", "realised share", "epochs")
+    table = new_table("phases", ["phase", "source"], columns)
+    narrow(table)
+    for phase, mix in numbers.phases.items():
+        total = sum(of_source.realised_tokens for of_source in mix.values())
+        for source, of_source in mix.items():
+            table.add_row(
+                phase,
+                source,
+                f"{of_source.weight:.1%}",
+                f"{of_source.planned_tokens:,}",
+                f"{of_source.realised_tokens:,}",
+                f"{of_source.realised_tokens / max(1, total):.1%}",
+                f"{of_source.epochs:.2f}",
+            )
+        table.add_section()
+    return table

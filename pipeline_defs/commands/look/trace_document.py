@@ -10,14 +10,14 @@ from typing import Any
 import polars as pl
 
 from assets.sharded.flat_row_files import pieces_of
-from pipeline_defs.commands.look.duplicates import (
+from pipeline_defs.commands.look.lineage import ORIGIN
+from pipeline_defs.commands.look.manifests import (
     LEAST_PREFIX,
     MAX_SUGGESTED,
     filtered_manifests,
     path_of,
+    raw_manifest,
 )
-from pipeline_defs.commands.look.lineage import ORIGIN
-from pipeline_defs.commands.look.sample import raw_manifest
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.records import Manifest, PartRecord

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_defs.commands.look.duplicates_show import likeness, print_facts
-from pipeline_defs.commands.look.sample import ONE_LINE
+from pipeline_defs.commands.look.document_lines import likeness, print_lines
+from pipeline_defs.commands.terminal.output import ONE_LINE
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
 
@@ -17,13 +17,13 @@ NOT_THERE = "not there: see `corpus summary` for what is materialized"
 def print_row(found: Mapping[str, Any]) -> None:
     """Print a row of a shard: where it is, then its documents in their order."""
     console = Console(soft_wrap=True, highlight=False)
-    print_facts(console, safe(row_facts(found)))
+    print_lines(console, safe(row_facts(found)))
     pointed = found.get("token", {}).get("document")
     for number, document in enumerate(found["documents"]):
         console.rule()
         mark = " <- the token" if number == pointed else ""
         console.print(Text(f"{document['doc_id']}{mark}", "bold"))
-        print_facts(console, safe(document_facts(document)))
+        print_lines(console, safe(document_facts(document)))
 
 
 def row_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -76,9 +76,9 @@ def print_document(found: Mapping[str, Any]) -> None:
     console = Console(soft_wrap=True, highlight=False)
     console.print(Text(f"{found['doc_id']} ({found['source']})", "bold"))
     raw = found["raw"]
-    print_facts(console, safe([("raw", NOT_THERE)] if raw is None else origin_facts(raw)))
+    print_lines(console, safe([("raw", NOT_THERE)] if raw is None else origin_facts(raw)))
     for stage, tell in STAGES.items():
-        print_facts(console, safe([(stage, tell(found[stage]))]))
+        print_lines(console, safe([(stage, tell(found[stage]))]))
 
 
 def tell_filtered(found: Mapping[str, Any]) -> str:

@@ -6,19 +6,15 @@ exactly what a run with these thresholds would give, without one.
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
-from pydantic import ValidationError
+from cyclopts import Group, Parameter
 
-from assets.filtered.filter_data import FilterData
-from assets.filtered.filter_files import FilterFileError, load_filter_data
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.rules.threshold_replay import (
     Change,
@@ -30,16 +26,36 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
-from pipeline_defs.commands.look.whatif_show import plot, show
+from pipeline_defs.commands.look.decisions import (
+    BATCH_ROWS,
+    batches,
+    decision_files,
+    filter_data,
+    other_version,
+    pick_sources,
+    rules_config,
+    write_text,
+)
+from pipeline_defs.commands.look.whatif_show import (
+    Amount,
+    Broken,
+    Kept,
+    Overlap,
+    RuleCounts,
+    SourceKept,
+    Thresholds,
+    WhatIf,
+    show,
+    to_svg,
+)
+from pipeline_defs.commands.terminal.options import Json, check_one_given
+from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError, unknown_name
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import RulesConfig
-from resources.store.records import Manifest, required_file, to_json
+from resources.errors import UsageError
+from resources.store.records import Manifest
 from resources.store.store import StoreError
 
-BATCH_ROWS = 2_000_000  # bounds memory: some 100 bytes a row
 TOP_PAIRS = 10
 
 
@@ -57,77 +73,69 @@ class Replay:
     after: Tally = field(default_factory=Tally)
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--source", action="append", metavar="S", help="a source; may be repeated")
-    which.add_argument("--all", action="store_true", help="every source that has decisions")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a rule (length.too_short) or its key (length.min_chars), and its threshold; "
-        "off switches the rule off; lists: a,b,c",
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw now and then")
+WHICH = Group("Sources", validator=check_one_given)
 
 
-def run(options: Namespace) -> int:
-    """Replay, print, draw."""
+def whatif(
+    *,
+    source: Annotated[
+        tuple[str, ...], Parameter(group=WHICH, help="A source; may be repeated.")
+    ] = (),
+    all_: Annotated[
+        bool, Parameter(name="--all", group=WHICH, help="Every source that has decisions.")
+    ] = False,
+    set_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            metavar="KEY=VALUE",
+            help="A rule (length.too_short) or its key (length.min_chars), and its threshold; "
+            "off switches the rule off; lists: a,b,c. May be repeated.",
+        ),
+    ] = (),
+    json: Json = False,
+    plot: Annotated[Path | None, Parameter(help="Draw now and then in this file (SVG).")] = None,
+) -> int:
+    """Count what other thresholds would keep."""
     corpus = load_corpus()
-    found = what_if(corpus, pick_sources(corpus, options.source), options.set)
-    if options.plot:
-        write_text(options.plot, plot(found))
-    if options.json:
-        sys.stdout.write(to_json(found).decode())
+    result = what_if(corpus, pick_sources(corpus, None if all_ else source), set_)
+    if plot:
+        write_text(plot, to_svg(result))
+    if json:
+        print_json(result)
     else:
-        show(found)
+        show(result)
     return 0
 
 
-def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
-    """The sources named, each once; of none named, all that have decisions."""
-    known = corpus.settings.source_names()
-    for name in names or []:
-        if name not in known:
-            raise UsageError(unknown_name("source", name, known))
-    if names:
-        return list(dict.fromkeys(names))
-    found = [name for name in known if corpus.store.partition("filtered", name).manifest_numbers()]
-    if not found:
-        raise StoreError(
-            f"{corpus.store.root}: nothing is filtered here. Materialize `filtered` first."
-        )
-    return found
-
-
-def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) -> dict[str, Any]:
-    """What `corpus whatif --json` prints."""
+def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) -> WhatIf:
+    """Replay the decisions of some sources under changed thresholds."""
     replays = [replay(corpus, name, assignments) for name in sources]
     for assignment in assignments:
-        if all(assignment in each.skipped for each in replays):
-            raise UsageError("\n".join(each.skipped[assignment] for each in replays))
+        if all(assignment in of_source.skipped for of_source in replays):
+            reasons = [of_source.skipped[assignment] for of_source in replays]
+            raise UsageError("\n".join(reasons))
     before, after = Tally(), Tally()
-    for each in replays:
-        count(corpus, each)
-        before.add(each.before)
-        after.add(each.after)
-    return {
-        "sources": {
-            each.manifest.partition: {
-                **totals(each.before, each.after),
-                "changes": changes_of(each),
-                "filters": {"rules": each.overlay},
-                "notes": [*each.notes, *each.skipped.values()],
-            }
-            for each in replays
-        },
-        "total": totals(before, after),
-        "rules": per_rule(replays, before, after),
-        "overlaps": overlaps(before, after),
-    }
+    for of_source in replays:
+        count(corpus, of_source)
+        before.add(of_source.before)
+        after.add(of_source.after)
+    return WhatIf(
+        sources={of_source.manifest.partition: result_of(of_source) for of_source in replays},
+        total=Kept(*totals(before, after)),
+        rules=per_rule(replays, before, after),
+        overlaps=overlaps(before, after),
+    )
+
+
+def result_of(of_source: Replay) -> SourceKept:
+    """What is kept of one source, now and then, and why."""
+    return SourceKept(
+        *totals(of_source.before, of_source.after),
+        changes=changes_of(of_source),
+        filters={"rules": of_source.overlay},
+        notes=[*of_source.notes, *of_source.skipped.values()],
+    )
 
 
 def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
@@ -172,14 +180,6 @@ def no_score(assignment: str, source: str, rule: Rule) -> str:
     )
 
 
-def other_version(source: str, why: str) -> str:
-    """What to do about decisions that this version does not understand."""
-    return (
-        f"filtered[{source}] was made by another version of the rules ({why}). "
-        f"Materialize `filtered` for {source!r} again."
-    )
-
-
 def refuse_first_failure(manifest: Manifest) -> None:
     """StoreError if the decisions hold no scores after the first broken rule."""
     if manifest.config.get("mode") == "first_failure":
@@ -188,33 +188,6 @@ def refuse_first_failure(manifest: Manifest) -> None:
             "end at the first broken rule and no other threshold can be replayed. Set "
             "filters.mode to all and materialize `filtered` again."
         )
-
-
-def rules_config(manifest: Manifest) -> RulesConfig:
-    """The rules that made a manifest's decisions; StoreError if this version has others."""
-    try:
-        return RulesConfig.model_validate(manifest.config["rules"])
-    except (KeyError, ValidationError) as error:
-        raise StoreError(other_version(manifest.partition, str(error))) from None
-
-
-def filter_data(corpus: Corpus, manifest: Manifest) -> FilterData:
-    """The lists and custom rules that a manifest's config names."""
-    try:
-        config = FilterConfig.model_validate(manifest.config)
-        return load_filter_data(config, corpus.config.parent)
-    except (ValidationError, FilterFileError) as error:
-        raise StoreError(other_version(manifest.partition, str(error))) from None
-
-
-def decision_files(corpus: Corpus, manifest: Manifest) -> list[tuple[Path, int]]:
-    """(path, rows) of every part's decisions; StoreError if one is missing."""
-    records = [required_file(manifest, part, "decisions") for part in manifest.parts]
-    files = [(corpus.store.path_of(manifest, file), file.rows) for file in records]
-    for path, _ in files:
-        if not path.is_file():
-            raise StoreError(f"{path}: missing. Materialize `filtered` again to restore it.")
-    return files
 
 
 def score_columns(corpus: Corpus, manifest: Manifest) -> set[str] | None:
@@ -245,85 +218,53 @@ def different_keys(one: Any, other: Any, prefix: str = "") -> list[str]:
     return list(chain(*below))
 
 
-def count(corpus: Corpus, each: Replay) -> None:
+def count(corpus: Corpus, of_source: Replay) -> None:
     """Fill in the tallies; StoreError if the decisions contradict the rules that made them."""
-    rules = list(dict.fromkeys([*each.now, *each.then]))
-    for paths in batches(decision_files(corpus, each.manifest), BATCH_ROWS):
+    rules = list(dict.fromkeys([*of_source.now, *of_source.then]))
+    for paths in batches(decision_files(corpus, of_source.manifest), BATCH_ROWS):
         masks = count_masks(pl.scan_parquet(paths), rules).collect(engine="streaming")
-        each.before.add(tally(masks, rules, each.now))
-        each.after.add(tally(masks, rules, each.then))
-    if each.before.contradicted:
-        why = f"{each.before.contradicted:,} decisions are not what their own rules say"
-        raise StoreError(other_version(each.manifest.partition, why))
+        of_source.before.add(tally(masks, rules, of_source.now))
+        of_source.after.add(tally(masks, rules, of_source.then))
+    if of_source.before.contradicted:
+        why = f"{of_source.before.contradicted:,} decisions are not what their own rules say"
+        raise StoreError(other_version(of_source.manifest.partition, why))
 
 
-def batches(files: Sequence[tuple[Path, int]], max_rows: int) -> Iterator[list[Path]]:
-    """Runs of files with at most `max_rows` rows together, or of one file."""
-    batch: list[Path] = []
-    rows = 0
-    for path, num_rows in files:
-        if batch and rows + num_rows > max_rows:
-            yield batch
-            batch, rows = [], 0
-        batch.append(path)
-        rows += num_rows
-    if batch:
-        yield batch
+def totals(before: Tally, after: Tally) -> tuple[int, int, Amount, Amount]:
+    """Documents and bytes: all, kept now, kept then."""
+    now = Amount(before.kept, before.kept_bytes)
+    return before.documents, before.bytes, now, Amount(after.kept, after.kept_bytes)
 
 
-def totals(before: Tally, after: Tally) -> dict[str, Any]:
-    """Documents and bytes, all and kept."""
+def changes_of(of_source: Replay) -> dict[str, Thresholds]:
+    """Threshold now and then of every rule that changes; None: off."""
+    now = {rule.name: rule for rule in of_source.now}
+    then = {rule.name: rule for rule in of_source.then}
     return {
-        "documents": before.documents,
-        "bytes": before.bytes,
-        "now": {"documents": before.kept, "bytes": before.kept_bytes},
-        "then": {"documents": after.kept, "bytes": after.kept_bytes},
-    }
-
-
-def changes_of(each: Replay) -> dict[str, Any]:
-    """Threshold now and then of every rule that changes; null: off."""
-    now = {rule.name: rule for rule in each.now}
-    then = {rule.name: rule for rule in each.then}
-    return {
-        name: {side: getattr(rules.get(name), "threshold", None) for side, rules in sides}
+        name: Thresholds(
+            getattr(now.get(name), "threshold", None), getattr(then.get(name), "threshold", None)
+        )
         for name in dict.fromkeys([*now, *then])
         if now.get(name) != then.get(name)
-        for sides in [(("now", now), ("then", then))]
     }
 
 
-def per_rule(replays: Sequence[Replay], before: Tally, after: Tally) -> dict[str, Any]:
+def per_rule(replays: Sequence[Replay], before: Tally, after: Tally) -> dict[str, RuleCounts]:
     """Per rule: documents and bytes that it breaks, and documents that only it breaks."""
-    names = dict.fromkeys(rule.name for each in replays for rule in [*each.now, *each.then])
-    return {
-        name: {
-            side: {
-                "documents": counts.broken[name],
-                "bytes": counts.broken_bytes[name],
-                "alone": counts.alone[name],
-            }
-            for side, counts in (("now", before), ("then", after))
-        }
-        for name in names
-    }
+    rules = [rule for of_source in replays for rule in [*of_source.now, *of_source.then]]
+    names = dict.fromkeys(rule.name for rule in rules)
+    return {name: RuleCounts(broken_by(name, before), broken_by(name, after)) for name in names}
 
 
-def overlaps(before: Tally, after: Tally) -> list[dict[str, Any]]:
+def broken_by(name: str, counts: Tally) -> Broken:
+    """Documents and bytes that a rule breaks."""
+    return Broken(counts.broken[name], counts.broken_bytes[name], counts.alone[name])
+
+
+def overlaps(before: Tally, after: Tally) -> list[Overlap]:
     """The pairs of rules that break most documents together, the most frequent first."""
     pairs = sorted(
         {*before.pairs, *after.pairs},
         key=lambda pair: (-max(before.pairs[pair], after.pairs[pair]), pair),
     )
-    return [
-        {"rules": list(pair), "now": before.pairs[pair], "then": after.pairs[pair]}
-        for pair in pairs[:TOP_PAIRS]
-    ]
-
-
-def write_text(path: Path, content: str) -> None:
-    """Write a file that the user named; UsageError if it cannot be."""
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return [Overlap(pair, before.pairs[pair], after.pairs[pair]) for pair in pairs[:TOP_PAIRS]]

@@ -1,88 +1,150 @@
-"""The result of `corpus whatif` as tables for the terminal, and as a drawing (SVG)."""
+"""The result of `corpus whatif`, as tables for the terminal and as a drawing (SVG)."""
 
 from __future__ import annotations
 
 import html
 import json
-import sys
-from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-PIPE_WIDTH = 180  # columns, where the output is no terminal
+from assets.filtered.rules.threshold_replay import Overlay
+from pipeline_defs.commands.terminal.output import new_table, table_console
+
 COLORS = {"now": "#8c96a8", "then": "#1f6fb4"}  # told apart without colour vision too
 LABEL_WIDTH, BAR_WIDTH, NUMBER_WIDTH, ROW_HEIGHT, MARGIN = 330, 420, 170, 40, 20
 STYLE = "font: 13px sans-serif; fill: #222"
 
 
-def show(found: dict[str, Any]) -> None:
+class Amount(msgspec.Struct, frozen=True):
+    """Documents, and bytes of their texts."""
+
+    documents: int
+    bytes: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """All documents and bytes, and those that are kept now and then."""
+
+    documents: int
+    bytes: int
+    now: Amount
+    then: Amount
+
+
+class Thresholds(msgspec.Struct, frozen=True):
+    """A rule's threshold now and then; None: off."""
+
+    now: Any
+    then: Any
+
+
+class SourceKept(Kept, frozen=True, kw_only=True):
+    """A source's amounts, the changes behind them, and what to lay over its filters."""
+
+    changes: dict[str, Thresholds]
+    filters: dict[str, Overlay]
+    notes: list[str]
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """Documents and bytes that a rule breaks, and documents that only it breaks."""
+
+    documents: int
+    bytes: int
+    alone: int
+
+
+class RuleCounts(msgspec.Struct, frozen=True):
+    """Documents that a rule breaks, now and then."""
+
+    now: Broken
+    then: Broken
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """Documents that two rules break together."""
+
+    rules: tuple[str, str]
+    now: int
+    then: int
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """Amounts by source and in total, documents by rule, and the most frequent pairs of rules."""
+
+    sources: dict[str, SourceKept]
+    total: Kept
+    rules: dict[str, RuleCounts]
+    overlaps: list[Overlap]
+
+
+def show(result: WhatIf) -> None:
     """Print the result for people."""
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    console = table_console()
     kept = new_table("kept", ["source"], ["documents", "now", "then", "MB", "MB now", "MB then"])
-    for name, numbers in [*found["sources"].items(), ("all", found["total"])]:
-        if name != "all" or len(found["sources"]) > 1:
-            kept.add_row(name, *kept_row(numbers))
+    for name, amounts in with_total(result).items():
+        kept.add_row(name, *kept_row(amounts))
     console.print(kept)
     rules = new_table(
         "documents that a rule breaks",
         ["rule", "threshold"],
         ["now", "then", "MB now", "MB then", "alone now", "alone then"],
     )
-    for name, sides in found["rules"].items():
-        rules.add_row(name, threshold_text(found, name), *rule_row(sides))
+    for name, counts in result.rules.items():
+        rules.add_row(name, threshold_text(result, name), *rule_row(counts))
     console.print(rules)
     pairs = new_table("documents that two rules break", ["rule", "and rule"], ["now", "then"])
-    for pair in found["overlaps"]:
-        pairs.add_row(*pair["rules"], f"{pair['now']:,}", f"{pair['then']:,}")
-    if found["overlaps"]:
+    for overlap in result.overlaps:
+        pairs.add_row(*overlap.rules, f"{overlap.now:,}", f"{overlap.then:,}")
+    if result.overlaps:
         console.print(pairs)
-    for name, numbers in found["sources"].items():
-        for note in numbers["notes"]:
-            console.print(note, markup=False, highlight=False, soft_wrap=True)
-        if numbers["changes"]:
-            text = (
-                f"To have this for {name}, lay over its filters: {json.dumps(numbers['filters'])}"
-            )
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    print_notes(console, result)
 
 
-def new_table(title: str, names: Sequence[str], numbers: Sequence[str]) -> Table:
-    """An empty table: text columns on the left, numbers right-aligned."""
-    table = Table(title=title, title_justify="left")
-    for name in names:
-        table.add_column(name)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
+def print_notes(console: Console, result: WhatIf) -> None:
+    """Print the notes of each source, and what to write into pipeline.yaml for the changes."""
+    for name, source in result.sources.items():
+        lines = list(source.notes)
+        if source.changes:
+            filters = json.dumps(msgspec.to_builtins(source.filters))
+            lines.append(f"To have this for {name}, lay over its filters: {filters}")
+        for line in lines:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def kept_row(numbers: dict[str, Any]) -> list[str]:
+def with_total(result: WhatIf) -> dict[str, Kept]:
+    """The sources' amounts, and their sum if they are several."""
+    total = {"all": result.total} if len(result.sources) > 1 else {}
+    return {**result.sources, **total}
+
+
+def kept_row(amounts: Kept) -> list[str]:
     """Cells of one source: all, now and then, in documents and in MB."""
     cells = []
     for unit, scale, digits in (("documents", 1, 0), ("bytes", 1e6, 1)):
-        whole = numbers[unit]
+        whole = getattr(amounts, unit)
         cells.append(f"{whole / scale:,.{digits}f}")
-        for side in ("now", "then"):
-            part = numbers[side][unit]
+        for side in (amounts.now, amounts.then):
+            part = getattr(side, unit)
             cells.append(f"{part / scale:,.{digits}f} ({part / max(1, whole):.1%})")
     return cells
 
 
-def rule_row(sides: dict[str, Any]) -> list[str]:
+def rule_row(counts: RuleCounts) -> list[str]:
     """Cells of one rule."""
-    now, then = sides["now"], sides["then"]
-    documents = [f"{side['documents']:,}" for side in (now, then)]
-    sizes = [f"{side['bytes'] / 1e6:,.1f}" for side in (now, then)]
-    return [*documents, *sizes, *(f"{side['alone']:,}" for side in (now, then))]
+    sides = (counts.now, counts.then)
+    documents = [f"{side.documents:,}" for side in sides]
+    sizes = [f"{side.bytes / 1e6:,.1f}" for side in sides]
+    return [*documents, *sizes, *(f"{side.alone:,}" for side in sides)]
 
 
-def threshold_text(found: dict[str, Any], name: str) -> str:
+def threshold_text(result: WhatIf, name: str) -> str:
     """ "0.2 -> 0.25" for a rule that changes, else nothing."""
-    changes = [numbers["changes"].get(name) for numbers in found["sources"].values()]
-    texts = {f"{plain(c['now'])} -> {plain(c['then'])}" for c in changes if c}
+    changes = [source.changes.get(name) for source in result.sources.values()]
+    texts = {f"{plain(change.now)} -> {plain(change.then)}" for change in changes if change}
     return texts.pop() if len(texts) == 1 else "differs by source" if texts else ""
 
 
@@ -93,16 +155,17 @@ def plain(threshold: Any) -> str:
     return escape(",".join(threshold)) if isinstance(threshold, tuple | list) else f"{threshold:g}"
 
 
-def plot(found: dict[str, Any]) -> str:
-    """An SVG: kept share of each source, and documents broken by each rule, now and then."""
-    sources = {**found["sources"], **({"all": found["total"]} if len(found["sources"]) > 1 else {})}
+def to_svg(result: WhatIf) -> str:
+    """Draw the kept share of each source, and the documents that each rule breaks."""
     shares = {
-        name: {side: n[side]["documents"] / max(1, n["documents"]) for side in COLORS}
-        for name, n in sources.items()
+        name: {
+            side: getattr(amounts, side).documents / max(1, amounts.documents) for side in COLORS
+        }
+        for name, amounts in with_total(result).items()
     }
     broken = {
-        name: {side: float(numbers[side]["documents"]) for side in COLORS}
-        for name, numbers in found["rules"].items()
+        name: {side: float(getattr(counts, side).documents) for side in COLORS}
+        for name, counts in result.rules.items()
     }
     broken = dict(sorted(broken.items(), key=lambda item: -max(item[1].values())))
     top = max((max(sides.values()) for sides in broken.values()), default=0.0)
@@ -142,7 +205,7 @@ def title_row(text: str) -> str:
 
 
 def legend_row() -> str:
-    """Which colour is now and which is then."""
+    """The legend: one colour for now, one for then."""
     row = ""
     for number, (side, color) in enumerate(COLORS.items()):
         x = LABEL_WIDTH + 90 * number

@@ -1,4 +1,4 @@
-"""`corpus path`: where the newest folder of a format lies, so that a training config can be fed.
+"""`corpus path`: the newest folder of a format, for a training config.
 
 corpus path --source web --format mds         the folder of one format, and nothing else
 corpus path --phase general --format megatron     of a phase that is written as shards of its own
@@ -11,9 +11,12 @@ after a build, not before every step. docs/formats.md shows what reads each form
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Group, Parameter
+
+from pipeline_defs.commands.terminal.options import check_one_given
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -21,28 +24,29 @@ from resources.settings.shards import FORMAT_NAMES
 from resources.store.records import Manifest
 from resources.store.store import StoreError
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--source", metavar="S", help="the shards of a source")
-    which.add_argument("--phase", metavar="P", help="the mixed shards of a phase")
-    parser.add_argument("--format", metavar="F", help=f"one of {', '.join(FORMAT_NAMES)}")
+WHICH = Group("Shards", validator=check_one_given)
 
 
-def run(options: Namespace) -> int:
+def path(
+    *,
+    source: Annotated[str | None, Parameter(group=WHICH, help="Print those of a source.")] = None,
+    phase: Annotated[str | None, Parameter(group=WHICH, help="Print those of a phase.")] = None,
+    format_: Annotated[
+        str | None, Parameter(name="--format", help=f"One of {', '.join(FORMAT_NAMES)}.")
+    ] = None,
+) -> int:
     """Print one folder, or a line for each."""
     corpus = load_corpus()
-    if options.format is not None and options.format not in FORMAT_NAMES:
-        raise UsageError(unknown_name("format", options.format, FORMAT_NAMES))
-    manifest = newest(corpus, options.source, options.phase)
+    if format_ is not None and format_ not in FORMAT_NAMES:
+        raise UsageError(unknown_name("format", format_, FORMAT_NAMES))
+    manifest = newest(corpus, source, phase)
     folders = format_folders(corpus, manifest)
-    if options.format in folders:
-        sys.stdout.write(f"{folders[options.format]}\n")
-    elif options.format is None and folders:
+    if format_ in folders:
+        sys.stdout.write(f"{folders[format_]}\n")
+    elif format_ is None and folders:
         sys.stdout.writelines(f"{name}\t{folder}\n" for name, folder in folders.items())
     else:
-        raise StoreError(missing(manifest, options.format, folders))
+        raise StoreError(missing(manifest, format_, folders))
     return 0
 
 
@@ -67,7 +71,7 @@ def format_folders(corpus: Corpus, manifest: Manifest) -> dict[str, Path]:
 
 
 def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path]) -> str:
-    """What there is instead, and how to get the format."""
+    """Say which formats are there instead, and how to get the one wanted."""
     where = f"{manifest.stage}[{manifest.partition}]"
     there_is = ", ".join(folders) or "none"
     key = "shards.formats"

@@ -1,4 +1,4 @@
-"""`corpus plan`: what the phases ask for and whether it is there, before anything of `mixed` runs.
+"""`corpus plan`: compare what the phases ask for with what is there, before `mixed` runs.
 
 corpus plan                      every phase: tokens available and asked for, epochs, samples
 corpus plan --phase general      one phase
@@ -13,53 +13,59 @@ as `deduped` is "not built yet", which is no refusal.
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
 
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
+from pipeline_defs.commands.terminal.options import Json
+from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
-from pipeline_defs.commands.train.plan_show import plot, show
+from pipeline_defs.commands.train.plan_show import (
+    PlannedPhase,
+    PlanReport,
+    SourceShare,
+    SourceTotal,
+    show,
+    to_svg,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.phases import PhaseConfig
-from resources.store.records import to_json
 
 NOT_BUILT = "not built yet"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of `corpus plan`."""
-    parser.add_argument("--phase", help="one phase only (default: all)")
-    parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("--plot", type=Path, help="write a picture (SVG) here")
-
-
-def run(options: Namespace) -> int:
+def plan(
+    *,
+    phase: Annotated[str | None, Parameter(help="One phase only (default: all).")] = None,
+    json: Json = False,
+    plot: Annotated[Path | None, Parameter(help="Write a picture (SVG) to this file.")] = None,
+) -> int:
     """Print the plan; 1 if a phase would be refused."""
     corpus = load_corpus()
     phases = corpus.settings.phase_names()
-    if options.phase is not None and options.phase not in phases:
-        raise UsageError(unknown_name("phase", options.phase, phases))
-    found = plan_corpus(corpus, phases if options.phase is None else [options.phase])
-    if options.plot:
-        mixed = mixed_phases(corpus, found["phases"])
-        options.plot.write_text(plot(found, mixed), encoding="utf-8")
-    if options.json:
-        sys.stdout.write(to_json(found).decode())
+    if phase is not None and phase not in phases:
+        raise UsageError(unknown_name("phase", phase, phases))
+    report = plan_corpus(corpus, phases if phase is None else [phase])
+    if plot:
+        plot.write_text(to_svg(report, mixed_phases(corpus, report.phases)), encoding="utf-8")
+    if json:
+        print_json(report)
     else:
-        show(found)
-    return int(any(phase["verdict"] == "refused" for phase in found["phases"].values()))
+        show(report)
+    return int(any(planned.verdict == "refused" for planned in report.phases.values()))
 
 
 def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
-    """What was drawn in the phases that are mixed already, perhaps under another plan."""
+    """Read what was drawn in the phases that are mixed already, perhaps under another plan."""
     manifests = {name: corpus.store.partition("mixed", name).newest_manifest() for name in names}
     return {
         name: realised(read_mixture(corpus.store, manifest))
@@ -68,81 +74,81 @@ def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
     }
 
 
-def plan_corpus(corpus: Corpus, names: Sequence[str]) -> dict[str, Any]:
-    """What `corpus plan --json` prints: `phases`, and `sources` and `warnings` over all these."""
+def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
+    """Plan some phases, and sum up what they ask of each source."""
     ratio = bytes_per_token(corpus)
-    phases: dict[str, Any] = {}
+    phases: dict[str, PlannedPhase] = {}
     asked: dict[str, int] = {}
     for name in names:
-        plan, phases[name] = plan_one(corpus, name, ratio)
-        for budget in plan.budgets:
+        budgets, phases[name] = plan_one(corpus, name, ratio)
+        for budget in budgets.budgets:
             asked[budget.source] = asked.get(budget.source, 0) + budget.planned
     everything = PhaseConfig(name="all", weighting="natural")
     whole = available_for(corpus, list(asked), everything, ratio)
-    sources: dict[str, dict[str, Any]] = {
-        source: {
-            "available_tokens": whole[source].tokens,
-            "counted_in": whole[source].stage,
-            "planned_tokens": tokens,
-            "epochs": round(tokens / max(1, whole[source].tokens), 6),
-        }
+    sources = {
+        source: SourceTotal(
+            available_tokens=whole[source].tokens,
+            counted_in=whole[source].stage,
+            planned_tokens=tokens,
+            epochs=round(tokens / max(1, whole[source].tokens), 6),
+        )
         for source, tokens in asked.items()
     }
     often = min(corpus.settings.phase(name).warn_epochs for name in names)
-    return {
-        "store": str(corpus.store.root),
-        "phases": phases,
-        "sources": sources,
-        "warnings": [
-            f"{source!r} is gone through {numbers['epochs']:.1f} times over all phases"
-            for source, numbers in sources.items()
-            if len(names) > 1 and numbers["epochs"] > often
-        ],
-    }
+    warnings = [
+        f"{source!r} is gone through {total.epochs:.1f} times over all phases"
+        for source, total in sources.items()
+        if len(names) > 1 and total.epochs > often
+    ]
+    return PlanReport(str(corpus.store.root), phases, sources, warnings)
 
 
-def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, dict[str, Any]]:
-    """A phase's plan, and what is printed of it."""
+def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, PlannedPhase]:
+    """Plan a phase: the budgets, and what is printed of them."""
     config = corpus.settings.phase(name)
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
-    found = available_for(corpus, wanted, config, ratio)
-    if missing := [source for source in wanted if source not in found]:
-        plan = PhasePlan(name, ())
+    available = available_for(corpus, wanted, config, ratio)
+    if missing := [source for source in wanted if source not in available]:
+        budgets = PhasePlan(name, ())
         note = f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
-        return plan, described(plan, found) | {"verdict": NOT_BUILT, "notes": [note]}
-    plan = plan_found(corpus, config, found)
-    return plan, described(plan, found)
+        planned = described(budgets, available)
+        return budgets, msgspec.structs.replace(planned, verdict=NOT_BUILT, notes=[note])
+    budgets = plan_available(corpus, config, available)
+    return budgets, described(budgets, available)
 
 
-def plan_found(corpus: Corpus, config: PhaseConfig, found: Mapping[str, Available]) -> PhasePlan:
+def plan_available(
+    corpus: Corpus, config: PhaseConfig, available: Mapping[str, Available]
+) -> PhasePlan:
     """The plan of a phase: that of `mixed` if all is sharded, else from what is known so far."""
-    if all(each.stage == "sharded" for each in found.values()):
-        manifests = [each.manifest for each in found.values()]
+    if all(of_source.stage == "sharded" for of_source in available.values()):
+        manifests = [of_source.manifest for of_source in available.values()]
         return plan_from_shards(corpus.store.root, config, manifests)
-    available = {source: each.tokens for source, each in found.items()}
-    return plan_phase(config, available, {source: each.rows for source, each in found.items()})
+    tokens = {source: of_source.tokens for source, of_source in available.items()}
+    return plan_phase(
+        config, tokens, {source: of_source.rows for source, of_source in available.items()}
+    )
 
 
-def described(plan: PhasePlan, found: Mapping[str, Available]) -> dict[str, Any]:
+def described(budgets: PhasePlan, available: Mapping[str, Available]) -> PlannedPhase:
     """One phase: its verdict, and its sources."""
-    notes = sorted({each.note for each in found.values() if each.note})
-    return {
-        "verdict": plan.verdict,
-        "tokens": plan.tokens,
-        "warnings": list(plan.warnings),
-        "faults": list(plan.faults),
-        "feasible": dict(plan.feasible),
-        "notes": notes,
-        "sources": {
-            budget.source: {
-                "weight": budget.weight,
-                "available_tokens": budget.available,
-                "counted_in": found[budget.source].stage,
-                "planned_tokens": budget.planned,
-                "epochs": round(budget.epochs, 6),
-                "cap": budget.cap,
-                "samples": round(budget.planned * found[budget.source].samples / budget.available),
-            }
-            for budget in plan.budgets
+    return PlannedPhase(
+        verdict=budgets.verdict,
+        tokens=budgets.tokens,
+        warnings=list(budgets.warnings),
+        faults=list(budgets.faults),
+        feasible=dict(budgets.feasible),
+        notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
+        sources={
+            budget.source: SourceShare(
+                weight=budget.weight,
+                available_tokens=budget.available,
+                counted_in=available[budget.source].stage,
+                planned_tokens=budget.planned,
+                epochs=round(budget.epochs, 6),
+                cap=budget.cap,
+                samples=round(budget.planned * available[budget.source].samples / budget.available),
+            )
+            for budget in budgets.budgets
         },
-    }
+    )

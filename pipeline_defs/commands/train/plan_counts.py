@@ -1,4 +1,4 @@
-"""What sources have for a phase, counted in the last stage that each has reached."""
+"""Tokens that sources have for a phase, counted in the last stage that each has reached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where n
 
 @dataclass(frozen=True)
 class Available:
-    """What a source has for a phase: tokens and samples, by the `manifest` of the last stage.
+    """Tokens and samples of a source for a phase, by the `manifest` of the last stage.
 
     `buckets`: (rows, tokens with padding) of each, once that is known.
     """
@@ -31,7 +31,7 @@ class Available:
 
     @property
     def stage(self) -> str:
-        """Where it was counted."""
+        """The stage in which it was counted."""
         return self.manifest.stage
 
     @property
@@ -43,14 +43,14 @@ class Available:
 def available_for(
     corpus: Corpus, sources: Sequence[str], config: PhaseConfig, ratio: float
 ) -> dict[str, Available]:
-    """What sources have for a phase, by the newest manifest of the last stage each has reached."""
-    found = {}
+    """Count what sources have for a phase, by the newest manifest of each one's last stage."""
+    available = {}
     for source in sources:
         partitions = (corpus.store.partition(stage, source) for stage in STAGES)
         manifests = (partition.newest_manifest() for partition in partitions)
-        if newest := next((each for each in manifests if each is not None), None):
-            found[source] = counted(newest, config, corpus.settings.buckets, ratio)
-    return found
+        if newest := next(filter(None, manifests), None):
+            available[source] = counted(newest, config, corpus.settings.buckets, ratio)
+    return available
 
 
 def counted(
@@ -59,15 +59,15 @@ def counted(
     """The tokens and samples of a manifest that a phase may draw from."""
     stage, source, stats = manifest.stage, manifest.partition, manifest.stats
     if stage == "sharded":
-        found = phase_source(manifest, config.buckets)
-        return Available(manifest, found.tokens, found.rows, buckets=found.buckets)
+        shards = phase_source(manifest, config.buckets)
+        return Available(manifest, shards.tokens, shards.rows, buckets=shards.buckets)
     if stage == "bucketed":
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
         wanted = [name for name in config.buckets or rows if rows.get(name)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
-        num_tokens, num_rows = (sum(each[name] for name in wanted) for each in (tokens, rows))
+        num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
         return Available(manifest, num_tokens, num_rows, buckets=stored)
     note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
     num_tokens = stats.tokens
@@ -84,5 +84,5 @@ def bytes_per_token(corpus: Corpus) -> float:
     folders = [corpus.store.partition("tokenized", name) for name in corpus.settings.source_names()]
     manifests = [folder.newest_manifest() for folder in folders]
     stats = [manifest.stats for manifest in manifests if manifest is not None]
-    tokens = sum(each.tokens for each in stats)
-    return sum(each.text_bytes for each in stats) / tokens if tokens else BYTES_PER_TOKEN
+    tokens = sum(of_source.tokens for of_source in stats)
+    return sum(of_source.text_bytes for of_source in stats) / tokens if tokens else BYTES_PER_TOKEN

@@ -1,97 +1,120 @@
-"""The result of `corpus plan` as tables for the terminal, and as a picture (SVG)."""
+"""The result of `corpus plan`, as tables for the terminal and as a picture (SVG)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import Any
 
-from rich.console import Console
+import msgspec
 
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
-from pipeline_defs.commands.look.whatif_show import PIPE_WIDTH, new_table
+from pipeline_defs.commands.terminal.output import new_table, table_console
 
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 
 
-def show(found: dict[str, Any]) -> None:
+class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens that a source has, and that phases ask of it."""
+
+    available_tokens: int
+    counted_in: str
+    planned_tokens: int
+    epochs: float
+
+
+class SourceShare(SourceTotal, frozen=True, kw_only=True):
+    """What one phase asks of a source."""
+
+    weight: float
+    cap: float
+    samples: int
+
+
+class PlannedPhase(msgspec.Struct, frozen=True):
+    """A phase: its verdict, and its sources."""
+
+    verdict: str
+    tokens: int
+    warnings: list[str]
+    faults: list[str]
+    feasible: dict[str, object]
+    notes: list[str]
+    sources: dict[str, SourceShare]
+
+
+class PlanReport(msgspec.Struct, frozen=True):
+    """Phases, and over all of them the sources and warnings."""
+
+    store: str
+    phases: dict[str, PlannedPhase]
+    sources: dict[str, SourceTotal]
+    warnings: list[str]
+
+
+def show(report: PlanReport) -> None:
     """Print the plan for people."""
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    console = table_console()
     table = new_table("phases", ["phase", "source", "counted in"], NUMBERS)
-    planned = {name: phase for name, phase in found["phases"].items() if phase["sources"]}
+    planned = {name: phase for name, phase in report.phases.items() if phase.sources}
     for name, phase in planned.items():
-        for source, numbers in phase["sources"].items():
-            table.add_row(name, source, *source_row(numbers))
-        table.add_row(name, "all", "", "", "", f"{phase['tokens']:,}", end_section=True)
+        for source, share in phase.sources.items():
+            table.add_row(name, source, *share_cells(share))
+        table.add_row(name, "all", "", "", "", f"{phase.tokens:,}", end_section=True)
     if planned:
         console.print(table)
     if len(planned) > 1:
-        whole = new_table(
-            "all phases", ["source", "counted in"], ["available tokens", "planned tokens", "epochs"]
-        )
-        for source, numbers in found["sources"].items():
-            available, planned = (numbers[f"{of}_tokens"] for of in ("available", "planned"))
-            whole.add_row(
-                source,
-                numbers["counted_in"],
-                f"{available:,}",
-                f"{planned:,}",
-                f"{numbers['epochs']:.2f}",
-            )
+        numbers = ["available tokens", "planned tokens", "epochs"]
+        whole = new_table("all phases", ["source", "counted in"], numbers)
+        for source, total in report.sources.items():
+            tokens = (f"{total.available_tokens:,}", f"{total.planned_tokens:,}")
+            whole.add_row(source, total.counted_in, *tokens, f"{total.epochs:.2f}")
         console.print(whole)
-    for line in verdict_lines(found):
+    for line in verdict_lines(report):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def source_row(numbers: dict[str, Any]) -> list[str]:
+def share_cells(share: SourceShare) -> list[str]:
     """Cells of one source of one phase."""
     return [
-        numbers["counted_in"],
-        f"{numbers['weight']:.1%}",
-        f"{numbers['available_tokens']:,}",
-        f"{numbers['planned_tokens']:,}",
-        f"{numbers['epochs']:.2f}",
-        f"{numbers['cap']:g}",
-        f"{numbers['samples']:,}",
+        share.counted_in,
+        f"{share.weight:.1%}",
+        f"{share.available_tokens:,}",
+        f"{share.planned_tokens:,}",
+        f"{share.epochs:.2f}",
+        f"{share.cap:g}",
+        f"{share.samples:,}",
     ]
 
 
-def verdict_lines(found: dict[str, Any]) -> list[str]:
-    """What is to be said of each phase, the verdict first."""
+def verdict_lines(report: PlanReport) -> list[str]:
+    """Lines about each phase, the verdict first."""
     lines = []
-    for name, phase in found["phases"].items():
-        lines.append(f"{name}: {phase['verdict']}")
-        for key in ("faults", "warnings", "notes"):
-            lines += [f"  {text}" for text in phase[key]]
-    return [*lines, *found["warnings"]]
+    for name, phase in report.phases.items():
+        lines.append(f"{name}: {phase.verdict}")
+        lines += [f"  {text}" for text in (*phase.faults, *phase.warnings, *phase.notes)]
+    return [*lines, *report.warnings]
 
 
-def plot(found: dict[str, Any], mixed: Mapping[str, Drawn]) -> str:
-    """An SVG: for each phase its mix and the epochs of its sources; then these over all phases.
+def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
+    """Draw each phase's mix and the epochs of its sources, then these over all phases.
 
     `mixed` has what was drawn of the phases that are materialized.
     """
     charts = []
-    for name, phase in found["phases"].items():
-        sources = phase["sources"]
-        tokens = {source: numbers["planned_tokens"] for source, numbers in sources.items()}
-        charts.append(pie_chart(f"{name}: {phase['tokens']:,} tokens, {phase['verdict']}", tokens))
-        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(sources)))
+    for name, phase in report.phases.items():
+        tokens = {source: share.planned_tokens for source, share in phase.sources.items()}
+        charts.append(pie_chart(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
+        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(phase.sources)))
         if name in mixed:
             charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
-    if len(found["phases"]) > 1:
-        charts.append(bar_chart("all phases: epochs of each source", epoch_bars(found["sources"])))
+    if len(report.phases) > 1:
+        charts.append(bar_chart("all phases: epochs of each source", epoch_bars(report.sources)))
     return stacked(charts)
 
 
-def epoch_bars(sources: dict[str, Any]) -> list[tuple[str, tuple[float], str]]:
+def epoch_bars(sources: Mapping[str, SourceTotal]) -> list[tuple[str, tuple[float], str]]:
     """A bar for each source."""
     return [
-        (
-            source,
-            (numbers["epochs"],),
-            f"{numbers['epochs']:.2f} epochs of {numbers['available_tokens']:,}",
-        )
-        for source, numbers in sources.items()
+        (source, (total.epochs,), f"{total.epochs:.2f} epochs of {total.available_tokens:,}")
+        for source, total in sources.items()
     ]

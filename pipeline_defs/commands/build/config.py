@@ -1,0 +1,68 @@
+"""`corpus config`: every key of pipeline.yaml with its meaning and default."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from resources.settings.faults import inner_model
+from resources.settings.pipeline import Settings
+
+
+def config() -> int:
+    """Print every key of pipeline.yaml."""
+    for line in key_lines(Settings, ""):
+        sys.stdout.write(f"{line}\n")
+    return 0
+
+
+def key_lines(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """One line per key below a config model: path, meaning, default."""
+    for name, field in model.model_fields.items():
+        inner = inner_model(field.annotation)
+        is_list = "tuple" in str(field.annotation) and inner is not None
+        path = f"{prefix}{name}{'[]' if is_list else ''}"
+        yield f"{path}: {as_sentence(field.description or '')}{default_text(field)}"
+        if inner is not None:
+            yield from key_lines(inner, f"{path}.")
+
+
+def as_sentence(description: str) -> str:
+    """A description with a capital at its start and a full stop at its end.
+
+    What begins with a name of code (`mode: ...`, snake_case) keeps its first letter.
+    """
+    text = " ".join(description.split())
+    first = text.split(" ", 1)[0].rstrip(",;")
+    if first.isalpha() and first.islower():
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) or not text else f"{text}."
+
+
+def default_text(field: FieldInfo) -> str:
+    """The default as YAML has it; a key without one is required, unless keys are below it."""
+    if field.is_required():
+        return " Required."
+    if inner_model(field.annotation) is not None:
+        return ""
+    return f" Default: {as_yaml(field.get_default(call_default_factory=True))}."
+
+
+def as_yaml(value: object) -> str:
+    """A value in YAML's flow style, on one line."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case list() | tuple():
+            return f"[{', '.join(as_yaml(item) for item in value)}]"
+        case dict():
+            return f"{{{', '.join(f'{key}: {as_yaml(item)}' for key, item in value.items())}}}"
+        case str():
+            return value if value.replace("_", "").replace("-", "").isalnum() else repr(value)
+        case _:
+            return str(value)

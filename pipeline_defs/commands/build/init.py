@@ -1,0 +1,292 @@
+"""`corpus init`: write a commented pipeline.yaml for files of the user's own.
+
+The first records of each source are read as a build would read them; text field, id field and
+language are proposed from these. Everything proposed is written down, to be looked at and changed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import polars as pl
+import yaml
+from cyclopts import Parameter
+
+from assets.filtered.language.detect_language import detect_language
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_record import Entry
+from assets.raw.readers.read_json import read_json
+from assets.raw.readers.read_lines import read_jsonl, read_text
+from assets.raw.readers.read_tables import read_csv, read_parquet
+from assets.raw.readers.read_warc import read_warc
+from resources.errors import InputError, UsageError
+from resources.settings.filter_steps import LanguageConfig
+from resources.settings.sources import FileFormat, SourceConfig
+
+CONFIG_NAME = "pipeline.yaml"
+STORE_NAME = "corpus_store"
+NUM_FILES, NUM_RECORDS = 3, 200  # looked at, of each source
+MIN_SHARE = 0.8  # of the records, for a proposal
+TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
+ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id", "url")
+WITHOUT_FIELDS = {"txt", "warc"}
+STREAM_END = 2**63 - 1
+Fields = Mapping[str, object]
+HEAD = """\
+# The corpus in one file. `corpus config` lists every key; unknown ones are refused.
+store: corpus_store                 # everything that is built is written to this folder
+
+sources:
+"""
+TAIL = """
+filters:
+  presets: [{presets}]   # `corpus presets` lists them all
+  pii: {{}}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
+  rules:
+    length: {{min_chars: 100}}
+
+tokenizer:
+  vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
+
+buckets:
+  mode: pack                        # whole documents side by side; or concat, decompose, buckets
+  sequence_length: 2048
+
+shards:
+  formats: [parquet, megatron]      # megatron: what corpus_loader reads
+
+phases:
+  - name: general
+    weighting: natural              # each source by its size; or weights: {{{shares}}}
+"""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A source as it will be written: what was seen in its files."""
+
+    name: str
+    where: str
+    num_files: int
+    formats: tuple[FileFormat, ...]
+    text_field: str | None = None  # None: the format has no fields
+    id_field: str | None = None
+    has_url: bool = False
+    language: str | None = None
+    language_share: float = 0.0
+
+
+def init(
+    folder: Annotated[Path, Parameter(help="Folder in which to write pipeline.yaml.")],
+    where: Annotated[
+        tuple[str, ...],
+        Parameter(help="Files, folders, globs or URLs, relative to the folder (default: all)."),
+    ] = (),
+    /,
+) -> int:
+    """Look at the files, and write pipeline.yaml."""
+    target = folder / CONFIG_NAME
+    if target.exists():
+        raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder. Create it, or correct the name.")
+    patterns = where or tuple(default_patterns(folder))
+    if not patterns:
+        raise UsageError(f"{folder} has no files or folders to read. Name some: corpus init DIR .")
+    names = source_names(patterns)
+    proposals = [propose(folder, *pair) for pair in zip(names, patterns, strict=True)]
+    target.write_text(config_text(proposals), encoding="utf-8")
+    sys.stdout.write(f"Wrote {target}:\n")
+    for proposal in proposals:
+        sys.stdout.write(f"  {proposal.name}: {', '.join(remarks(proposal))}\n")
+    sys.stdout.write(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build\n")
+    return 0
+
+
+def default_patterns(folder: Path) -> Iterator[str]:
+    """Every visible folder that holds files, and a pattern for the files beside them."""
+    visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if any(path.is_file() for path in visible):
+        yield "*.*"
+    for path in visible:
+        if path.is_dir() and path.name != STORE_NAME:
+            yield f"{path.name}/"
+
+
+def source_names(patterns: Sequence[str]) -> list[str]:
+    """A name for each pattern: its last word that is no glob, made unique."""
+    names: list[str] = []
+    for pattern in patterns:
+        path = urlsplit(pattern).path if "://" in pattern else pattern
+        words = [word.partition(".")[0] for word in path.split("/") if not set(word) & set("*?[")]
+        plain = [re.sub(r"[^A-Za-z0-9_-]+", "-", word).strip("-_") for word in words]
+        name = next((word for word in reversed(plain) if word), "documents")
+        taken = sum(re.sub(r"-\d+$", "", other) == name for other in names)
+        names.append(f"{name}-{taken + 1}" if taken else name)
+    return names
+
+
+def propose(folder: Path, name: str, where: str) -> Proposal:
+    """Look at the first files of a source, and propose its keys; UsageError if there are none."""
+    source = SourceConfig.model_validate({"name": name, "where": where})
+    with tempfile.TemporaryDirectory() as downloads:
+        try:
+            # The files of a URL are in a folder of their own, which no pattern names.
+            files = find_inputs(source, folder, Path(downloads) / "store" / "downloads")
+        except InputError as error:
+            raise UsageError(f"{where}: {error}") from error
+        formats = tuple(sorted({file.format for file in files}))
+        records = list(sample_records(files, source))
+    if not records:
+        raise UsageError(f"{where}: {len(files)} files ({', '.join(formats)}) without one record.")
+    return described(Proposal(name, where, len(files), formats), records)
+
+
+def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator[Fields]:
+    """The fields of the first records of the first files."""
+    for file in islice(files, NUM_FILES):
+        records = (entry.fields for entry in read_entries(file, source))
+        yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
+
+
+def read_entries(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
+    """Read a file's records as they are, whatever its text field is called."""
+    match file.format:
+        case "jsonl":
+            return read_jsonl(file, source, 0, STREAM_END)
+        case "json":
+            return read_json(file, source)
+        case "csv" | "tsv" | "parquet":
+            # These readers want a text column by name: any that is there will do.
+            columns = column_names(file)
+            named = source.model_copy(update={"text_field": (columns or ["text"])[0]})
+            return (
+                read_csv(file, named)
+                if file.format != "parquet"
+                else read_parquet(file, named, None)
+            )
+        case "txt":
+            return read_text(file, source)
+        case "warc":
+            return read_warc(file, source)
+
+
+def column_names(file: InputFile) -> list[str]:
+    """The columns of a table; none if its head cannot be read."""
+    try:
+        if file.format == "parquet":
+            return list(pl.read_parquet_schema(file.path))
+        separator = "\t" if file.format == "tsv" else ","
+        return pl.read_csv(file.path, n_rows=0, separator=separator).columns
+    except (OSError, pl.exceptions.PolarsError):
+        return []
+
+
+def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
+    """A proposal with the fields and the language that most of its records have."""
+    text_field = text_field_of(records)
+    if text_field is None:
+        names = Counter(name for fields in records for name in fields)
+        raise UsageError(
+            f"{proposal.where}: no field holds text in most records (fields: "
+            f"{', '.join(list(names)[:20])}). Write pipeline.yaml by hand: `corpus config`."
+        )
+    texts = [text for fields in records if isinstance(text := fields.get(text_field), str)]
+    language, share = language_of(texts)
+    return replace(
+        proposal,
+        text_field=None if set(proposal.formats) <= WITHOUT_FIELDS else text_field,
+        id_field=id_field_of(records),
+        has_url=share_with(records, "url") >= MIN_SHARE,
+        language=language if share >= MIN_SHARE else None,
+        language_share=share,
+    )
+
+
+def text_field_of(records: Sequence[Fields]) -> str | None:
+    """The first usual name that most records have as a text, else the field with most text."""
+    for name in TEXT_FIELDS:
+        if share_with(records, name) >= MIN_SHARE:
+            return name
+    sizes: Counter[str] = Counter()
+    for fields in records:
+        sizes.update({name: len(value) for name, value in fields.items() if isinstance(value, str)})
+    likely = (name for name, _ in sizes.most_common() if share_with(records, name) >= MIN_SHARE)
+    return next(likely, None)
+
+
+def share_with(records: Sequence[Fields], name: str) -> float:
+    """Share of the records in which a field holds a text."""
+    return sum(
+        bool(isinstance(fields.get(name), str) and fields[name]) for fields in records
+    ) / len(records)
+
+
+def id_field_of(records: Sequence[Fields]) -> str | None:
+    """The first usual name whose values are there in every record, and each only once."""
+    for name in ID_FIELDS:
+        values = [fields.get(name) for fields in records]
+        known = {value for value in values if isinstance(value, str | int) and value != ""}
+        if len(known) == len(records):
+            return name
+    return None
+
+
+def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
+    """The language of most texts, and its share of all of them."""
+    answers = detect_language(pl.Series(texts, dtype=pl.String), LanguageConfig())["lang"]
+    known = Counter(answers.drop_nulls().to_list()).most_common(1)
+    return (known[0][0], known[0][1] / len(texts)) if known else (None, 0.0)
+
+
+def remarks(proposal: Proposal) -> Iterator[str]:
+    """Remarks on a source: what was seen in its files."""
+    yield f"{proposal.num_files:,} files ({', '.join(proposal.formats)})"
+    if proposal.text_field is not None:
+        yield f"text in `{proposal.text_field}`"
+    if proposal.id_field is not None:
+        yield f"ids in `{proposal.id_field}`"
+    if proposal.has_url:
+        yield "URLs in `url`"
+    yield f"language {proposal.language}" if proposal.language else "several languages, or unknown"
+
+
+def config_text(proposals: Sequence[Proposal]) -> str:
+    """The file's text: the sources, then the keys that are changed most often."""
+    sources = "".join(source_text(proposal) for proposal in proposals)
+    presets = "gopher-quality, gopher-repetition"
+    shares = ", ".join(f"{proposal.name}: {1 / len(proposals):.3g}" for proposal in proposals)
+    return HEAD + sources + TAIL.format(presets=presets, shares=shares)
+
+
+def source_text(proposal: Proposal) -> str:
+    """One source as YAML, with comments."""
+    lines = [f"  # {', '.join(remarks(proposal))}", f"  - name: {scalar(proposal.name)}"]
+    lines.append(f"    where: {scalar(proposal.where)}")
+    if proposal.text_field not in (None, "text"):
+        lines.append(f"    text_field: {scalar(str(proposal.text_field))}")
+    if proposal.id_field is not None:
+        lines.append(
+            f"    id_field: {scalar(proposal.id_field)}   # of records with one id, one stays"
+        )
+    if proposal.language is not None:
+        lines.append(
+            f"    language: {proposal.language}   # of {proposal.language_share:.0%} of the texts "
+            "looked at; for records that name none"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def scalar(text: str) -> str:
+    """A text as YAML, quoted where it must be."""
+    return yaml.safe_dump(text, allow_unicode=True, width=10_000).removesuffix("...\n").strip()

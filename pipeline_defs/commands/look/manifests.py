@@ -1,0 +1,36 @@
+"""Manifests that a document is looked up in, and the files of their parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resources.corpus import Corpus
+from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.store import StoreError
+
+LEAST_PREFIX = 4  # characters of an id: of 1e9 documents, 15,000 begin alike
+MAX_SUGGESTED = 5  # ids
+
+
+def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
+    """The manifest of `raw` that the decisions were made of; StoreError if it is gone."""
+    folder = corpus.store.partition("raw", manifest.partition)
+    for number in reversed(folder.manifest_numbers()):
+        raw = folder.read_manifest(number)
+        if raw.fingerprint == manifest.provenance.get("raw"):
+            return raw
+    raise StoreError(
+        f"filtered[{manifest.partition}] was made of raw documents that are no longer there. "
+        f"Materialize `filtered` for {manifest.partition!r} again."
+    )
+
+
+def filtered_manifests(corpus: Corpus) -> list[Manifest]:
+    """The newest filtered documents of every source that has some."""
+    folders = [corpus.store.partition("filtered", n) for n in corpus.settings.source_names()]
+    return [manifest for folder in folders if (manifest := folder.newest_manifest())]
+
+
+def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
+    """Where a part's file of a kind lies."""
+    return corpus.store.path_of(manifest, required_file(manifest, part, kind))
