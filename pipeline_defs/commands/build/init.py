@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,14 +21,14 @@ import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
-from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.find_inputs import FORMATS, find_inputs
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import Entry
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
-from resources.errors import InputError, UsageError
+from resources.errors import UsageError
 from resources.settings.filter_steps import LanguageConfig
 from resources.settings.sources import FileFormat, SourceConfig
 
@@ -38,7 +37,8 @@ STORE_NAME = "corpus_store"
 NUM_FILES, NUM_RECORDS = 3, 200  # looked at, of each source
 MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
-ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id", "url")
+ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
+FORMAT_LIST = ", ".join(FORMATS)
 WITHOUT_FIELDS = {"txt", "warc"}
 STREAM_END = 2**63 - 1
 Fields = Mapping[str, object]
@@ -50,10 +50,10 @@ sources:
 """
 TAIL = """
 filters:
-  presets: [{presets}]   # `corpus presets` lists them all
-  pii: {{}}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
+  presets: [gopher-quality, gopher-repetition]   # `corpus presets` lists them all
+  pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
   rules:
-    length: {{min_chars: 100}}
+    length: {min_chars: 100}
 
 tokenizer:
   vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
@@ -67,7 +67,7 @@ shards:
 
 phases:
   - name: general
-    weighting: natural              # each source by its size; or weights: {{{shares}}}
+    weighting: natural              # each source by its size; or weights: {SOURCE: SHARE, ...}
 """
 
 
@@ -100,11 +100,14 @@ def init(
         raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder. Create it, or correct the name.")
-    patterns = where or tuple(default_patterns(folder))
-    if not patterns:
-        raise UsageError(f"{folder} has no files or folders to read. Name some: corpus init DIR .")
-    names = source_names(patterns)
-    proposals = [propose(folder, *pair) for pair in zip(names, patterns, strict=True)]
+    inputs = {pattern: inputs_of(folder, pattern) for pattern in where or patterns_in(folder)}
+    missing = [pattern for pattern, files in inputs.items() if not files]
+    if len(missing) == len(inputs) or (where and missing):
+        wanted = ", ".join(missing) or "*"
+        raise UsageError(f"{folder}: no file to read matches {wanted}. Formats: {FORMAT_LIST}.")
+    matched = {pattern: files for pattern, files in inputs.items() if files}
+    names = source_names(list(matched))
+    proposals = [propose(*args) for args in zip(names, matched, matched.values(), strict=True)]
     target.write_text(config_text(proposals), encoding="utf-8")
     sys.stdout.write(f"Wrote {target}:\n")
     for proposal in proposals:
@@ -113,7 +116,7 @@ def init(
     return 0
 
 
-def default_patterns(folder: Path) -> Iterator[str]:
+def patterns_in(folder: Path) -> Iterator[str]:
     """Every visible folder that holds files, and a pattern for the files beside them."""
     visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     if any(path.is_file() for path in visible):
@@ -136,17 +139,18 @@ def source_names(patterns: Sequence[str]) -> list[str]:
     return names
 
 
-def propose(folder: Path, name: str, where: str) -> Proposal:
-    """Look at the first files of a source, and propose its keys; UsageError if there are none."""
+def inputs_of(folder: Path, where: str) -> list[InputFile]:
+    """The files of a pattern; those of a URL are downloaded to the store, for the build to use."""
+    keys = {"name": "source", "where": where, "allow_no_files": True}
+    source = SourceConfig.model_validate(keys)
+    return find_inputs(source, folder, folder / STORE_NAME / "_downloads")
+
+
+def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
+    """Look at the first files of a source, and propose its keys."""
+    formats = tuple(sorted({file.format for file in files}))
     source = SourceConfig.model_validate({"name": name, "where": where})
-    with tempfile.TemporaryDirectory() as downloads:
-        try:
-            # The files of a URL are in a folder of their own, which no pattern names.
-            files = find_inputs(source, folder, Path(downloads) / "store" / "downloads")
-        except InputError as error:
-            raise UsageError(f"{where}: {error}") from error
-        formats = tuple(sorted({file.format for file in files}))
-        records = list(sample_records(files, source))
+    records = list(sample_records(files, source))
     if not records:
         raise UsageError(f"{where}: {len(files)} files ({', '.join(formats)}) without one record.")
     return described(Proposal(name, where, len(files), formats), records)
@@ -251,7 +255,8 @@ def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
 
 def remarks(proposal: Proposal) -> Iterator[str]:
     """Remarks on a source: what was seen in its files."""
-    yield f"{proposal.num_files:,} files ({', '.join(proposal.formats)})"
+    unit = "file" if proposal.num_files == 1 else "files"
+    yield f"{proposal.num_files:,} {unit} ({', '.join(proposal.formats)})"
     if proposal.text_field is not None:
         yield f"text in `{proposal.text_field}`"
     if proposal.id_field is not None:
@@ -264,9 +269,7 @@ def remarks(proposal: Proposal) -> Iterator[str]:
 def config_text(proposals: Sequence[Proposal]) -> str:
     """The file's text: the sources, then the keys that are changed most often."""
     sources = "".join(source_text(proposal) for proposal in proposals)
-    presets = "gopher-quality, gopher-repetition"
-    shares = ", ".join(f"{proposal.name}: {1 / len(proposals):.3g}" for proposal in proposals)
-    return HEAD + sources + TAIL.format(presets=presets, shares=shares)
+    return HEAD + sources + TAIL
 
 
 def source_text(proposal: Proposal) -> str:

@@ -1,0 +1,117 @@
+"""`corpus build` stands for commands of Dagster, which it prints and runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import write_corpus
+
+from pipeline_defs.commands.build.build import MODULE, STAGES, commands_for
+from pipeline_defs.commands.main import main
+from pipeline_defs.definitions import STAGES as ASSETS
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ["web", "books", "code"]
+BUILD, MIX = "job execute -j build_corpus", "job execute -j mix_corpus"
+ALL = "--partition-range web...code"
+
+
+@pytest.mark.parametrize(
+    ("sources", "stage", "expected"),
+    [
+        ([], None, [BUILD, MIX]),
+        ([], "mixed", [BUILD, MIX]),
+        ([], "sharded", [BUILD]),
+        ([], "filtered", [f"asset materialize --select *filtered {ALL}"]),
+        (["books"], "raw", ["asset materialize --select *raw --partition books"]),
+        (
+            ["web", "code"],
+            "deduped",
+            [
+                f"asset materialize --select *substrings {ALL}",
+                "asset materialize --select *deduped --partition web",
+                "asset materialize --select *deduped --partition code",
+            ],
+        ),
+        (
+            ["books"],
+            None,
+            [
+                f"asset materialize --select *tokenizer {ALL}",
+                "asset materialize --select *sharded --partition books",
+            ],
+        ),
+        (
+            ["books"],
+            "mixed",
+            [
+                f"asset materialize --select *tokenizer {ALL}",
+                "asset materialize --select *sharded --partition books",
+                MIX,
+            ],
+        ),
+    ],
+)
+def test_commands_of_dagster(sources: list[str], stage: str | None, expected: list[str]) -> None:
+    commands = commands_for(NAMES, sources, stage)
+    shown = [[word for word in command if word not in MODULE] for command in commands]
+    assert [" ".join(words) for words in shown] == expected
+
+
+def test_the_stages_are_the_assets() -> None:
+    assert set(STAGES) == {key.path[-1] for asset in ASSETS for key in asset.keys}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--source", "prosa"], "unknown source 'prosa'; did you mean prose?"),
+        (["--to", "dedupd"], "unknown stage 'dedupd'; did you mean deduped?"),
+    ],
+)
+def test_unknown_names_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    hint: str,
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    assert main(["build", *arguments]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "TOKENMILL_CONFIG": str(config),
+        "PYTHONPATH": str(ROOT),
+        "DAGSTER_HOME": str(config.parent / "home"),
+    }
+    command = [sys.executable, "-m", "pipeline_defs.commands.main", "build", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_one_source_is_built_as_far_as_a_stage(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path)
+
+    done = run(config, "--source", "prose", "--to", "filtered")
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    line = "dagster asset materialize -m pipeline_defs.definitions --select '*filtered'"
+    assert done.stdout.startswith(f"{line} --partition prose\n")
+    assert (tmp_path / "store/filtered/prose/_manifests").is_dir()
+    assert not (tmp_path / "store/raw/notes").exists()
+    assert (tmp_path / "home/tokenmill_runs").is_dir()
+
+
+def test_the_exit_code_is_that_of_the_command_that_fails(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path)
+    for path in (tmp_path / "input/prose").iterdir():
+        path.unlink()
+
+    done = run(config, "--source", "prose", "--source", "notes", "--to", "raw")
+
+    assert done.returncode == 1
+    assert done.stdout.count("dagster asset materialize") == 1

@@ -1,0 +1,90 @@
+"""`corpus` itself: help, version, hints, completion, and what its exit codes mean."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from pipeline_defs.commands.main import DUPLICATES, VERBS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL_VERBS = sorted(verb for verbs in VERBS.values() for verb in verbs)
+
+
+def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert [group.capitalize() in shown for group in VERBS] == [True] * 4
+    assert all(f"│ {verb} " in shown for verb in [*ALL_VERBS, "duplicates"])
+
+
+@pytest.mark.parametrize("verb", ALL_VERBS)
+def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    assert main([verb, "--help"]) == 0
+    assert f"Usage: corpus {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("function", DUPLICATES)
+def test_every_verb_of_duplicates_has_help(
+    capsys: pytest.CaptureFixture[str], function: str
+) -> None:
+    verb = function.partition("_")[0]
+    assert main(["duplicates", verb, "--help"]) == 0
+    assert f"Usage: corpus duplicates {verb}" in capsys.readouterr().out
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{version('tokenmill')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["sumary"], 'Did you mean "summary"?'),
+        (["duplicates", "shw"], 'Did you mean "show"?'),
+        (["plan", "--phas", "general"], "Did you mean --phase?"),
+        (["path"], "give either --source or --phase; given: neither"),
+        (["whatif", "--all", "--source", "web"], "given: --source, --all"),
+        (["sample", "--rule", "length.too_short"], "--source"),
+    ],
+)
+def test_wrong_usage_gives_code_2_and_a_hint(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], hint: str
+) -> None:
+    assert main(arguments) == 2
+    assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["duplicates"]])
+def test_without_a_verb_the_verbs_are_shown(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(arguments) == 2
+    assert "Usage: corpus" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [("bash", "complete -F"), ("zsh", "#compdef corpus"), ("fish", "complete -c corpus")],
+)
+def test_completion_scripts_know_the_verbs(
+    capsys: pytest.CaptureFixture[str], shell: str, line: str
+) -> None:
+    assert main(["completion", shell]) == 0
+
+    script = capsys.readouterr().out
+    assert line in script
+    assert all(verb in script for verb in ALL_VERBS) and "near-threshold" in script
+
+
+def test_help_imports_nothing_of_the_verbs() -> None:
+    code = (
+        "import sys; from pipeline_defs.commands.main import main; main(['--help']); "
+        "sys.exit(len({'polars', 'dagster', 'numba', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
