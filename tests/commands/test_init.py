@@ -119,11 +119,6 @@ def test_nothing_to_read_is_said(
 
 
 def test_names_are_made_of_the_patterns() -> None:
-    patterns = [
-        "web/*.jsonl",
-        "https://example.org/data/wiki.jsonl.gz?x=1",
-        "a b/",
-        "*.csv",
-        "web/",
-    ]
+    url = "https://example.org/data/wiki.jsonl.gz?x=1"
+    patterns = ["web/*.jsonl", url, "a b/", "*.csv", "web/"]
     assert source_names(patterns) == ["web", "wiki", "a-b", "documents", "web-2"]

@@ -36,6 +36,7 @@ def test_before_any_build_it_says_what_to_run(
 def test_tables_fit_100_columns(
     config: Path, build: Build, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_corpus(config.parent, filters={"rules": {"length": {"min_chars": 200}}})
     build(open_corpus(config), "raw", "filtered")
 
     assert main(["summary"]) == 0

@@ -292,12 +292,12 @@ def test_numbers_that_are_none_are_refused(capsys: pytest.CaptureFixture[str], n
 
 def test_the_byte_of_a_token_is_that_of_the_same_tokenizer(corpus: Any) -> None:
     tokens = table(corpus, "tokenized", "tokens").row(0, named=True)
-    document = {"doc_id": tokens["doc_id"], "source": "prose"}
+    document = "prose", tokens["doc_id"]
     for index in (0, 3, len(tokens["tokens"]) - 1):
         token_id = tokens["tokens"][index]
-        assert byte_of(corpus, document, index, token_id) == tokens["offsets"][index]
-        assert byte_of(corpus, document, index, token_id + 1) is None
-    assert byte_of(corpus, document, len(tokens["tokens"]), 0) is None
+        assert byte_of(corpus, *document, index, token_id) == tokens["offsets"][index]
+        assert byte_of(corpus, *document, index, token_id + 1) is None
+    assert byte_of(corpus, *document, len(tokens["tokens"]), 0) is None
 
 
 def test_an_older_mixture_is_traced_though_its_shards_were_replaced(

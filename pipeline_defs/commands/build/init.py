@@ -152,7 +152,7 @@ def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
     source = SourceConfig.model_validate({"name": name, "where": where})
     records = list(sample_records(files, source))
     if not records:
-        raise UsageError(f"{where}: {len(files)} files ({', '.join(formats)}) without one record.")
+        raise UsageError(f"{where}: {files_text(len(files), formats)} without one record.")
     return described(Proposal(name, where, len(files), formats), records)
 
 
@@ -255,8 +255,7 @@ def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
 
 def remarks(proposal: Proposal) -> Iterator[str]:
     """Remarks on a source: what was seen in its files."""
-    unit = "file" if proposal.num_files == 1 else "files"
-    yield f"{proposal.num_files:,} {unit} ({', '.join(proposal.formats)})"
+    yield files_text(proposal.num_files, proposal.formats)
     if proposal.text_field is not None:
         yield f"text in `{proposal.text_field}`"
     if proposal.id_field is not None:
@@ -264,6 +263,11 @@ def remarks(proposal: Proposal) -> Iterator[str]:
     if proposal.has_url:
         yield "URLs in `url`"
     yield f"language {proposal.language}" if proposal.language else "several languages, or unknown"
+
+
+def files_text(count: int, formats: Sequence[str]) -> str:
+    """A number of files, and their formats."""
+    return f"{count:,} {'file' if count == 1 else 'files'} ({', '.join(formats)})"
 
 
 def config_text(proposals: Sequence[Proposal]) -> str:

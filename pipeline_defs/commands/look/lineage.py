@@ -1,4 +1,4 @@
-"""From a document's id to where it came from, without reading texts.
+"""Find the origin of a document by its id, without reading texts.
 
 `tokenized` has of every part the sorted heads of its doc_ids (mapped: a bisection per part and
 document), and the row of each in the deduped part of the same name, whose other columns are read.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -23,9 +23,27 @@ HEAD_HEX = 16  # digits of a doc_id that the sorted arrays hold, as an integer
 ORIGIN = ("source", "origin", "id", "url", "lang", "license")
 
 
+class InputRow(msgspec.Struct, frozen=True):
+    """An input file, and a row of it."""
+
+    file: str | None
+    row: int | None
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a document came from, and its own fields: the columns ORIGIN."""
+
+    source: str | None
+    origin: InputRow | None
+    id: str | None
+    url: str | None
+    lang: str | None
+    license: str | None
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where a document may lie: a deduped part and a row of it (others may have its head)."""
+    """A row of a deduped part that may hold a document (others may have its head)."""
 
     doc_id: str
     tokenized: Manifest
@@ -33,34 +51,35 @@ class Place:
     row: int
 
 
-def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> dict[str, Any]:
-    """What is known of where documents came from, by doc_id: ORIGIN; without those not found."""
-    found: dict[str, dict[str, Any]] = {}
+def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> dict[str, Origin]:
+    """Origins of documents by doc_id, without those that are nowhere."""
+    known: dict[str, Origin] = {}
     missing = set(doc_ids)
     for source in sources:
         for manifest in newest_first(corpus.store.partition("tokenized", source)):
             deduped = made_of(corpus, manifest, "deduped")
             for part in manifest.parts if deduped else ():
                 if not missing:
-                    return found
+                    return known
                 places = find(corpus, manifest, part, missing)
                 if deduped and places:
-                    found |= read_origins(corpus, deduped, places)
-                    missing -= found.keys()
-    return found
+                    known |= read_origins(corpus, deduped, places)
+                    missing -= known.keys()
+    return known
 
 
 def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:
     """The manifest of an earlier stage that this one was made of; None if it is gone."""
     wanted = manifest.provenance.get(stage)
     folder = corpus.store.partition(stage, manifest.partition)
-    return next((each for each in newest_first(folder) if each.fingerprint == wanted), None)
+    manifests = (other for other in newest_first(folder) if other.fingerprint == wanted)
+    return next(manifests, None)
 
 
 def find(
     corpus: Corpus, tokenized: Manifest, part: PartRecord, doc_ids: Iterable[str]
 ) -> list[Place]:
-    """Where a part may have documents; StoreError if it was made before parts had an index."""
+    """Rows of a part that may hold documents; StoreError if the part is older than the index."""
     file = part.file("doc_index")
     if file is None:
         raise StoreError(
@@ -74,37 +93,34 @@ def find(
     keys = np.array([int(doc_id[:HEAD_HEX], 16) for doc_id in wanted], np.uint64)
     first, last = np.searchsorted(heads, keys), np.searchsorted(heads, keys, side="right")
     return [
-        Place(wanted[each], tokenized, part, int(rows[at]))
-        for each in np.flatnonzero(first < last).tolist()
-        for at in range(first[each], last[each])
+        Place(wanted[index], tokenized, part, int(rows[at]))
+        for index in np.flatnonzero(first < last).tolist()
+        for at in range(first[index], last[index])
     ]
 
 
 def places_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[Place]:
-    """Where a document may lie, in all of a source that is still there, the newest first."""
+    """Rows that may hold a document, in all of a source that is still there, the newest first."""
     for manifest in newest_first(corpus.store.partition("tokenized", source)):
         for part in manifest.parts:
             yield from find(corpus, manifest, part, [doc_id])
 
 
-def read_origins(
-    corpus: Corpus, deduped: Manifest, places: Sequence[Place]
-) -> dict[str, dict[str, Any]]:
-    """ORIGIN of the documents that do lie at places of one part."""
+def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> dict[str, Origin]:
+    """Origins of the documents that are indeed at places of one part."""
     if not places:
         return {}
     path = documents_path(corpus, deduped, places[0].part.name)
     rows = [place.row for place in places]
     table = pl.read_parquet(path, columns=["doc_id", *ORIGIN])[rows]
-    found = table.iter_rows(named=True)
     return {
-        row.pop("doc_id"): row
-        for row, place in zip(found, places, strict=True)
+        place.doc_id: msgspec.convert({key: row[key] for key in ORIGIN}, Origin)
+        for row, place in zip(table.iter_rows(named=True), places, strict=True)
         if row["doc_id"] == place.doc_id
     }
 
 
 def documents_path(corpus: Corpus, manifest: Manifest, name: str) -> Path:
-    """Where the documents of a part lie."""
+    """Path of the documents of a part."""
     part = next(part for part in manifest.parts if part.name == name)
     return corpus.store.path_of(manifest, required_file(manifest, part, "documents"))

@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec import structs
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from corpus_loader.errors import CorpusError
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
-from pipeline_defs.commands.look.trace_document import trace_document
-from pipeline_defs.commands.look.trace_rows import describe_row
+from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
+from pipeline_defs.commands.look.trace_rows import Row, SampleRow, describe_row
 from pipeline_defs.commands.look.trace_show import print_document, print_row
 from pipeline_defs.commands.terminal.options import Json, Natural
 from pipeline_defs.commands.terminal.output import print_json
@@ -32,7 +33,7 @@ from resources.errors import UsageError, unknown_name
 from resources.store.store import StoreError
 
 DocumentId = Annotated[str | None, Parameter(help="A doc_id, or its beginning.")]
-Found = dict[str, Any]
+Trace = Row | DocumentTrace
 
 
 @Parameter(name="*")
@@ -58,21 +59,21 @@ def trace(document: DocumentId = None, /, *, place: Place | None = None, json: J
     form = form_of(document, place or Place())
     corpus = load_corpus()
     try:
-        found = form(corpus)
+        result = form(corpus)
     except CorpusError as error:
         raise StoreError(str(error)) from error
     if json:
-        print_json(found)
-    elif document:
-        print_document(found)
+        print_json(result)
+    elif isinstance(result, DocumentTrace):
+        print_document(result)
     else:
-        print_row(found)
+        print_row(result)
     return 0
 
 
-def form_of(document: str | None, place: Place) -> Callable[[Corpus], Found]:
+def form_of(document: str | None, place: Place) -> Callable[[Corpus], Trace]:
     """Choose the way to trace by the options given; UsageError names the four ways to ask."""
-    forms: dict[tuple[str, ...], tuple[Callable[[Corpus], Found], set[str]]] = {
+    forms: dict[tuple[str, ...], tuple[Callable[[Corpus], Trace], set[str]]] = {
         ("document",): (lambda corpus: trace_document(corpus, str(document).lower()), set()),
         ("phase", "sample"): (lambda c: trace_sample(c, place), {"seed", "data", "token"}),
         ("source", "shard", "row"): (lambda corpus: trace_row(corpus, place), {"token"}),
@@ -90,7 +91,7 @@ def form_of(document: str | None, place: Place) -> Callable[[Corpus], Found]:
     )
 
 
-def trace_sample(corpus: Corpus, place: Place) -> Found:
+def trace_sample(corpus: Corpus, place: Place) -> Row:
     """The documents of a sample of a phase."""
     phases = corpus.settings.phase_names()
     assert place.phase is not None and place.sample is not None, "form_of checks that they are"
@@ -106,27 +107,27 @@ def trace_sample(corpus: Corpus, place: Place) -> Found:
         if row < shard.rows:
             break
         row -= shard.rows
-    at = {
-        "phase": place.phase,
-        "sample": place.sample,
-        "epoch": place.sample // len(order),
-        "seed": seed,
-        "data": mixture.fingerprint,
-        "source": source.name,
-        "source_epoch": int(samples.epoch[0]),
-    }
     flat = open_shard(corpus.store.root / shard.path)
-    return at | describe_row(corpus, flat, row, place.token)
+    return SampleRow(
+        **structs.asdict(describe_row(corpus, flat, row, place.token)),
+        phase=place.phase,
+        sample=place.sample,
+        epoch=place.sample // len(order),
+        seed=seed,
+        data=mixture.fingerprint,
+        source=source.name,
+        source_epoch=int(samples.epoch[0]),
+    )
 
 
-def trace_row(corpus: Corpus, place: Place) -> Found:
+def trace_row(corpus: Corpus, place: Place) -> Row:
     """The documents of a row of a shard."""
     assert place.row is not None, "form_of checks that it is"
     shard = open_shard(shard_stem(corpus, place))
     return describe_row(corpus, shard, place.row, place.token)
 
 
-def trace_offset(corpus: Corpus, place: Place) -> Found:
+def trace_offset(corpus: Corpus, place: Place) -> Row:
     """The documents of the row that has a token of a flat file."""
     assert place.offset is not None, "form_of checks that it is"
     shard: FlatShard = open_shard(shard_stem(corpus, place))

@@ -1,16 +1,17 @@
-"""What every stage did with one document, from its input file to the rows that hold it."""
+"""A document's way through the stages, from its input file to the rows that hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import polars as pl
 
 from assets.sharded.flat_row_files import pieces_of
-from pipeline_defs.commands.look.lineage import ORIGIN
+from pipeline_defs.commands.look.lineage import Origin
 from pipeline_defs.commands.look.manifests import (
     LEAST_PREFIX,
     MAX_SUGGESTED,
@@ -24,63 +25,133 @@ from resources.store.records import Manifest, PartRecord
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
-CLUSTER = ("cluster_id", "cluster_size", "kept_doc_id", "kept_source", "similarity", "method")
-CHANGES = ("step", "num_cut", "cut_chars", "kept_share", "is_rejected")
 FLAT_SUFFIX = "megatron.spans"
-Found = dict[str, Any]
+Form = TypeVar("Form", bound=msgspec.Struct)
 
 
-def trace_document(corpus: Corpus, doc_id: str) -> Found:
-    """A document's way; a stage that has not seen it, or is not materialized, is None.
+class Decision(msgspec.Struct, frozen=True):
+    """The decision of the filters."""
+
+    kept: bool
+    reasons: list[str]
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """The cluster that a document is in; the survivor has no method."""
+
+    cluster_id: str
+    cluster_size: int
+    kept_doc_id: str
+    kept_source: str
+    similarity: float | None
+    method: str | None
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A step of `deduped` that cut something from a document."""
+
+    step: str
+    num_cut: int
+    cut_chars: int
+    kept_share: float | None
+    is_rejected: bool
+
+
+class Deduped(msgspec.Struct, frozen=True):
+    """True if the document was kept, and the cuts."""
+
+    kept: bool
+    changes: list[Cut]
+
+
+class Tokenized(msgspec.Struct, frozen=True):
+    """The number of tokens, begin and end included."""
+
+    tokens: int
+
+
+class ShardRow(msgspec.Struct, frozen=True):
+    """A row of a shard that holds tokens of the document."""
+
+    shard: int
+    row: int
+    position: int
+    start: int
+    tokens: int
+
+
+class DocumentTrace(msgspec.Struct, frozen=True):
+    """A document's way; None for a stage that has not seen it, or is not materialized."""
+
+    doc_id: str
+    source: str
+    raw: Origin | None
+    filtered: Decision
+    duplicates: Membership | None
+    deduped: Deduped | None
+    tokenized: Tokenized | None
+    sharded: list[ShardRow]
+
+
+def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
+    """Trace the document whose id begins with `prefix`.
 
     Raises UsageError if no document's id, or those of several, begin like that.
     """
-    manifest, part, decision = find_decision(corpus, doc_id)
-    doc_id, source = decision["doc_id"], manifest.partition
-    return {
-        "doc_id": doc_id,
-        "source": source,
-        "raw": raw_of(corpus, manifest, part, doc_id),
-        "filtered": {key: decision[key] for key in ("kept", "reasons")},
-        "duplicates": cluster_of(corpus, source, part, doc_id),
-        "deduped": deduped_of(corpus, source, part, doc_id),
-        "tokenized": tokens_of(corpus, source, part, doc_id),
-        "sharded": list(rows_of(corpus, source, doc_id)),
-    }
+    manifest, part, doc_id, decision = find_decision(corpus, prefix)
+    source = manifest.partition
+    return DocumentTrace(
+        doc_id=doc_id,
+        source=source,
+        raw=raw_of(corpus, manifest, part, doc_id),
+        filtered=decision,
+        duplicates=cluster_of(corpus, source, part, doc_id),
+        deduped=deduped_of(corpus, source, part, doc_id),
+        tokenized=tokens_of(corpus, source, part, doc_id),
+        sharded=list(rows_of(corpus, source, doc_id)),
+    )
 
 
-def find_decision(corpus: Corpus, doc_id: str) -> tuple[Manifest, PartRecord, Found]:
-    """The one decision on a document whose id begins like that, and the filtered part it is in."""
-    if len(doc_id) < LEAST_PREFIX:
-        raise UsageError(f"{doc_id!r} is too short: give at least {LEAST_PREFIX} characters of it.")
-    found: list[tuple[Manifest, PartRecord, Found]] = []
+def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, str, Decision]:
+    """Find the one document whose id begins like that: filtered part, doc_id and decision."""
+    if len(prefix) < LEAST_PREFIX:
+        raise UsageError(f"{prefix!r} is too short: give at least {LEAST_PREFIX} characters of it.")
+    matches: list[tuple[Manifest, PartRecord, str, Decision]] = []
     for manifest in filtered_manifests(corpus):
         parts = {str(path_of(corpus, manifest, part, "decisions")): part for part in manifest.parts}
         if not parts:
             continue
         table = pl.scan_parquet(list(parts), include_file_paths="path")
-        begins = table.filter(pl.col("doc_id").str.starts_with(doc_id))
-        rows = begins.select("doc_id", "kept", "reasons", "path").collect(engine="streaming")
-        found += [(manifest, parts[row["path"]], row) for row in rows.iter_rows(named=True)]
-    if not found:
+        begins = table.filter(pl.col("doc_id").str.starts_with(prefix))
+        rows = begins.select("doc_id", "path", "kept", "reasons").collect(engine="streaming")
+        matches += [
+            (manifest, parts[path], doc_id, Decision(kept, reasons))
+            for doc_id, path, kept, reasons in rows.iter_rows()
+        ]
+    if not matches:
         raise UsageError(
-            f"there is no document {doc_id!r} among the filtered ones. `corpus summary` shows what "
+            f"there is no document {prefix!r} among the filtered ones. `corpus summary` shows what "
             "is materialized."
         )
-    if len(found) > 1:
-        ids = sorted(row["doc_id"] for _, _, row in found)
+    if len(matches) > 1:
+        ids = sorted(doc_id for _, _, doc_id, _ in matches)
         more = ", ..." if len(ids) > MAX_SUGGESTED else ""
         raise UsageError(
-            f"{doc_id!r} begins the ids of {len(ids)} documents: {', '.join(ids[:MAX_SUGGESTED])}"
+            f"{prefix!r} begins the ids of {len(ids)} documents: {', '.join(ids[:MAX_SUGGESTED])}"
             f"{more}. Give more of it."
         )
-    return found[0]
+    return matches[0]
 
 
-def row_of(path: Path, doc_id: str, columns: tuple[str, ...]) -> Found | None:
-    """Columns of a document's row, None if the table has none."""
-    rows = pl.scan_parquet(path).filter(doc_id=doc_id).select(columns).head(1).collect()
-    return rows.row(0, named=True) if rows.height else None
+def rows_with(path: Path, doc_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns of the rows that a table has of a document."""
+    return pl.scan_parquet(path).filter(doc_id=doc_id).select(columns).collect().to_dicts()
+
+
+def read_one(path: Path, doc_id: str, form: type[Form]) -> Form | None:
+    """A document's row in a table, None if it has none."""
+    rows = rows_with(path, doc_id, form.__struct_fields__)
+    return msgspec.convert(rows[0], form) if rows else None
 
 
 def part_of(
@@ -92,51 +163,52 @@ def part_of(
     return (manifest, parts[0]) if manifest and parts else None
 
 
-def raw_of(corpus: Corpus, filtered: Manifest, part: PartRecord, doc_id: str) -> Found | None:
-    """Where the document came from, None if the raw documents are gone."""
+def raw_of(corpus: Corpus, filtered: Manifest, part: PartRecord, doc_id: str) -> Origin | None:
+    """The document's origin, None if the raw documents are gone."""
     try:
         manifest = raw_manifest(corpus, filtered)
     except StoreError:
         return None
-    raw = next(each for each in manifest.parts if each.name == part.name)
-    return row_of(path_of(corpus, manifest, raw, "documents"), doc_id, ORIGIN)
+    raw = next(record for record in manifest.parts if record.name == part.name)
+    return read_one(path_of(corpus, manifest, raw, "documents"), doc_id, Origin)
 
 
-def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Found | None:
+def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Membership | None:
     """The cluster that the document is in, None if it is in none."""
     manifest = corpus.store.partition("duplicates", GLOBAL).newest_manifest()
     for record in manifest.parts if manifest else ():
-        extra = record.stats.numbers
-        if manifest and (extra.get("source"), extra.get("part")) == (source, part.name):
-            return row_of(path_of(corpus, manifest, record, "clusters"), doc_id, CLUSTER)
+        clustered = (record.stats.numbers.get("source"), record.stats.numbers.get("part"))
+        if manifest and clustered == (source, part.name):
+            return read_one(path_of(corpus, manifest, record, "clusters"), doc_id, Membership)
     return None
 
 
-def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Found | None:
-    """Whether the document was kept, and what was cut from it."""
-    found = part_of(corpus, "deduped", source, part.name)
-    if found is None:
+def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Deduped | None:
+    """What `deduped` kept of the document."""
+    place = part_of(corpus, "deduped", source, part.name)
+    if place is None:
         return None
-    manifest, record = found
-    kept = row_of(path_of(corpus, manifest, record, "documents"), doc_id, ("doc_id",))
-    changes: list[Found] = []
+    manifest, record = place
+    kept = rows_with(path_of(corpus, manifest, record, "documents"), doc_id, ["doc_id"])
+    changes: list[Cut] = []
     if record.file("changes"):
-        table = pl.scan_parquet(path_of(corpus, manifest, record, "changes"))
-        changes = table.filter(doc_id=doc_id).select(CHANGES).collect().to_dicts()
-    return {"kept": kept is not None, "changes": changes}
+        path = path_of(corpus, manifest, record, "changes")
+        rows = rows_with(path, doc_id, Cut.__struct_fields__)
+        changes = msgspec.convert(rows, list[Cut])
+    return Deduped(bool(kept), changes)
 
 
-def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Found | None:
-    """How many tokens the document has, begin and end included."""
-    found = part_of(corpus, "tokenized", source, part.name)
-    if found is None:
+def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
+    """The document's number of tokens."""
+    place = part_of(corpus, "tokenized", source, part.name)
+    if place is None:
         return None
-    table = pl.scan_ipc(path_of(corpus, *found, "tokens")).filter(doc_id=doc_id)
+    table = pl.scan_ipc(path_of(corpus, *place, "tokens")).filter(doc_id=doc_id)
     lengths = table.select(pl.col("tokens").list.len()).collect()
-    return {"tokens": int(lengths.item())} if lengths.height else None
+    return Tokenized(int(lengths.item())) if lengths.height else None
 
 
-def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[Found]:
+def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[ShardRow]:
     """The rows of the newest shards that hold the document, in order."""
     manifest = corpus.store.partition("sharded", source).newest_manifest()
     if manifest is None:
@@ -144,13 +216,7 @@ def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[Found]:
     files = [file for part in manifest.parts for file in part.files if file.kind == FLAT_SUFFIX]
     stems = [corpus.store.path_of(manifest, file).with_suffix("") for file in files]
     with ThreadPoolExecutor() as pool:
-        found = pool.map(pieces_of, stems, [file.rows for file in files], [doc_id] * len(files))
-        for number, pieces in enumerate(found):
-            for piece in pieces:
-                yield {
-                    "shard": number,
-                    "row": piece.row,
-                    "position": piece.position,
-                    "start": piece.start,
-                    "tokens": piece.tokens,
-                }
+        by_shard = pool.map(pieces_of, stems, [file.rows for file in files], [doc_id] * len(files))
+        for number, segments in enumerate(by_shard):
+            for part in segments:
+                yield ShardRow(number, part.row, part.position, part.start, part.tokens)

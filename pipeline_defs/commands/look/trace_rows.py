@@ -1,88 +1,137 @@
-"""What a row of a shard holds, for people: its documents, where each came from, how it begins."""
+"""Documents in a row of a shard: the origin of each, and the beginning of its text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import msgspec
 import polars as pl
+from msgspec import UNSET, UnsetType, structs
 from numpy.typing import NDArray
 
 from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
-from pipeline_defs.commands.look.lineage import origins, places_of
+from pipeline_defs.commands.look.lineage import InputRow, origins, places_of
 from resources.corpus import Corpus
 from resources.store.records import required_file
 from resources.store.store import StoreError, newest_first
 from resources.tasks import GLOBAL
 
-TEXT_TOKENS = 64  # decoded of each piece
+TEXT_TOKENS = 64  # decoded of each segment
 TEXT_CHARS = 160
 
 
-def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) -> dict[str, Any]:
-    """The documents of a row, in their order; `token` points at one of its tokens.
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in a row: its tokens there, and its origin if that is known."""
+
+    doc_id: str
+    position: int
+    tokens: int
+    start: int
+    text: str | None
+    source: str | UnsetType | None = UNSET
+    origin: InputRow | UnsetType | None = UNSET
+    id: str | UnsetType | None = UNSET
+    url: str | UnsetType | None = UNSET
+    lang: str | UnsetType | None = UNSET
+    license: str | UnsetType | None = UNSET
+
+
+class TokenPlace(msgspec.Struct, frozen=True):
+    """A token of a row: the document that it is of (None: padding), and its place in that.
+
+    `byte` is where it starts in the document's UTF-8 text, if the tokenizer's offsets were kept.
+    """
+
+    position: int
+    id: int
+    document: int | None
+    index: int | UnsetType = UNSET
+    byte: int | UnsetType | None = UNSET
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a shard."""
+
+    shard: str
+    row: int
+    num_tokens: int
+    stored_tokens: int
+    documents: list[RowDocument]
+    token: TokenPlace | UnsetType = UNSET
+
+
+class SampleRow(Row, frozen=True, kw_only=True):
+    """The row that is a sample of a phase."""
+
+    phase: str
+    sample: int
+    epoch: int
+    seed: int
+    data: str
+    source: str
+    source_epoch: int
+
+
+def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) -> Row:
+    """Describe the documents of a row, in their order; `token` points at one of its tokens.
 
     Raises StoreError if the shard has no such row, or the row no such token.
     """
     tokens, spans = shard.read_row(row)
     if token is not None and not 0 <= token < tokens.size:
         raise StoreError(f"row {row:,} of {shard.stem} has {tokens.size:,} tokens: no {token:,}")
-    doc_ids = [bytes(each).hex() for each in spans.doc_ids]
+    doc_ids = [bytes(doc_id).hex() for doc_id in spans.doc_ids]
     known = origins(corpus, sources_of(corpus, shard), doc_ids)
     edges = list(accumulate(spans.lengths.tolist(), initial=0))
     texts = read_texts(corpus, shard, [tokens[start:stop] for start, stop in pairwise(edges)])
+    columns = (doc_ids, edges[:-1], spans.lengths.tolist(), spans.starts.tolist(), texts)
     documents = [
-        {
-            "doc_id": doc_id,
-            "position": position,
-            "tokens": length,
-            "start": start,
-            "text": text,
-            **known.get(doc_id, {}),
-        }
-        for doc_id, position, length, start, text in zip(
-            doc_ids, edges[:-1], spans.lengths.tolist(), spans.starts.tolist(), texts, strict=True
+        RowDocument(
+            doc_id=doc_id,
+            position=position,
+            tokens=length,
+            start=start,
+            text=text,
+            **(structs.asdict(known[doc_id]) if doc_id in known else {}),
         )
+        for doc_id, position, length, start, text in zip(*columns, strict=True)
     ]
-    found: dict[str, Any] = {
-        "shard": str(shard.stem),
-        "row": row,
-        "num_tokens": edges[-1],
-        "stored_tokens": tokens.size,
-        "documents": documents,
-    }
-    if token is not None:
-        found["token"] = point_at(corpus, documents, token, int(tokens[token]))
-    return found
+    return Row(
+        shard=str(shard.stem),
+        row=row,
+        num_tokens=edges[-1],
+        stored_tokens=tokens.size,
+        documents=documents,
+        token=UNSET if token is None else point_at(corpus, documents, token, int(tokens[token])),
+    )
 
 
 def point_at(
-    corpus: Corpus, documents: list[dict[str, Any]], token: int, token_id: int
-) -> dict[str, Any]:
-    """Which document a token of a row is of, and where in it; of padding its place in the row.
-
-    `byte` is where it starts in the document's UTF-8 text, if the tokenizer's offsets were kept.
-    """
-    at = {"position": token, "id": token_id}
+    corpus: Corpus, documents: Sequence[RowDocument], token: int, token_id: int
+) -> TokenPlace:
+    """Find the document that a token of a row is of, and the token's place in it."""
     for number, document in enumerate(documents):
-        inside = token - document["position"]
-        if 0 <= inside < document["tokens"]:
-            index = document["start"] + inside
-            byte = byte_of(corpus, document, index, token_id)
-            return at | {"document": number, "index": index, "byte": byte}
-    return at | {"document": None}
+        inside = token - document.position
+        if 0 <= inside < document.tokens:
+            index = document.start + inside
+            source = document.source
+            is_known = isinstance(source, str)
+            byte = (
+                byte_of(corpus, str(source), document.doc_id, index, token_id) if is_known else None
+            )
+            return TokenPlace(token, token_id, number, index, byte)
+    return TokenPlace(token, token_id, None)
 
 
-def byte_of(corpus: Corpus, document: dict[str, Any], index: int, token_id: int) -> int | None:
-    """Where a token starts in a document's text; None if that was not kept, or is gone.
+def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int) -> int | None:
+    """The byte of a document's text at which a token starts; None if it was not kept, or is gone.
 
     The newest `tokenized` may be of another tokenizer than the shard: the token must be the same.
     """
-    if "source" not in document:
-        return None
-    for place in places_of(corpus, document["source"], document["doc_id"]):
+    for place in places_of(corpus, source, doc_id):
         part = place.part
         path = corpus.store.path_of(place.tokenized, required_file(place.tokenized, part, "tokens"))
         rejected = part.stats.rows_in - part.stats.rows_kept  # deduped rows that are not there
@@ -91,8 +140,8 @@ def byte_of(corpus: Corpus, document: dict[str, Any], index: int, token_id: int)
             mine = rows.filter(doc_id=place.doc_id).select(
                 pl.col("tokens", "offsets").list.get(index, null_on_oob=True)
             )
-            for found, byte in mine.collect().iter_rows():
-                if found == token_id:
+            for other_id, byte in mine.collect().iter_rows():
+                if other_id == token_id:
                     return int(byte)
     return None
 
@@ -104,22 +153,23 @@ def sources_of(corpus: Corpus, shard: FlatShard) -> list[str]:
 
 
 def read_texts(
-    corpus: Corpus, shard: FlatShard, pieces: list[NDArray[Any]]
+    corpus: Corpus, shard: FlatShard, segments: list[NDArray[Any]]
 ) -> list[str] | list[None]:
-    """How pieces of documents begin; None for each if the shard's tokenizer is not there.
+    """The beginnings of segments as text; None for each if the shard's tokenizer is not there.
 
     A folder of shards says in its manifest.json what tokenizer made them, wherever it is copied to.
     """
     path = shard.stem.parent / MANIFEST_NAME
-    about = msgspec.json.decode(path.read_bytes()) if path.is_file() else {}
-    tokenizer_json = tokenizer_of(corpus, about.get("tokenizer_fingerprint"))
+    folder = msgspec.json.decode(path.read_bytes()) if path.is_file() else {}
+    tokenizer_json = tokenizer_of(corpus, folder.get("tokenizer_fingerprint"))
     if tokenizer_json is None:
-        return [None] * len(pieces)
+        return [None] * len(segments)
     from tokenizers import Tokenizer
 
-    marks = {about.get("begin_of_document_id"), about.get("end_of_document_id")}
+    marks = {folder.get("begin_of_document_id"), folder.get("end_of_document_id")}
     first = [
-        [each for each in piece[:TEXT_TOKENS].tolist() if each not in marks] for piece in pieces
+        [token for token in segment[:TEXT_TOKENS].tolist() if token not in marks]
+        for segment in segments
     ]
     texts = Tokenizer.from_str(tokenizer_json).decode_batch(first, skip_special_tokens=False)
     return [text[:TEXT_CHARS] for text in texts]

@@ -2,134 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import UnsetType
 from rich.console import Console
 from rich.text import Text
 
 from pipeline_defs.commands.look.document_lines import likeness, print_lines
+from pipeline_defs.commands.look.lineage import Origin
+from pipeline_defs.commands.look.trace_document import (
+    Decision,
+    Deduped,
+    DocumentTrace,
+    Membership,
+    ShardRow,
+    Tokenized,
+)
+from pipeline_defs.commands.look.trace_rows import Row, RowDocument, SampleRow, TokenPlace
 from pipeline_defs.commands.terminal.output import ONE_LINE
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
+Line = tuple[str, str | None]  # its name, and what it says; None: not known
 
 
-def print_row(found: Mapping[str, Any]) -> None:
+def print_row(row: Row) -> None:
     """Print a row of a shard: where it is, then its documents in their order."""
     console = Console(soft_wrap=True, highlight=False)
-    print_lines(console, safe(row_facts(found)))
-    pointed = found.get("token", {}).get("document")
-    for number, document in enumerate(found["documents"]):
+    print_lines(console, safe(row_lines(row)))
+    pointed = None if isinstance(row.token, UnsetType) else row.token.document
+    for number, document in enumerate(row.documents):
         console.rule()
         mark = " <- the token" if number == pointed else ""
-        console.print(Text(f"{document['doc_id']}{mark}", "bold"))
-        print_lines(console, safe(document_facts(document)))
+        console.print(Text(f"{document.doc_id}{mark}", "bold"))
+        print_lines(console, safe(document_lines(document)))
 
 
-def row_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What is said of a row itself."""
-    if "phase" in found:
-        yield "sample", f"{found['sample']:,} of phase {found['phase']} (seed {found['seed']})"
-        yield (
-            "epoch",
-            f"{found['epoch']} of the phase, {found['source_epoch']} of {found['source']}",
-        )
-        yield "data", f"{found['data']}: the fingerprint of its mixture"
-    yield "shard", f"{found['shard']}, row {found['row']:,}"
-    padding = found["stored_tokens"] - found["num_tokens"]
-    yield "tokens", f"{found['num_tokens']:,} and {padding:,} of padding"
-    if token := found.get("token"):
-        where = f"{token['position']:,} (id {token['id']})"
-        if token["document"] is None:
-            yield "token", f"{where}: padding"
-        else:
-            yield "token", f"{where}: number {token['index']:,} of its document{at_byte(token)}"
+def row_lines(row: Row) -> Iterator[Line]:
+    """Lines about the row itself."""
+    if isinstance(row, SampleRow):
+        yield "sample", f"{row.sample:,} of phase {row.phase} (seed {row.seed})"
+        yield "epoch", f"{row.epoch} of the phase, {row.source_epoch} of {row.source}"
+        yield "data", f"{row.data}: the fingerprint of its mixture"
+    yield "shard", f"{row.shard}, row {row.row:,}"
+    padding = row.stored_tokens - row.num_tokens
+    yield "tokens", f"{row.num_tokens:,} and {padding:,} of padding"
+    if not isinstance(row.token, UnsetType):
+        yield "token", token_text(row.token)
 
 
-def at_byte(token: Mapping[str, Any]) -> str:
-    """Where the token starts in the text, if that was kept."""
-    return "" if token["byte"] is None else f", from byte {token['byte']:,} of its text on"
+def token_text(token: TokenPlace) -> str:
+    """A token of a row in words."""
+    place = f"{token.position:,} (id {token.id})"
+    if token.document is None:
+        return f"{place}: padding"
+    at_byte = f", from byte {token.byte:,} of its text on" if isinstance(token.byte, int) else ""
+    return f"{place}: number {token.index:,} of its document{at_byte}"
 
 
-def document_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What is said of a document in a row."""
-    first, length, start = (document[key] for key in ("position", "tokens", "start"))
+def document_lines(document: RowDocument) -> Iterator[Line]:
+    """Lines about a document in a row."""
+    first, length, start = document.position, document.tokens, document.start
     yield "tokens", f"{first:,} to {first + length - 1:,}: its {start:,} to {start + length - 1:,}"
-    yield from origin_facts(document)
-    yield "text", document["text"]
-
-
-def origin_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Where a document came from."""
-    if "source" not in document:
+    if isinstance(document.source, UnsetType):
         yield "origin", "not among the tokenized documents that are still there"
-        return
-    origin = document["origin"] or {}
-    yield "source", document["source"]
-    yield "origin", f"{origin.get('file')}, row {origin.get('row')}"
+    else:
+        yield from origin_lines(document)
+    yield "text", document.text
+
+
+def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
+    """Lines about where a document came from."""
+    yield "source", known(document.source)
+    origin = None if isinstance(document.origin, UnsetType) else document.origin
+    file, row = (origin.file, origin.row) if origin else (None, None)
+    yield "origin", f"{file}, row {row}"
     for name in ("url", "id", "lang", "license"):
-        yield name, document[name]
+        yield name, known(getattr(document, name))
 
 
-def print_document(found: Mapping[str, Any]) -> None:
+def known(value: str | UnsetType | None) -> str | None:
+    """A value, None if it is not set."""
+    return None if isinstance(value, UnsetType) else value
+
+
+def print_document(trace: DocumentTrace) -> None:
     """Print a document's way through the stages, one line or more for each."""
     console = Console(soft_wrap=True, highlight=False)
-    console.print(Text(f"{found['doc_id']} ({found['source']})", "bold"))
-    raw = found["raw"]
-    print_lines(console, safe([("raw", NOT_THERE)] if raw is None else origin_facts(raw)))
-    for stage, tell in STAGES.items():
-        print_lines(console, safe([(stage, tell(found[stage]))]))
+    console.print(Text(f"{trace.doc_id} ({trace.source})", "bold"))
+    raw = [("raw", NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
+    print_lines(console, safe(raw))
+    lines = {
+        "filtered": filtered_text(trace.filtered),
+        "duplicates": cluster_text(trace.duplicates),
+        "deduped": deduped_text(trace.deduped),
+        "tokenized": tokens_text(trace.tokenized),
+        "sharded": rows_text(trace.sharded),
+    }
+    print_lines(console, safe(lines.items()))
 
 
-def tell_filtered(found: Mapping[str, Any]) -> str:
-    """What the filters decided."""
-    return "kept" if found["kept"] else f"rejected: {', '.join(found['reasons'])}"
+def filtered_text(decision: Decision) -> str:
+    """The decision of the filters in words."""
+    return "kept" if decision.kept else f"rejected: {', '.join(decision.reasons)}"
 
 
-def tell_cluster(found: Mapping[str, Any] | None) -> str:
-    """Which cluster the document is in."""
-    if found is None:
+def cluster_text(member: Membership | None) -> str:
+    """The document's cluster in words."""
+    if member is None:
         return "no copy of it was found"
-    cluster = f"cluster {found['cluster_id']} of {found['cluster_size']:,}"
-    if found["method"] is None:
+    cluster = f"cluster {member.cluster_id} of {member.cluster_size:,}"
+    if member.method is None:
         return f"stays for {cluster}"
-    survivor = f"{found['kept_doc_id']} ({found['kept_source']})"
-    how = f"{found['method']}, similarity {likeness(found['similarity'])}"
-    return f"a copy ({how}) of {survivor}, {cluster}"
+    survivor = f"{member.kept_doc_id} ({member.kept_source})"
+    measure = f"{member.method}, similarity {likeness(member.similarity)}"
+    return f"a copy ({measure}) of {survivor}, {cluster}"
 
 
-def tell_deduped(found: Mapping[str, Any] | None) -> str:
-    """Whether it was kept, and what was cut."""
-    if found is None:
+def deduped_text(deduped: Deduped | None) -> str:
+    """The work of `deduped` in words."""
+    if deduped is None:
         return NOT_THERE
-    cuts = [f"{each['step']} cut {each['cut_chars']:,} characters" for each in found["changes"]]
-    return ", ".join(["kept" if found["kept"] else "removed", *cuts])
+    cuts = [f"{cut.step} cut {cut.cut_chars:,} characters" for cut in deduped.changes]
+    return ", ".join(["kept" if deduped.kept else "removed", *cuts])
 
 
-def tell_tokens(found: Mapping[str, Any] | None) -> str:
-    """How long it is."""
-    return "has none of it" if found is None else f"{found['tokens']:,} tokens"
+def tokens_text(tokenized: Tokenized | None) -> str:
+    """The document's length in words."""
+    return "has none of it" if tokenized is None else f"{tokenized.tokens:,} tokens"
 
 
-def tell_rows(found: list[dict[str, Any]]) -> str:
-    """Where its tokens lie."""
-    rows = [
-        f"shard {each['shard']}, row {each['row']:,}: {each['tokens']:,} tokens from its "
-        f"{each['start']:,} on, at {each['position']:,}"
-        for each in found
+def rows_text(rows: Sequence[ShardRow]) -> str:
+    """The places of the document's tokens in words."""
+    texts = [
+        f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its "
+        f"{row.start:,} on, at {row.position:,}"
+        for row in rows
     ]
-    return "; ".join(rows) or "has none of it"
+    return "; ".join(texts) or "has none of it"
 
 
-STAGES: dict[str, Any] = {
-    "filtered": tell_filtered,
-    "duplicates": tell_cluster,
-    "deduped": tell_deduped,
-    "tokenized": tell_tokens,
-    "sharded": tell_rows,
-}
-
-
-def safe(facts: Any) -> dict[str, str]:
-    """Facts as lines that do nothing to the terminal; those that are not known are left out."""
-    return {name: str(fact).translate(ONE_LINE) for name, fact in facts if fact is not None}
+def safe(lines: Iterable[Line]) -> dict[str, str]:
+    """Lines that do nothing to the terminal; those that are not known are left out."""
+    return {name: text.translate(ONE_LINE) for name, text in lines if text is not None}
