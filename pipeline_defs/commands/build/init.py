@@ -159,11 +159,11 @@ def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
 def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator[Fields]:
     """The fields of the first records of the first files."""
     for file in islice(files, NUM_FILES):
-        records = (entry.fields for entry in read_entries(file, source))
+        records = (entry.fields for entry in read_records(file, source))
         yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
 
 
-def read_entries(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
+def read_records(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
     """Read a file's records as they are, whatever its text field is called."""
     match file.format:
         case "jsonl":

@@ -1,8 +1,8 @@
-"""What of a store is not as published: every file that a kept manifest names, and how it differs.
+"""Faults of a store: files that a kept manifest names and that are not as published.
 
 A manifest must be canonical JSON whose fingerprint and sums are those of its parts; a part's record
 must be what the manifest says of the part; a file must have its size and sha256. Hashing runs in
-threads at 1.5 GB/s a core; xxh3 (10 GB/s) finds damage, but not forgery.
+threads; xxh3 is several times as fast and finds damage, but not forgery.
 
 Beyond what manifests name: the shards that the newest mixture of a phase names must be there, also
 those that `sharded` has replaced since; and a folder of shards must hold nothing else, since
@@ -34,7 +34,7 @@ from resources.store.store import Partition, Store, StoreError, part_stem
 STRAY = "not in the manifest"
 REMOVE = "remove it"
 MIX_AGAIN = (
-    "only the mixture names it, `sharded` was built anew: run the job mix_corpus to mix what is "
+    "only the mixture names it, `sharded` was built again: run the job mix_corpus to mix what is "
     "there now"
 )
 UNREADABLE = (StoreError, AssertionError, OSError, ValueError, KeyError, TypeError, IndexError)
@@ -69,7 +69,7 @@ Named = dict[Path, tuple[Fault, FileRecord]]  # where a file is named, and what 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was looked at, and what differs."""
+    """Faults, and the number of files and bytes compared."""
 
     faults: list[Fault]
     num_files: int
@@ -94,8 +94,8 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
         own, files = check_partition(partition)
         faults += own
         named |= files
-    for path, found in drawn_files(store):
-        named.setdefault(path, found)
+    for path, drawn in drawn_files(store):
+        named.setdefault(path, drawn)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
     faults += [replace(named[path][0], what=what) for path, what in differing.items()]
     # Of what several manifests name, the newest: what only an older one names is not made again.
@@ -118,11 +118,11 @@ def check_partition(partition: Partition) -> tuple[list[Fault], Named]:
             faults.append(Fault(partition, number, None, partition.manifest_path(number), what))
         for part in () if manifest is None else manifest.parts:
             place = Fault(partition, number, part, record_path(partition, part))
-            faults += [replace(place, what=found) for found in record_faults(place, part)]
+            faults += [replace(place, what=what) for what in record_faults(place, part)]
             for file in part.files:
                 path = partition.folder / file.path
                 named.setdefault(path, (replace(place, path=path), file))
-    # What a manifest names that cannot be read may be anything: nobody should remove it.
+    # What a manifest names that cannot be read may be anything: no file is called a stray then.
     return faults + (stray_files(partition, named.keys()) if is_read else []), named
 
 
@@ -158,11 +158,11 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def compare(files: dict[Path, FileRecord], *, is_fast: bool = False) -> dict[Path, str]:
-    """How files differ from their records, as many at a time as there are cores."""
+    """Compare files with their records, as many at a time as there are cores."""
     largest_first = sorted(files, key=lambda path: -files[path].bytes)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda path: file_fault(path, files[path], is_fast), largest_first)
-        return {p: what for p, what in zip(largest_first, found, strict=True) if what is not None}
+        faults = pool.map(lambda path: file_fault(path, files[path], is_fast), largest_first)
+        return {p: what for p, what in zip(largest_first, faults, strict=True) if what is not None}
 
 
 def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, str | None]:
@@ -189,19 +189,19 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
 
 
 def record_path(partition: Partition, part: PartRecord) -> Path:
-    """Where the record of a published part lies."""
+    """Path of the record of a published part."""
     return partition.records / f"{part_stem(part.name, part.fingerprint)}.json"
 
 
 def record_faults(place: Fault, part: PartRecord) -> list[str]:
-    """How a part's record differs from what the manifest says of the part; at most one line."""
+    """Compare a part's record with what the manifest says of the part; at most one line."""
     if not place.path.is_file():
         return ["missing"]
     return [] if place.path.read_bytes() == to_json(part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
-    """How a file differs from its record, None if it does not."""
+    """Compare a file with its record; None if they agree."""
     if not path.is_file():
         return "missing"
     if path.stat().st_size != file.bytes:

@@ -1,4 +1,4 @@
-"""What each stage would do now, and whether that is what its newest manifest says it did."""
+"""Plans of the stages, and checks that they agree with the newest manifests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ORDER = list(BY_NAME)
 
 
 class NotRebuilt(RuntimeError):
-    """What differs cannot be made again as it was; the message says why."""
+    """A part or manifest cannot be made again as it was; the message says why."""
 
 
 def planned(corpus: Corpus, partition: Partition) -> Plan:
-    """What the stage would do now."""
+    """Plan the stage as it is now; NotRebuilt if that fails."""
     try:
         return BY_NAME[partition.stage].plan(corpus, partition.name)
     except (ValueError, RuntimeError, OSError, pl.exceptions.PolarsError) as error:
@@ -33,7 +33,7 @@ def check_published(plan: Plan) -> None:
         if task.published() is None:
             raise NotRebuilt(
                 f"under today's config and inputs {task.title} would have to be computed, and "
-                "without the manifest nobody knows whether it was the same then. Build again."
+                "without the manifest it is not known whether it was the same then. Build again."
             )
 
 

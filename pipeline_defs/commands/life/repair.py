@@ -63,7 +63,7 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
 
 
 def place_of(fault: Fault) -> tuple[int, str]:
-    """Where in the flow a fault is: the stage's place, and the partition."""
+    """Place of a fault in the flow: the stage's number, and the partition."""
     return ORDER.index(fault.partition.stage), fault.partition.name
 
 
@@ -126,7 +126,7 @@ def is_manifest_wrong(partition: Partition, part: PartRecord) -> bool:
 
 @contextmanager
 def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
-    """Take files out of the way; put them back if what was to make them anew fails."""
+    """Take files out of the way; put them back if the rebuilding fails."""
     moved = [
         (path, path.with_name(path.name + ASIDE)) for path in sorted(set(paths)) if path.is_file()
     ]

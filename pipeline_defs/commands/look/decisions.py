@@ -20,7 +20,7 @@ BATCH_ROWS = 2_000_000  # bounds memory: some 100 bytes a row
 
 
 def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
-    """The sources named, each once; of none named, all that have decisions."""
+    """The sources named, without repeats; all that have decisions if none is named."""
     known = corpus.settings.source_names()
     for name in names or []:
         if name not in known:
@@ -78,7 +78,7 @@ def filter_data(corpus: Corpus, manifest: Manifest) -> FilterData:
 
 
 def other_version(source: str, why: str) -> str:
-    """What to do about decisions that this version does not understand."""
+    """Explain that this version does not understand the decisions, and what to do."""
     return (
         f"filtered[{source}] was made by another version of the rules ({why}). "
         f"Materialize `filtered` for {source!r} again."

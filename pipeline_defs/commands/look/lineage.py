@@ -31,7 +31,7 @@ class InputRow(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a document came from, and its own fields: the columns ORIGIN."""
+    """A document's source, input row and own fields: the columns ORIGIN."""
 
     source: str | None
     origin: InputRow | None

@@ -32,5 +32,5 @@ def filtered_manifests(corpus: Corpus) -> list[Manifest]:
 
 
 def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
-    """Where a part's file of a kind lies."""
+    """Path of a part's file of a kind."""
     return corpus.store.path_of(manifest, required_file(manifest, part, kind))

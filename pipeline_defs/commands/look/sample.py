@@ -66,7 +66,7 @@ class Sample:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Choice:
-    """Which documents are shown, and how."""
+    """The documents to show, and their form."""
 
     source: Annotated[str, Parameter(help="Source of the documents.")]
     rule: Annotated[str, Parameter(help="Rule or its key, such as length.too_short.")]

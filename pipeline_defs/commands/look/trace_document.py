@@ -184,7 +184,7 @@ def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Me
 
 
 def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Deduped | None:
-    """What `deduped` kept of the document."""
+    """The part of the document that `deduped` kept."""
     place = part_of(corpus, "deduped", source, part.name)
     if place is None:
         return None

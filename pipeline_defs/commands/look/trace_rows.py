@@ -117,11 +117,9 @@ def point_at(
         inside = token - document.position
         if 0 <= inside < document.tokens:
             index = document.start + inside
-            source = document.source
-            is_known = isinstance(source, str)
-            byte = (
-                byte_of(corpus, str(source), document.doc_id, index, token_id) if is_known else None
-            )
+            byte = None
+            if isinstance(document.source, str):
+                byte = byte_of(corpus, document.source, document.doc_id, index, token_id)
             return TokenPlace(token, token_id, number, index, byte)
     return TokenPlace(token, token_id, None)
 

@@ -129,7 +129,7 @@ def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) 
 
 
 def result_of(of_source: Replay) -> SourceKept:
-    """What is kept of one source, now and then, and why."""
+    """Amounts kept of one source, now and then, and the changes behind them."""
     return SourceKept(
         *totals(of_source.before, of_source.after),
         changes=changes_of(of_source),
@@ -172,7 +172,7 @@ def without_score(rules: Sequence[Rule], columns: set[str]) -> list[Rule]:
 
 
 def no_score(assignment: str, source: str, rule: Rule) -> str:
-    """Why a change cannot be replayed for a source."""
+    """Explain why a change cannot be replayed for a source."""
     return (
         f"{assignment}: {rule.name} looks at {rule.score}, which the decisions of "
         f"filtered[{source}] do not hold: no rule used it when they were made. Switch the rule on "

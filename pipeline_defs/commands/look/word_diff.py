@@ -53,7 +53,7 @@ def diff_texts(one: str, other: str) -> Diff:
 
 
 def common_start(one: str, other: str) -> int:
-    """How many characters both texts begin with, by halving: 50 MB in 30 ms."""
+    """Number of equal characters at the start of both texts, found by halving."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,7 +122,7 @@ def _between(one: str, other: str) -> Iterator[Segment]:
 
 
 def _common_blanks(one: str, other: str) -> int:
-    """How many characters of white space both texts begin with."""
+    """Number of equal characters of white space at the start of both texts."""
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b or not a.isspace():

@@ -23,7 +23,7 @@ class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceShare(SourceTotal, frozen=True, kw_only=True):
-    """What one phase asks of a source."""
+    """Tokens and samples that one phase asks of a source."""
 
     weight: float
     cap: float
