@@ -60,6 +60,15 @@ def test_the_text_field_without_a_usual_name_is_the_longest(tmp_path: Path) -> N
     assert not any("id_field" in source for source in sources.values())
 
 
+def test_a_name_of_a_field_adds_nothing_to_the_file(tmp_path: Path) -> None:
+    name = "x\nstore: /elsewhere\u2028#\u0085\x1b: '\""
+    write_jsonl(tmp_path / "a/a.jsonl", [{name: sentence(i)} for i in range(9)])
+
+    assert init(tmp_path)["a"]["text_field"] == name
+    content = yaml.safe_load((tmp_path / "pipeline.yaml").read_text(encoding="utf-8"))
+    assert content["store"] == "corpus_store"
+
+
 def test_several_languages_are_not_declared(tmp_path: Path) -> None:
     german = "Der Fluss und die Brücke gehören zu der kleinen Stadt, in der wir lange wohnten."
     texts = [sentence(i) if i % 2 else german for i in range(20)]

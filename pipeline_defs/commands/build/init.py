@@ -28,6 +28,7 @@ from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
+from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
 from resources.settings.filter_steps import LanguageConfig
 from resources.settings.sources import FileFormat, SourceConfig
@@ -35,10 +36,12 @@ from resources.settings.sources import FileFormat, SourceConfig
 CONFIG_NAME = "pipeline.yaml"
 STORE_NAME = "corpus_store"
 NUM_FILES, NUM_RECORDS = 3, 200  # looked at, of each source
+MOST_SHOWN = 20  # names of fields
 MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
 FORMAT_LIST = ", ".join(FORMATS)
+PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
 STREAM_END = 2**63 - 1
 Fields = Mapping[str, object]
@@ -200,10 +203,11 @@ def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
     """A proposal with the fields and the language that most of its records have."""
     text_field = text_field_of(records)
     if text_field is None:
-        names = Counter(name for fields in records for name in fields)
+        names = list(dict.fromkeys(name for fields in records for name in fields))
+        shown = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
         raise UsageError(
-            f"{proposal.where}: no field holds text in most records (fields: "
-            f"{', '.join(list(names)[:20])}). Write pipeline.yaml by hand: `corpus config`."
+            f"{proposal.where}: no field holds text in most records (fields: {shown}). "
+            "Write pipeline.yaml by hand: `corpus config` lists its keys."
         )
     texts = [text for fields in records if isinstance(text := fields.get(text_field), str)]
     language, share = language_of(texts)
@@ -257,7 +261,7 @@ def remarks(proposal: Proposal) -> Iterator[str]:
     """Remarks on a source: what was seen in its files."""
     yield files_text(proposal.num_files, proposal.formats)
     if proposal.text_field is not None:
-        yield f"text in `{proposal.text_field}`"
+        yield f"text in `{proposal.text_field.translate(ONE_LINE)}`"
     if proposal.id_field is not None:
         yield f"ids in `{proposal.id_field}`"
     if proposal.has_url:
@@ -295,5 +299,7 @@ def source_text(proposal: Proposal) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML, quoted where it must be."""
-    return yaml.safe_dump(text, allow_unicode=True, width=10_000).removesuffix("...\n").strip()
+    """A text as YAML on one line, quoted where it must be: names of fields are untrusted."""
+    if PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
+        return text
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).strip()
