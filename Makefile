@@ -1,71 +1,88 @@
-# make corpus   build the sample corpus          make ui      look at it in the web UI
-# make test     run the tests                    make check   what CI runs: lint, types, tests
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile
+# As pip does, take the best match of all indexes: the locks' hashes make that safe.
+INSTALL := $(BIN)/python .ci/install.py --no-deps --index-strategy unsafe-best-match
+PEERS := 285 MB, 192 of them PyTorch
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
-.PHONY: corpus summary ui test check lint lock peers clean
+.DEFAULT_GOAL := help
+.PHONY: help corpus summary ui test test-fast check lint types validate peers lock clean
 
-corpus: .venv/installed
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+
+corpus: .venv/installed ## install, build the sample corpus, print what happened to every source
 	@echo "Building the corpus of pipeline.yaml (what is published already is kept) ..."
 	$(BIN)/dagster job execute -m pipeline_defs.definitions -j build_corpus
 	$(BIN)/dagster job execute -m pipeline_defs.definitions -j mix_corpus
 	@$(BIN)/corpus summary
 
-summary: .venv/installed
+summary: .venv/installed ## print the summary of the corpus
 	@$(BIN)/corpus summary
 
-ui: .venv/installed
+ui: .venv/installed ## serve Dagster's web UI at http://127.0.0.1:3000
 	@echo "The web UI is at http://127.0.0.1:3000 (Ctrl-C ends it)"
 	$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p 3000
 
-test: .venv/installed-dev
-	$(BIN)/pytest -n 2 --dist loadfile
+test: .venv/installed-dev ## run all tests; those of readers that are not installed are skipped
+	$(PYTEST)
 
-check: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
-check: .venv/installed-peers lint test
-	$(BIN)/dagster definitions validate -w workspace.yaml
+test-fast: .venv/installed-dev ## run the tests of the pure functions: under a minute on two cores
+	$(PYTEST) -m fast
 
-lint: .venv/installed-dev
+check: lint types test validate ## lint, types, tests, definitions; needs no PyTorch
+
+lint: .venv/installed-dev ## check style and format with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev ## check types with mypy
 	$(BIN)/mypy assets corpus_loader pipeline_defs resources
 
-# Locks with hashes; no registry is named in them.
-lock:
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-		pyproject.toml requirements-build.in -o requirements.lock
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-		--extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-		--extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-		--index-strategy unsafe-best-match --no-emit-package torchvision --constraint requirements-torch.in \
-		--extra dev --extra remote --extra torch --extra peers pyproject.toml requirements-build.in -o requirements-peers.lock
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-		--index-strategy unsafe-best-match --no-emit-package torchvision requirements-loaders.in -o requirements-loaders.lock
+validate: .venv/installed ## load Dagster's definitions
+	$(BIN)/dagster definitions validate -w workspace.yaml
 
-.venv/installed: requirements.lock pyproject.toml
+peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
+peers: .venv/installed-peers ## install PyTorch and other projects' readers (285 MB), run the tests that need them
+	$(PYTEST) -m peers
+
+# Locks with hashes; no registry is named in them.
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
+TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
+lock: .venv/installed-uv ## resolve the dependencies again
+	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
+	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
+	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
+	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
+	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
+		pyproject.toml requirements-build.in -o requirements-peers.lock
+	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
+
+clean: ## remove .venv and all that was built, the sample corpus too
+	rm -rf .venv corpus_store build *.egg-info
+
+# pip installs uv, uv installs the rest: all by the hashes of the locks.
+.venv/installed-uv: requirements-uv.lock
+	@echo "Installing uv into .venv ..."
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements-uv.lock
+	@touch $@
+
+.venv/installed: .venv/installed-uv requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies into .venv ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
 	@touch $@
 
 .venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing the locked test dependencies into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	@$(INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@
 
-# PyTorch (its CPU build) and the formats' own readers: the tests that need them run once they are there.
 .venv/installed-peers: .venv/installed-dev requirements-peers.lock
-	@echo "Installing PyTorch and the readers of other projects into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-peers.lock
+	@echo "Installing PyTorch (its CPU build) and the readers of other projects: a download of $(PEERS) ..."
+	@$(INSTALL) --require-hashes -r requirements-peers.lock
 	@touch $@
-
-peers: .venv/installed-peers
-
-clean:
-	rm -rf .venv corpus_store build *.egg-info
