@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 from builders import SMALL_CORPUS, Build, open_corpus, write_corpus
+from markers import is_fast, needs_peers
 
 os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # read when pipeline_defs.partitions is imported
 os.environ.pop("TOKENMILL_STORE", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Set the markers of `make test-fast` and `make peers`, in whatever folder a test is."""
+    for item in items:
+        if is_fast(item.path, set(getattr(item, "fixturenames", ()))):
+            item.add_marker("fast")
+        if needs_peers(item.path):
+            item.add_marker("peers")
 
 
 @pytest.fixture(autouse=True)
