@@ -1,0 +1,61 @@
+"""Commands and examples of README and docs, read from the Markdown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+VARIABLE = re.compile(r"^\w+=\S* ")
+COMMAND = re.compile(r"^(?:\.venv/bin/)?(corpus|dagster|make|python) ")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, and whether it is only mentioned in a sentence."""
+
+    words: tuple[str, ...]
+    is_mention: bool
+
+    def __str__(self) -> str:
+        return shlex.join(self.words)
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Fenced blocks of a language, with the name of their page."""
+    found = [(page, FENCE.findall(page.read_text(encoding="utf-8"))) for page in PAGES]
+    return [
+        (page.name, text) for page, fences in found for name, text in fences if name == language
+    ]
+
+
+def commands(program: str) -> list[Command]:
+    """Command lines of a program, each once, in the order of the pages."""
+    lines = [(line, mention) for page in PAGES for line, mention in lines_of(page)]
+    found = (as_command(line, mention) for line, mention in lines)
+    return list(dict.fromkeys(command for command in found if command.words[:1] == (program,)))
+
+
+def lines_of(page: Path) -> list[tuple[str, bool]]:
+    """Lines that may be commands: of blocks, indented or after `$ `; and code inside sentences."""
+    text = page.read_text(encoding="utf-8")
+    in_fences = re.sub(r"\\\n *", "", "\n".join(body for _, body in FENCE.findall(text)))
+    prose = FENCE.sub("", text)
+    indented = re.findall(r"^    (\S.*)$", prose, re.M)
+    mentions = [re.sub(r"\s+", " ", code) for code in re.findall(r"`([^`]+)`", prose)]
+    own_lines = [line.strip().removeprefix("$ ") for line in in_fences.splitlines()] + indented
+    return [(line, False) for line in own_lines] + [(line, True) for line in mentions]
+
+
+def as_command(line: str, is_mention: bool) -> Command:
+    """Split a line into words, without comments, variables and the path of the program."""
+    line = VARIABLE.sub("", line)
+    if not COMMAND.match(line + " "):
+        return Command((), is_mention)
+    text = re.split(r"\s{2,}", line)[0] if not re.search(r"\s#", line) else line
+    words = shlex.split(text, comments=True)
+    return Command((Path(words[0]).name, *words[1:]), is_mention)

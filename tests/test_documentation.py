@@ -1,0 +1,182 @@
+"""Commands and examples of README and docs do what they say, on a corpus of their own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from builders import sentence, write_jsonl
+from documented import ROOT, Command, blocks, commands
+
+from resources.settings.pipeline import load_settings
+
+CORPUS = "pipeline_defs.cli"  # the module that `corpus` runs
+SOURCES = ("web", "books", "reference", "science")
+PLACEHOLDERS = {"NAME": "gopher-quality", "/data/my_corpus": "new", "rank": "0", "world": "1"}
+FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
+
+
+def as_today(text: str) -> str:
+    """Names that docs have already, and the code not yet."""
+    if importlib.util.find_spec("assets.filtered.asset") is None:
+        text = text.replace("assets.filtered.asset.rules", "assets.filtered.rules.custom")
+        text = re.sub("^classifier:", "quality:", text, flags=re.M)
+    return text
+
+
+def base_config() -> dict[str, Any]:
+    """A config with the sources and phases that the examples name."""
+    return {
+        "store": "corpus_store",
+        "sources": [{"name": name, "where": f"input/{name}/*"} for name in SOURCES],
+        "filters": {"presets": ["gopher-repetition", "fineweb"], "custom": "my_rules.py"},
+        "tokenizer": {"vocab_size": 400, "sample_bytes": 100_000},
+        "buckets": {"sequence_length": 64},
+        "shards": {"target_bytes": 4096, "formats": ["parquet", "megatron", "mds"]},
+        "phases": [{"name": "general", "weights": {"web": 0.5, "books": 0.5}, "tokens": 1500}],
+    }
+
+
+def python_block(page: str) -> str:
+    """The one Python example of a page."""
+    (text,) = [as_today(text) for name, text in blocks("python") if name == page]
+    return text
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with words in a folder whose pipeline.yaml is the corpus."""
+    environment = os.environ | {
+        "TOKENMILL_CONFIG": str(folder / "pipeline.yaml"),
+        "DAGSTER_HOME": str(folder / "dagster_home"),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "100",
+    }
+    command = [sys.executable, "-m", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus, built by the `dagster` commands of the README."""
+    folder = tmp_path_factory.mktemp("documented")
+    for number, source in enumerate(SOURCES):
+        own = [sentence(200 * number + i, 30 + i % 20) for i in range(60)]
+        copies = [sentence(1, 40)] * 2
+        repeats = [
+            f"one two three four five six {'so it is once more ' * (2 + i)}." for i in range(5)
+        ]
+        texts = [{"text": text} for text in own + copies + repeats]
+        write_jsonl(folder / f"input/{source}/a.jsonl", texts)
+    (folder / "my_rules.py").write_text(python_block("quality.md"))
+    (folder / "pipeline.yaml").write_text(yaml.safe_dump(base_config()))
+    (folder / "dagster_home").mkdir()
+    for command in commands("dagster"):
+        if not command.is_mention:
+            done = run(folder, *command.words)
+            assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+    return folder
+
+
+def help_of(folder: Path) -> str:
+    """The first page of help."""
+    return run(folder, CORPUS, "--help").stdout
+
+
+def in_cluster(folder: Path) -> str:
+    """A document that has a duplicate."""
+    files = sorted(folder.glob("corpus_store/duplicates/**/*clusters*.parquet"))
+    document: str = pl.concat(pl.read_parquet(file, columns=["doc_id"]) for file in files)[0, 0]
+    return document
+
+
+def with_values(command: Command, folder: Path) -> list[str]:
+    """The words of a command with its placeholders filled in."""
+    values = PLACEHOLDERS | {"/data/dump/*.jsonl.zst": str(folder / "input/web/*.jsonl")}
+    words = list(command.words[1:])
+    if "DOC" in words:
+        values["DOC"] = in_cluster(folder)
+    if "FOLDER" in words:
+        shown = run(folder, CORPUS, "path", "--source", "web", "--format", "mds").stdout
+        values["FOLDER"] = shown.strip()
+    return [values.get(word, word) for word in words]
+
+
+@pytest.mark.parametrize("command", commands("corpus"), ids=str)
+def test_documented_commands_of_corpus_run(command: Command, built: Path) -> None:
+    verbs = [word for word in command.words[1:] if not word.startswith("-")]
+    if verbs[0] in ("init", "build") and not re.search(r"\binit\b", help_of(built)):
+        pytest.skip(f"`corpus {verbs[0]}` is not there yet")
+    if command.is_mention and all(word.islower() for word in verbs) and "=" not in str(command):
+        options = set(command.words) - {"corpus", *verbs}
+        done = run(built, CORPUS, *verbs[:2] if verbs[0] == "duplicates" else verbs[:1], "--help")
+        assert all(option in done.stdout for option in options)
+    else:
+        done = run(built, CORPUS, *with_values(command, built))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_documented_targets_of_make_exist() -> None:
+    targets = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(), re.M)
+    named = {command.words[1] for command in commands("make")}
+    assert {"corpus", "test", "ui", "check", "peers"} <= named <= set(targets)
+
+
+@pytest.mark.parametrize("command", commands("python"), ids=str)
+def test_documented_programs_exist_and_know_their_options(command: Command) -> None:
+    text = (ROOT / command.words[1]).read_text()
+    assert all(word in text for word in command.words if word.startswith("--"))
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+def test_yaml_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    changes = yaml.safe_load(as_today(text))
+    (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(base_config() | changes))
+    settings = load_settings(tmp_path / "pipeline.yaml")
+    assert changes and all(hasattr(settings, key) for key in changes)
+
+
+@pytest.mark.parametrize("page", ["README.md", "loader.md"])
+def test_the_loader_is_used_as_shown(
+    page: str, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(built)
+    trained: list[Any] = []
+    names: dict[str, Any] = {"rank": 0, "world": 1, "train": trained.append}
+    exec(python_block(page), names)
+
+    assert sum(len(tokens) for tokens in trained) > 8
+    assert {tokens.shape[1] for tokens in trained} == {64}
+    assert len(json.dumps(names["state"])) < 200
+
+
+def test_the_rule_of_ones_own_judges_as_said(built: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(python_block("quality.md"), names)
+    (rule,) = names["RULES"]
+    assert rule.name == "shouting"
+    files = sorted(built.glob("corpus_store/filtered/web/*decisions*.parquet"))
+    assert "custom_shouting" in pl.read_parquet(files[0]).columns
+
+
+def test_every_python_example_is_run_by_a_test() -> None:
+    assert {page for page, _ in blocks("python")} == {
+        "README.md",
+        "formats.md",  # tests/peers/test_docs.py
+        "loader.md",
+        "quality.md",
+    }
+    for page, text in blocks("python"):
+        compile(text, page, "exec")
