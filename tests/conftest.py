@@ -17,7 +17,8 @@ os.environ.pop("TOKENMILL_STORE", None)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Set the markers of `make test-fast` and `make peers`, in whatever folder a test is."""
     for item in items:
-        if is_fast(item.path, set(getattr(item, "fixturenames", ()))):
+        name = getattr(item, "originalname", item.name)
+        if is_fast(item.path, name, set(getattr(item, "fixturenames", ()))):
             item.add_marker("fast")
         if needs_peers(item.path):
             item.add_marker("peers")

@@ -92,4 +92,10 @@ def test_markers_go_by_what_a_test_uses(
 ) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(content)
-    assert (markers.is_fast(file, fixtures), markers.needs_peers(file)) == (fast, peers)
+    assert (markers.is_fast(file, "test", fixtures), markers.needs_peers(file)) == (fast, peers)
+    assert not any(markers.is_fast(file, name, fixtures) for name in markers.SECONDS_LONG)
+
+
+def test_every_long_test_is_one_of_ours() -> None:
+    texts = "".join(file.read_text() for file in sorted(Path(__file__).parent.rglob("test_*.py")))
+    assert {name for name in markers.SECONDS_LONG if f"def {name}(" not in texts} == set()
