@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 from builders import SMALL_CORPUS, Build, open_corpus, write_corpus
-from markers import is_fast, needs_peers
+from markers import is_fast, needs_peers, starts_something
 
 os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # read when pipeline_defs.partitions is imported
 os.environ.pop("TOKENMILL_STORE", None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import slow modules (Dagster, PyTorch) for `make test-fast`."""
+    is_test = collection_path.name.startswith("test_")
+    only_fast = config.option.markexpr == "fast"
+    return True if only_fast and is_test and starts_something(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
