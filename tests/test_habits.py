@@ -55,7 +55,7 @@ def test_locks_have_hashes_and_name_no_registry() -> None:
 
 LISTING = """\
 :env:.find-links='/wheels'
-global.numbers-index-url='https://a.example/simple\\nhttps://b.example/simple'
+global.extra-index-url='https://a.example/simple\\nhttps://b.example/simple'
 global.find-links='/other /wheels'
 global.index-url='https://mirror.example/simple'
 global.timeout='30'
@@ -72,7 +72,7 @@ def test_uv_gets_what_pip_is_configured_with() -> None:
         "UV_INDEX": "https://a.example/simple https://b.example/simple",
     }
     assert uv_environment(pip_settings("global.find-links='/a /b'")) == {"UV_FIND_LINKS": "/a,/b"}
-    assert uv_environment(pip_settings(":env:.numbers-index-url=''")) == {}
+    assert uv_environment(pip_settings(":env:.extra-index-url=''")) == {}
 
 
 @pytest.mark.parametrize(

@@ -14,36 +14,19 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from assets.stages import BY_NAME, STAGES
 from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.run_reports import HOME_VARIABLE, dagster_home
+from resources.stage import Stage
 
 MODULE = ("-m", "pipeline_defs.definitions")
 MIXED = "mixed"
-STAGES = (
-    "raw",
-    "quality",
-    "filtered",
-    "evaluation",
-    "signatures",
-    "band_index",
-    "duplicates",
-    "repeated",
-    "substrings",
-    "deduped",
-    "tokenizer",
-    "tokenized",
-    "bucketed",
-    "sharded",
-    MIXED,
-)
-# The last stage that looks at every source, before the stages of one source.
-SHARED = {"repeated": "duplicates", "deduped": "substrings"}
-SHARED |= dict.fromkeys(("tokenized", "bucketed", "sharded"), "tokenizer")
 Command = tuple[str, ...]
 
 
@@ -58,30 +41,31 @@ def build(
     ] = None,
 ) -> int:
     """Build the corpus; the exit code is that of the first command that fails."""
-    names = load_corpus().settings.source_names()
-    for what, given, known in (("source", source, names), ("stage", [to] if to else [], STAGES)):
+    corpus = load_corpus()
+    names = corpus.settings.source_names()
+    stages = list(BY_NAME)
+    for what, given, known in (("source", source, names), ("stage", [to] if to else [], stages)):
         for name in given:
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
-    for command in commands_for(names, tuple(dict.fromkeys(source)), to):
+    for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
         if code := run_dagster(command):
             return code
     return 0
 
 
-def commands_for(
-    names: Sequence[str], sources: Sequence[str], stage: str | None
-) -> Iterator[Command]:
-    """The commands that build `sources` (none: all of `names`) as far as a stage."""
-    last = stage or ("sharded" if sources else MIXED)
-    upstream = "sharded" if last == MIXED else last
+def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iterator[Command]:
+    """Yield the commands that build `sources` (none: all of them) as far as a stage."""
+    names = corpus.settings.source_names()
+    last = to or ("sharded" if sources else MIXED)
+    upstream = BY_NAME["sharded" if last == MIXED else last]
     every = ("--partition-range", f"{names[0]}...{names[-1]}")
-    if sources:
-        if upstream in SHARED:
-            yield materialize(SHARED[upstream], *every)
+    if sources and upstream.partitions == "source":
+        if shared := shared_stage(upstream, corpus):
+            yield materialize(shared, *every)
         for name in sources:
             yield materialize(upstream, "--partition", name)
-    elif upstream == "sharded":
+    elif upstream.name == "sharded":
         yield ("job", "execute", *MODULE, "-j", "build_corpus")
     else:
         yield materialize(upstream, *every)
@@ -89,9 +73,28 @@ def commands_for(
         yield ("job", "execute", *MODULE, "-j", "mix_corpus")
 
 
-def materialize(stage: str, *partitions: str) -> Command:
-    """The command for a stage and all that it is made of."""
-    return ("asset", "materialize", *MODULE, "--select", f"*{stage}", *partitions)
+def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
+    """Return the last stage that reads every source before a stage, None if there is none."""
+    upstream = ancestors(stage)
+    shared = [
+        earlier
+        for earlier in STAGES
+        if earlier in upstream
+        and earlier.partitions == "none"
+        and any(source.partitions == "source" for source in ancestors(earlier))
+        and (earlier.name != "quality" or corpus.settings.quality is not None)
+    ]
+    return shared[-1] if shared else None
+
+
+def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
+    """Return all stages that a stage reads, directly or through others."""
+    return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]
+
+
+def materialize(stage: Stage[Any, Any], *partitions: str) -> Command:
+    """Return the command for a stage and all stages that it reads."""
+    return ("asset", "materialize", *MODULE, "--select", f"*{stage.name}", *partitions)
 
 
 def run_dagster(command: Command) -> int:

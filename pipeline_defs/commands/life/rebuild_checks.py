@@ -8,7 +8,7 @@ import polars as pl
 
 from assets.stages import BY_NAME
 from resources.corpus import Corpus
-from resources.store.records import to_json
+from resources.store.records import as_json_object, to_json
 from resources.store.store import Partition
 from resources.tasks import Plan, stream_name
 
@@ -28,7 +28,7 @@ def planned(corpus: Corpus, partition: Partition) -> Plan:
 
 
 def check_published(plan: Plan) -> None:
-    """A manifest is written again only if all of its parts are there, made under today's config."""
+    """Refuse to write a manifest again unless all parts of today's plan are published."""
     for task in plan.tasks:
         if task.published() is None:
             raise NotRebuilt(
@@ -38,7 +38,7 @@ def check_published(plan: Plan) -> None:
 
 
 def check_plan(plan: Plan, partition: Partition) -> None:
-    """A part is made again only if that gives what the newest manifest says."""
+    """Refuse to make a part again unless the result is what the newest manifest names."""
     manifest = partition.newest_manifest()
     assert manifest is not None, f"{partition.folder} has no manifest"
     code_version = BY_NAME[partition.stage].code_version
@@ -47,23 +47,23 @@ def check_plan(plan: Plan, partition: Partition) -> None:
             f"it was made with version {manifest.code_version} of the stage's code, this is "
             f"version {code_version}. Build again."
         )
+    provenance = as_json_object(plan.provenance)
     for what, now, then in (
         ("its config", plan.config, manifest.config),
-        ("what it is made of", plan.provenance, manifest.provenance),
+        ("what it is made of", provenance, as_json_object(manifest.provenance)),
     ):
         if changed := differing_keys(now, then):
             raise NotRebuilt(f"{what} changed since ({', '.join(changed)}). Build again.")
-    there = {(part.name, part.fingerprint) for part in manifest.parts}
-    for task in (
-        () if "size_cap" in plan.provenance else plan.tasks
-    ):  # a cap's parts: see assets/raw/asset.py
+    published = {(part.name, part.fingerprint) for part in manifest.parts}
+    # Parts of a source with a size cap have fingerprints of their own: see assets/raw/asset.py.
+    for task in () if "size_cap" in provenance else plan.tasks:
         name = stream_name(task.name, 0) if task.is_stream else task.name
-        if (name, task.fingerprint) not in there:
+        if (name, task.fingerprint) not in published:
             raise NotRebuilt(f"the inputs of {task.title} changed since. Build again.")
 
 
 def differing_keys(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
-    """Keys whose values are not the same as JSON."""
+    """Return the keys whose values are not the same as JSON."""
     return sorted(
         key for key in now.keys() | then.keys() if to_json(now.get(key)) != to_json(then.get(key))
     )

@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from assets.stages import STAGES
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
@@ -23,24 +24,8 @@ from resources.run_reports import read_report
 from resources.store.records import Manifest
 from resources.tasks import GLOBAL
 
-SOURCE_STAGES = (
-    "raw",
-    "filtered",
-    "signatures",
-    "repeated",
-    "deduped",
-    "tokenized",
-    "bucketed",
-    "sharded",
-)
-GLOBAL_STAGES = (
-    "quality",
-    "band_index",
-    "duplicates",
-    "substrings",
-    "evaluation",
-    "tokenizer",
-)
+SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
+GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
 MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "epochs")
 TOP_REASONS = 3
 WIDTH = 100  # columns, where the output is no terminal
