@@ -15,8 +15,7 @@ help: ## list the targets
 
 corpus: .venv/installed ## install, build the sample corpus, print what happened to every source
 	@echo "Building the corpus of pipeline.yaml (what is published already is kept) ..."
-	$(BIN)/dagster job execute -m pipeline_defs.definitions -j build_corpus
-	$(BIN)/dagster job execute -m pipeline_defs.definitions -j mix_corpus
+	$(BIN)/corpus build
 	@$(BIN)/corpus summary
 
 summary: .venv/installed ## print the summary of the corpus

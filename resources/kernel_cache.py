@@ -31,16 +31,17 @@ NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocat
 _folders: dict[Path, Path] = {}  # package of kernels -> the folder of its compiled kernels
 
 
-def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
-    """Keep the compiled kernels of the package of `init_file`; call it in its `__init__`.
+def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> bool:
+    """Keep the compiled kernels of the package of `init_file`; return whether there are none yet.
 
-    `uses` names the `__init__` files of packages whose functions these kernels inline. Raises
-    OSError if no folder can be written to.
+    Call it in the package's `__init__`. `uses` names the `__init__` files of packages whose
+    functions these kernels inline. Raises OSError if no folder can be written to.
     """
     package = Path(init_file).parent
     digest = digest_of([package, *(Path(file).parent for file in uses)])
     folder = first_writable([place / f"numba-{digest}" for place in cache_places(package)])
-    if not any(folder.iterdir()):
+    is_cold = not any(folder.iterdir())
+    if is_cold:
         logging.getLogger("tokenmill").warning(
             "Compiling the kernels of %s (once per machine and version of the code) ...",
             package.parent.name,
@@ -52,6 +53,7 @@ def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
         numba.config.CACHE_LOCATOR_CLASSES = (
             f"{ours},{numba.config.CACHE_LOCATOR_CLASSES or NUMBA_LOCATORS}"
         )
+    return is_cold
 
 
 class StageLocator(_CacheLocator):  # type: ignore[misc]

@@ -6,7 +6,7 @@ A stage knows neither Dagster nor a corpus: `resources/materialization.py` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
@@ -59,6 +59,7 @@ class Stage(Generic[Provenance, Numbers]):
     check               a check of a number that `describe` gives, besides those of every stage
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
+    warm_up             calls that compile, or load, every kernel that the settings need
     """
 
     name: str
@@ -77,3 +78,4 @@ class Stage(Generic[Provenance, Numbers]):
     check: HistoryCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
+    warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None

@@ -1,6 +1,8 @@
 """bucketed: documents become training sequences, window by window."""
 
 from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -103,6 +105,7 @@ BUCKETED = Stage(
     numbers=dict,
     plan=plan_bucketed,
     work=bucket_window,
+    warm_up=lambda corpus: [partial(import_module, "assets.bucketed.kernels.packing_plan")],
     describe=describe_bucketed,
     conclude=warn_of_buckets,
 )

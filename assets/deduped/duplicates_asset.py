@@ -30,6 +30,7 @@ from assets.deduped.clusters.cluster_files import (
 from assets.deduped.clusters.component_files import Components, find_components
 from assets.deduped.clusters.duplicates import IS_REMOVED
 from assets.deduped.clusters.report import duplicates_markdown, largest_clusters, summarize_clusters
+from assets.deduped.dedup_warm_up import dedup_warm_ups
 from assets.deduped.index.ledger import LedgerEntry
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
@@ -303,6 +304,7 @@ DUPLICATES = Stage(
     numbers=dict,
     plan=plan_duplicates,
     work=find_duplicates,
+    warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),
     run=run_clustering,
     describe=describe_duplicates,
 )

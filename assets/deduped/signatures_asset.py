@@ -112,4 +112,5 @@ SIGNATURES = Stage(
     numbers=dict,
     plan=plan_signatures,
     work=sign_part,
+    preload=("assets.deduped.kernels.minhash_sketch",),
 )

@@ -1,6 +1,6 @@
 """filtered: documents that pass the rules, and a decision with every score for each document."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from unicodedata import unidata_version
@@ -11,6 +11,7 @@ import polars as pl
 from assets.filtered.classifier_asset import QUALITY, load_quality_model
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
 from assets.filtered.filter_files import digests_of, load_filter_data
+from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.report import report_markdown, summarize_decisions
 from assets.filtered.rules.rules import rules_for
 from assets.raw.asset import RAW
@@ -82,6 +83,17 @@ def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     return msgspec.json.decode(path.read_bytes(), type=Summary)
 
 
+def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
+    """Yield the calls that the filters of all sources need, those of equal filters once."""
+    configs: list[FilterConfig] = []
+    for source in corpus.settings.source_names():
+        config = corpus.settings.filters_for(source)
+        if config not in configs:
+            configs.append(config)
+            data = load_filter_data(config, corpus.config.parent)
+            yield from filter_warm_ups(config, data)
+
+
 FILTERED = Stage(
     name="filtered",
     code_version="2",
@@ -94,5 +106,7 @@ FILTERED = Stage(
     numbers=dict,
     plan=plan_filtered,
     work=filter_part,
+    preload=("assets.filtered.kernels.text_scores",),
+    warm_up=warm_up_filters,
     describe=describe_filtered,
 )

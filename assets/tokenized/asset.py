@@ -165,6 +165,7 @@ TOKENIZED = Stage(
     numbers=dict,
     plan=plan_tokenized,
     work=encode_part,
+    preload=("tokenizers", "pyarrow.parquet"),
     describe=describe_tokenized,
     check=ROUND_TRIP_CHECK,
     conclude=compare_fertility,

@@ -2,4 +2,4 @@
 
 from resources.kernel_cache import keep_compiled
 
-keep_compiled(__file__)
+IS_COLD = keep_compiled(__file__)

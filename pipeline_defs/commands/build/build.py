@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME, STAGES
+from pipeline_defs.commands.build.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -48,6 +49,7 @@ def build(
         for name in given:
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
+    compile_kernels()
     for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
         if code := run_dagster(command):
             return code

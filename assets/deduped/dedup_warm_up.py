@@ -1,0 +1,45 @@
+"""Call the kernels of deduplication, each once, on tiny texts."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+
+import numpy as np
+import polars as pl
+
+from assets.deduped.clusters.duplicates import decide
+from assets.deduped.index.band_index import candidate_pairs, merge_runs
+from assets.deduped.index.row_ids import refs_of
+from assets.deduped.minhash.minhash import shingle_sets
+from assets.deduped.minhash.signatures import signatures
+from resources.settings.dedup import DedupConfig
+
+TEXTS = ["the river of that town and its bridge"] * 2
+# No kernel depends on them, and tiny documents have none.
+NO_FIELDS = {"fields": (), "within": (), "quality_field": None, "date_field": None}
+COMPILED_WHEN_IMPORTED = ("assets.deduped.kernels.union_find",)
+
+
+def dedup_warm_ups(config: DedupConfig) -> Iterator[Callable[[], object]]:
+    """Yield calls for signing, for the index and clusters, and for components."""
+    documents = pl.DataFrame({"doc_id": ["a", "b"], "text": TEXTS})
+    plain = config.model_copy(update=NO_FIELDS)
+    yield partial(signatures, documents, plain)
+    yield partial(cluster, documents, plain)
+    for module in COMPILED_WHEN_IMPORTED:
+        yield partial(import_module, module)
+
+
+def cluster(documents: pl.DataFrame, config: DedupConfig) -> pl.DataFrame:
+    """Cluster the documents of one part, as the stages do it by way of files."""
+    facts, keys = signatures(documents, config)
+    run = merge_runs([(keys["key"].to_numpy(), refs_of(0, keys["row"].to_numpy()))], 0)
+    pairs = candidate_pairs(run, [run], np.ones(1, np.bool_))
+    members = facts.with_columns(
+        ref=pl.Series(np.arange(len(facts), dtype=np.uint64)),
+        component=pl.lit(0, pl.UInt64),
+        source=pl.lit("s"),
+        generation=pl.lit(1, pl.UInt32),
+    )
+    shingles = shingle_sets(documents["text"], config) if config.verify == "exact" else None
+    return decide(members, pairs, config, shingles)
