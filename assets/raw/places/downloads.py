@@ -1,9 +1,9 @@
-"""Files behind http(s) URLs, kept in a folder and asked for again only when they have changed.
+"""Download http(s) URLs into a folder, and again only when they have changed.
 
 A file is stored under a hash of its URL: nothing that a server sends becomes a path. It is written
 under a temporary name, flushed to disk and renamed, so that a crash leaves the old file or the new
-one. The validators (RFC 9110 13.1: ETag, Last-Modified) lie beside it with the digest of the file
-they belong to.
+one. The validators (RFC 9110 13.1: ETag, Last-Modified) are stored beside it, with the digest of
+the file they belong to.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 0.5
 BLOCK_BYTES = 1 << 20
 NOT_MODIFIED = 304
-URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded already
+URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and %, which is kept
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(OSError):
-    """A URL could not be fetched; says which, why and after how many attempts."""
+    """A failed download; the message gives the URL, the reason and the number of attempts."""
 
 
 class _Validators(msgspec.Struct, frozen=True):
@@ -42,8 +42,8 @@ class _Validators(msgspec.Struct, frozen=True):
 def download(url: str, folder: Path) -> Path:
     """Return the local copy of `url`, fetched or confirmed by the server to be current.
 
-    Raises DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server
-    says no (4xx). A stored copy is not used then: a build must not pass on old data in silence.
+    Raises DownloadError after four attempts (waits 0.5, 1, 2 seconds), or at once if the server
+    refuses (4xx). A stored copy is not used then: a build must not pass on old data in silence.
     """
     url = ascii_url(url)
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,9 +66,9 @@ def download(url: str, folder: Path) -> Path:
 
 
 def ascii_url(url: str) -> str:
-    """Percent-encode what a URL cannot hold (RFC 3986; the host by IDNA); DownloadError if broken.
+    """Percent-encode the characters that a URL cannot hold (RFC 3986), the host by IDNA.
 
-    What is already encoded stays as it is.
+    Characters that are already encoded stay as they are. Raises DownloadError for an invalid URL.
     """
     try:
         parts = urllib.parse.urlsplit(url)
