@@ -23,8 +23,8 @@ from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
-from resources.settings.quality import QualityConfig
 from resources.stage import Stage
 from resources.store.disk import hash_file
 from resources.store.records import (
@@ -38,12 +38,12 @@ from resources.store.records import (
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task
 
-NOT_CONFIGURED = "Not configured: pipeline.yaml has no `quality`, so nothing was trained."
+NOT_CONFIGURED = "Not configured: pipeline.yaml has no `classifier`, so nothing was trained."
 
 
 def plan_quality(corpus: Corpus, partition: str) -> Plan:
-    """One task over every part of the sources of examples; none if `quality` is not configured."""
-    config = corpus.settings.quality
+    """One task over all parts of the example sources; none if `classifier` is not configured."""
+    config = corpus.settings.classifier
     if config is None:
         return Plan([], {})
     dump = config.model_dump(mode="json")
@@ -86,14 +86,14 @@ def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
     return max(1, sum(part.stats.bytes for _, part in side))
 
 
-def labelled_file(corpus: Corpus, config: QualityConfig) -> Path | None:
+def labelled_file(corpus: Corpus, config: ClassifierConfig) -> Path | None:
     """Where the labelled file lies, None without one; StoreError if it is missing."""
     if config.labelled is None:
         return None
     path = corpus.config.parent / config.labelled
     if not path.is_file():
         raise StoreError(
-            f"quality.labelled: no file {config.labelled!r} (looked for {path}). "
+            f"classifier.labelled: no file {config.labelled!r} (looked for {path}). "
             "Correct it, or name sources under good and bad."
         )
     return path
@@ -101,7 +101,7 @@ def labelled_file(corpus: Corpus, config: QualityConfig) -> Path | None:
 
 def train_part(task: Task) -> list[PartRecord]:
     """Train on the sample, measure on what was held out, and publish model and report."""
-    config: QualityConfig = task.payload["config"]
+    config: ClassifierConfig = task.payload["config"]
     read = list(read_samples(task))
     texts = pl.concat([pl.Series(dtype=pl.String), *(texts for texts, _ in read)])
     labels = np.concatenate([np.empty(0, np.bool_), *(labels for _, labels in read)])
@@ -127,7 +127,7 @@ def train_part(task: Task) -> list[PartRecord]:
 
 def read_samples(task: Task) -> Iterator[tuple[pl.Series, np.ndarray[Any, np.dtype[np.bool_]]]]:
     """(texts, labels) of each part and of the labelled file, normalised; one part in memory."""
-    config: QualityConfig = task.payload["config"]
+    config: ClassifierConfig = task.payload["config"]
     for path, is_good, share in task.payload["samples"]:
         texts = take_sample(pl.read_parquet(path, columns=["doc_id", "text"]), share, config)
         yield heads(texts, config), np.full(len(texts), is_good)
@@ -139,12 +139,12 @@ def read_samples(task: Task) -> Iterator[tuple[pl.Series, np.ndarray[Any, np.dty
         try:
             found = list(read_labelled(take_lines(lines, share, config)))
         except ValueError as error:
-            raise ValueError(f"quality.labelled: {labelled}: {error}") from None
+            raise ValueError(f"classifier.labelled: {labelled}: {error}") from None
     texts = pl.Series([text for text, _ in found], dtype=pl.String)
     yield heads(texts, config), np.array([is_good for _, is_good in found], np.bool_)
 
 
-def heads(texts: pl.Series, config: QualityConfig) -> pl.Series:
+def heads(texts: pl.Series, config: ClassifierConfig) -> pl.Series:
     """Normalised texts, cut to what training reads of them: the rest would only fill memory."""
     return normalize_text(texts, NormalizeConfig()).str.head(config.max_document_bytes)
 
@@ -158,12 +158,12 @@ def describe_quality(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
 
 
 def load_quality_model(corpus: Corpus) -> tuple[QualityModel, str] | None:
-    """(model, sha256 of its file), None if `quality` is not configured.
+    """(model, sha256 of its file), None if `classifier` is not configured.
 
     Equal weights have equal files: what was scored by them need not be scored again. Raises
     StoreError if the model is missing, or was trained under another config.
     """
-    config = corpus.settings.quality
+    config = corpus.settings.classifier
     if config is None:
         return None
     manifest = corpus.store.newest(QUALITY.name, GLOBAL)

@@ -1,10 +1,13 @@
-"""raw: input files of any format to one document table; what cannot be read goes to quarantine."""
+"""raw: one document table from input files of any format; unreadable records go to quarantine."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
+import msgspec
 import polars as pl
+from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.documents import Chunk
@@ -15,59 +18,88 @@ from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name
+from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 
 
+@dataclass(frozen=True)
+class SliceInputs:
+    """Inputs of the task that reads one slice of a file.
+
+    Reading stops after the part in which the texts reach `max_bytes`; None: at the slice's end.
+    """
+
+    file: InputFile
+    file_slice: Slice
+    source: Source
+    part_bytes: int
+    max_bytes: int | None = None
+
+
+class RawNumbers(msgspec.Struct, frozen=True):
+    """Numbers of a part of raw documents; totals have none."""
+
+    is_last: bool | UnsetType = UNSET  # the last part of its slice
+
+
+class RawProvenance(msgspec.Struct, frozen=True):
+    """Input files of a source, digest by name, and the fingerprint of its size cap, if any."""
+
+    files: dict[str, str]
+    size_cap: str | UnsetType = UNSET
+
+
 def plan_raw(corpus: Corpus, name: str) -> Plan:
-    """One task per input file, or per slice of a file that can be read from the middle."""
+    """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     files = find_inputs(source, corpus.config.parent, corpus.downloads)
-    tasks = [
-        raw_task(corpus, config, file, piece, source)
-        for file in files
-        for piece in plan_slices(file, corpus.settings.part_bytes)
-    ]
-    about: dict[str, Any] = {"files": {file.name: file.digest for file in files}}
-    if source.max_text_bytes is not None:
-        about["size_cap"] = cap_fingerprint(tasks, source.max_text_bytes)
-    return Plan(tasks, config, about)
-
-
-def raw_task(
-    corpus: Corpus, config: dict[str, Any], file: InputFile, piece: Slice, source: Source
-) -> Task:
-    """The task that reads one slice; its fingerprint starts from the file's bytes."""
+    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
-    identity = (file.name, file.digest, piece.kind, piece.start, piece.stop, part_bytes)
-    return Task(
-        root=corpus.store.root,
-        stage=RAW.name,
-        partition=source.name,
-        name=f"{fingerprint_of(file.name)[:12]}-{piece.index:04d}",
-        fingerprint=fingerprint_of(RAW.name, RAW.code_version, config, identity),
-        work_bytes=file.bytes if piece.kind == "stream" else piece.stop - piece.start,
-        payload={"file": file, "piece": piece, "source": source, "part_bytes": part_bytes},
+    tasks = [
+        raw_task(corpus, config, SliceInputs(file, file_slice, source, part_bytes))
+        for file in files
+        for file_slice in plan_slices(file, part_bytes)
+    ]
+    cap = source.max_text_bytes
+    provenance = RawProvenance(
+        files={file.name: file.digest for file in files},
+        size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
+    )
+    return Plan(tasks, config, provenance)
+
+
+def raw_task(corpus: Corpus, config: dict[str, object], inputs: SliceInputs) -> Task[SliceInputs]:
+    """Make the task that reads one slice; its fingerprint starts from the file's bytes.
+
+    `config` holds the keys of the source that its documents depend on, as JSON.
+    """
+    file, file_slice = inputs.file, inputs.file_slice
+    span = (file_slice.unit, file_slice.start, file_slice.stop)
+    is_stream = file_slice.unit == "stream"
+    return tasks_of(corpus, RAW, inputs.source.name).task(
+        f"{fingerprint_of(file.name)[:12]}-{file_slice.index:04d}",
+        (config, (file.name, file.digest, *span, inputs.part_bytes)),
+        inputs,
+        work_bytes=file.bytes if is_stream else file_slice.stop - file_slice.start,
         is_stream=True,
     )
 
 
-def read_part(task: Task) -> list[PartRecord]:
+def read_part(task: Task[SliceInputs]) -> list[PartRecord]:
     """Read one slice and publish its parts as they come; published parts are not rewritten."""
-    spec = task.payload
-    chunks = read_chunks(spec["file"], spec["piece"], spec["source"], spec["part_bytes"])
-    if "max_bytes" in spec:
-        chunks = up_to(chunks, spec["max_bytes"])
+    inputs = task.payload
+    chunks = read_chunks(inputs.file, inputs.file_slice, inputs.source, inputs.part_bytes)
+    if inputs.max_bytes is not None:
+        chunks = up_to(chunks, inputs.max_bytes)
     return [
         publish_chunk(task, stream_name(task.name, number), chunk, is_last)
-        for number, (chunk, is_last) in enumerate(with_last(chunks))
+        for number, (chunk, is_last) in enumerate(mark_last(chunks))
     ]
 
 
 def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
-    """Chunks until their texts hold `max_bytes`, the one that crosses it included."""
+    """Yield chunks until their texts hold `max_bytes`, the chunk that crosses it included."""
     num_bytes = 0
     for chunk in chunks:
         yield chunk
@@ -76,8 +108,8 @@ def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
             return
 
 
-def with_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
-    """Each chunk, and whether it is the last one."""
+def mark_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
+    """Yield each chunk of one or more, with True for the last one."""
     chunk = next(chunks)
     for following in chunks:
         yield chunk, False
@@ -85,7 +117,7 @@ def with_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
     yield chunk, True
 
 
-def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRecord:
+def publish_chunk(task: Task[SliceInputs], name: str, chunk: Chunk, is_last: bool) -> PartRecord:
     """Publish one part of documents, and its quarantine if there is any."""
     if (published := task.folder.find_part(name, task.fingerprint)) is not None:
         return published
@@ -102,30 +134,32 @@ def publish_chunk(task: Task, name: str, chunk: Chunk, is_last: bool) -> PartRec
             quarantined=chunk.quarantine.height,
             bytes=num_bytes,
             text_bytes=num_bytes,
-            numbers={"is_last": is_last},
+            numbers=RawNumbers(is_last=is_last),
         )
     )
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the tasks; a source with a size cap stops reading where the cap is reached."""
+    """Run the tasks; reading a source with a size cap stops at the cap."""
     caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
     outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
     for source, cap in caps.items():
-        mine = [task for task in tasks if task.partition == source]
         if cap is not None:
-            outcomes += run_to_cap(corpus, mine, cap, work)
+            capped = [task for task in tasks if task.partition == source]
+            outcomes += run_to_cap(corpus, capped, cap, work)
     return outcomes
 
 
-def cap_fingerprint(tasks: list[Task], cap: int) -> str:
-    """Names what a capped source is made of: the manifest keeps it."""
+def cap_fingerprint(tasks: list[Task[SliceInputs]], cap: int) -> str:
+    """Return the fingerprint of a capped source, which its manifest keeps."""
     return fingerprint_of(cap, [task.fingerprint for task in tasks])
 
 
-def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[Outcome]:
+def run_to_cap(
+    corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
+) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
-    outcomes = reuse_capped(tasks, cap)
+    outcomes = reuse_capped(corpus, tasks, cap)
     left = 0 if outcomes else cap
     for task in tasks:
         if left <= 0:
@@ -140,34 +174,35 @@ def run_to_cap(corpus: Corpus, tasks: list[Task], cap: int, work: Work) -> list[
     return outcomes
 
 
-def stopping_at(task: Task, max_bytes: int) -> Task:
-    """The task that reads no further than the part in which `max_bytes` of text are reached."""
+def stopping_at(task: Task[SliceInputs], max_bytes: int) -> Task[SliceInputs]:
+    """Return the task that stops after the part in which the texts reach `max_bytes`."""
     fingerprint = fingerprint_of(task.fingerprint, max_bytes)
-    return replace(task, fingerprint=fingerprint, payload={**task.payload, "max_bytes": max_bytes})
+    return replace(
+        task, fingerprint=fingerprint, payload=replace(task.payload, max_bytes=max_bytes)
+    )
 
 
-def reuse_capped(tasks: list[Task], cap: int) -> list[Outcome]:
-    """The parts of the newest manifest, if it was made of these tasks and this cap.
+def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> list[Outcome]:
+    """Return the parts of the newest manifest if it was made of these tasks and this cap.
 
-    What lies beyond a cap is not kept, so that a task alone cannot tell that it was done.
+    Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
     """
-    newest = tasks[0].folder.newest_manifest() if tasks else None
-    if newest is None or newest.provenance.get("size_cap") != cap_fingerprint(tasks, cap):
+    newest = corpus.store.newest_or_none(RAW, tasks[0].partition) if tasks else None
+    if newest is None or newest.provenance.size_cap != cap_fingerprint(tasks, cap):
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
     kept = [record for record in records if record is not None]
     return [Outcome(tasks[0], kept, 0.0, True)] if len(kept) == len(records) else []
 
 
-def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
-    """The part that crosses the size cap, with only the documents that fit."""
-    cut: Task[Any] = Task(
-        task.root,
-        task.stage,
-        task.partition,
-        f"{record.name}-cut",
-        fingerprint_of(record.fingerprint, max_bytes),
-        record.stats.bytes,
+def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> PartRecord:
+    """Publish the part that crosses the size cap with only the documents that fit."""
+    cut = replace(
+        task,
+        name=f"{record.name}-cut",
+        fingerprint=fingerprint_of(record.fingerprint, max_bytes),
+        work_bytes=record.stats.bytes,
+        is_stream=False,
     )
     if (published := cut.published()) is not None:
         return published[0]
@@ -175,17 +210,18 @@ def cut_part(task: Task, record: PartRecord, max_bytes: int) -> PartRecord:
     documents = tables["documents"].filter(
         pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
     )
-    stats: dict[str, Any] = {
-        **{name: getattr(record.stats, name) for name in record.stats.__struct_fields__},
-        "rows_kept": documents.height,
-        "rejected": record.stats.rejected
-        | {"over_size_cap": tables["documents"].height - documents.height},
-        "bytes": count_bytes(documents["text"]),
-    }
+    num_cut = tables["documents"].height - documents.height
     writer = cut.writer()
     for kind, table in (tables | {"documents": documents}).items():
         writer.write_parquet(kind, table)
-    return writer.publish(Stats(**stats))
+    return writer.publish(
+        msgspec.structs.replace(
+            record.stats,
+            rows_kept=documents.height,
+            rejected=record.stats.rejected | {"over_size_cap": num_cut},
+            bytes=count_bytes(documents["text"]),
+        )
+    )
 
 
 RAW = Stage(
@@ -196,8 +232,8 @@ RAW = Stage(
     partitions="source",
     after=(),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=RawProvenance,
+    numbers=RawNumbers,
     plan=plan_raw,
     work=read_part,
     run=run_within_caps,

@@ -7,15 +7,15 @@ import re
 EXCERPT_CHARS = 200
 
 
-JOINERS = "\u200c\u200d"  # Persian and emoji need them, and they hide nothing
+JOINERS = "\u200c\u200d"  # needed by Persian and emoji; they hide nothing
 
 
 def as_excerpt(text: str) -> str:
-    """The beginning of an untrusted text as one line that is nothing but text in Markdown.
+    """Return the first 200 characters of an untrusted text as one line of plain text in Markdown.
 
-    White space is folded, what cannot be seen replaced, 200 characters shown. Punctuation becomes
-    character references, which neither Markdown nor HTML gives a meaning; a word joiner keeps
-    renderers that link bare addresses from doing so.
+    White space is folded, and characters that cannot be printed are replaced by U+FFFD. Punctuation
+    becomes character references, which have no meaning in Markdown or HTML. A word joiner keeps
+    renderers from linking bare addresses.
     """
     words = " ".join(text[: EXCERPT_CHARS * 10].split())
     shown = words if len(words) <= EXCERPT_CHARS else f"{words[:EXCERPT_CHARS]}…"

@@ -1,4 +1,4 @@
-"""Summaries of parts that add up: counts and histograms."""
+"""Counts and histograms of parts, which add up to those of the whole."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ SHARES = ("_share", "_density", "_score", "_ratio")
 
 
 def counted(values: pl.Series) -> dict[str, int]:
-    """How often each value occurs, sorted by value; nulls do not count."""
+    """Count the occurrences of each value, sorted by value; nulls do not count."""
     counts = values.drop_nulls().alias("value").value_counts().sort("value")
     return {str(value): count for value, count in counts.iter_rows()}
 
 
 def is_share(score: str) -> bool:
-    """Whether a score is on the scale from 0 to 1 (above counts as 1)."""
+    """Return True if a score has the scale from 0 to 1 (above counts as 1), by its name."""
     return score.endswith(SHARES)
 
 
 def bin_of(score: str, values: pl.Series) -> pl.Series:
-    """Number of the bin of each value, Int64."""
+    """Return the bin of each value, Int64: 40 equal steps of a share, else two bins per octave."""
     if is_share(score):
         return (values.clip(0, 1) * STEPS).floor().clip(0, STEPS - 1).cast(pl.Int64)
     return ((values.clip(0) + 1).log(2) * 2).floor().cast(pl.Int64)
 
 
 def add_summaries(summaries: Iterable[Mapping[str, Mapping[str, int]]]) -> Summary:
-    """The sums, name by name."""
+    """Add up the counts of each name."""
     total: Summary = {}
     for summary in summaries:
         for key, counts in summary.items():

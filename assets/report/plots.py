@@ -1,7 +1,7 @@
 """Small plots as SVG text, for Markdown metadata, reports and files; no plotting package.
 
-All text is escaped: names of rules may come from a user's file, languages from a document. Colours
-are from Okabe and Ito's palette, which colour-blind readers can tell apart.
+All text is escaped: names of rules may come from a user's file, languages from a document. The
+colours are of Okabe and Ito's palette, which colour-blind readers can tell apart.
 """
 
 import base64
@@ -17,7 +17,7 @@ FONT = 'font-family="sans-serif" font-size="12"'
 
 
 def svg(width: int, height: int, shapes: Sequence[str]) -> str:
-    """One SVG document of the given size in pixels, on white."""
+    """Return an SVG document of the given size in pixels, on white."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {FONT}>'
         f'<rect width="{width}" height="{height}" fill="white"/>{"".join(shapes)}</svg>'
@@ -25,20 +25,21 @@ def svg(width: int, height: int, shapes: Sequence[str]) -> str:
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", colour: str = "#222222") -> str:
-    """A line of text; `anchor` is start, middle or end."""
+    """Draw a line of text; `anchor` is start, middle or end."""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
 
 
 def box(x: float, y: float, size: tuple[float, float], colour: str) -> str:
-    """A filled rectangle of (width, height)."""
+    """Draw a filled rectangle of (width, height)."""
     width, height = size
     return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{colour}"/>'
 
 
 def bar_chart(title: str, bars: Sequence[tuple[str, Sequence[float], str]]) -> str:
-    """Horizontal bars: (label, one to three values drawn over each other, longest first, text).
+    """Draw horizontal bars of (label, one to three values, text).
 
-    Bars are relative to the largest value of all.
+    The values of a bar are drawn over each other, the longest first, relative to the largest value
+    of the chart.
     """
     largest = max((value for _, values, _ in bars for value in values), default=0) or 1
     shapes = [label(4, 14, title)]
@@ -54,7 +55,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, Sequence[float], str]]) -> s
 def histogram(
     title: str, bins: Sequence[tuple[str, float]], thresholds: Sequence[tuple[float, str]]
 ) -> str:
-    """Columns of (label, count); thresholds are (place in bins from 0.0, label), drawn as lines."""
+    """Draw columns of (label, count), and lines at thresholds of (position in bins, label)."""
     width, height, column = 420, 130, 400 / max(1, len(bins))
     largest = max((count for _, count in bins), default=0) or 1
     shapes = [label(10, 14, title)]
@@ -83,9 +84,9 @@ def heat_map(
     columns: Sequence[str],
     shares: Mapping[tuple[str, str], float],
 ) -> str:
-    """A square per (row, column): its share from 0 to 1 as a number, the darker the larger.
+    """Draw a square per (row, column) with its share from 0 to 1; larger shares are darker.
 
-    A pair without a share is left white; of long names the beginning is shown.
+    A pair without a share is left white. Long names are cut.
     """
     longest = min(NAME_CHARS, max(map(len, columns), default=0))
     top, width = 40 + 7 * longest, LABELS + CELL * len(columns) + 20
@@ -103,7 +104,7 @@ def heat_map(
 
 
 def _cell(x: float, y: float, share: float) -> tuple[str, str]:
-    """A coloured square with its number; square root: small shares stay visible."""
+    """Draw a coloured square with its number; by the square root, small shares stay visible."""
     depth = math.sqrt(min(1.0, share))
     red, green, blue = (round(255 + (int(BLUE[i : i + 2], 16) - 255) * depth) for i in (1, 3, 5))
     number = f"{share:.1%}" if share >= 0.001 else "<0.1%"
@@ -113,7 +114,7 @@ def _cell(x: float, y: float, share: float) -> tuple[str, str]:
 
 
 def pie_chart(title: str, shares: Mapping[str, float]) -> str:
-    """A pie of the largest seven, the others together, with a legend."""
+    """Draw a pie of the seven largest shares and the sum of the others, with a legend."""
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     slices = ranked[:7]
     if len(ranked) > 7:
@@ -145,6 +146,6 @@ def _on_circle(turn: float) -> tuple[float, float]:
 
 
 def as_markdown(plot: str, title: str) -> str:
-    """A Markdown image that holds the plot itself (`title` must be plain text)."""
+    """Return a Markdown image with the plot inside (`title` must be plain text)."""
     encoded = base64.b64encode(plot.encode()).decode()
     return f"![{title}](data:image/svg+xml;base64,{encoded})"

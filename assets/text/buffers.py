@@ -37,17 +37,17 @@ _BLOCK_TEXTS = 256
 TextBuffers = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
-_TABLE_SIZE = 0x20000  # planes 0 and 1; the kernel knows a rule for the rest
+_TABLE_SIZE = 0x20000  # planes 0 and 1; the kernel has a rule for the rest
 
 
 _AFTER_IDEOGRAPHS = 0x40000  # planes 2 and 3
 
 
 def normalized_text(texts: pl.Series) -> pl.Series:
-    """Texts as words are cut from them: lower-cased by Polars, one code point for each.
+    """Lower-case texts as words are cut from them, each code point to exactly one; null stays null.
 
-    Two letters would depend on their place or become two: İ is lower-cased to i, and the final
-    sigma ς to σ. Null stays null.
+    Polars lower-cases all letters except two: İ, which would become two code points, becomes i, and
+    the final sigma ς, which would depend on its position, becomes σ.
     """
     lowered = texts.str.replace_all("İ", "i", literal=True).str.to_lowercase()
     return lowered.str.replace_all("ς", "σ", literal=True)
@@ -57,9 +57,9 @@ def normalized_text(texts: pl.Series) -> pl.Series:
 def code_point_entries(
     lowercase: bool = True, punctuation: Literal["remove", "keep"] = "remove"
 ) -> NDArray[np.uint32]:
-    """Entry of each code point, uint32: see `kernels.words`; takes 0.1 s once.
+    """Make the table of code points that `kernels.words` reads, uint32; takes 0.1 s, once.
 
-    There are 0x20000 entries; with punctuation kept, where no rule tells the rest, all 0x110000.
+    It has 0x20000 entries, and all 0x110000 if punctuation is kept, since no rule gives the rest.
     Categories are those of Python's `unicodedata`: a new Unicode version may turn a code point that
     was not assigned before from a separator into a letter.
     """
@@ -88,7 +88,7 @@ def _is_word_character(character: str) -> bool:
 
 
 def text_buffers(texts: pl.Series) -> TextBuffers:
-    """UTF-8 bytes and offsets, int64 [n + 1], of n texts without nulls, as Arrow holds them."""
+    """Return UTF-8 bytes and offsets, int64 [n + 1], of n texts without nulls, without a copy."""
     array: Any = texts.to_arrow()
     _, offsets, data = array.buffers()
     if len(texts) == 0:
@@ -98,7 +98,7 @@ def text_buffers(texts: pl.Series) -> TextBuffers:
 
 
 def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Rows and offsets of runs of 256 texts: what is made of one run stays in the cache."""
+    """Yield rows and offsets of runs of 256 texts, so that the words of a run fit the CPU cache."""
     for first in range(0, len(offsets) - 1, _BLOCK_TEXTS):
         block = offsets[first : first + _BLOCK_TEXTS + 1]
         yield slice(first, first + len(block) - 1), block

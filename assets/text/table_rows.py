@@ -1,4 +1,4 @@
-"""Rows of a table and texts of a column: take some, change some, count their bytes."""
+"""Select and replace rows of tables and texts of columns, and count their bytes."""
 
 from collections.abc import Callable
 
@@ -6,18 +6,21 @@ import polars as pl
 
 
 def count_bytes(texts: pl.Series) -> int:
-    """UTF-8 bytes of all texts; Polars adds UInt32 lengths in 32 bits, which wrap at 4 GiB."""
+    """Count the UTF-8 bytes of all texts.
+
+    Lengths are UInt32, which Polars adds in 32 bits: the sum would wrap at 4 GiB.
+    """
     return int(texts.str.len_bytes().cast(pl.UInt64).sum())
 
 
 def order_of(height: int, rows: pl.Series) -> pl.Series:
-    """Where each row is to be taken from, if replacements of `rows` stand behind `height` rows."""
+    """Return the index to gather for each row if replacements of `rows` follow `height` rows."""
     order = pl.int_range(height, dtype=pl.get_index_type(), eager=True)
     return order.scatter(rows, pl.int_range(height, height + len(rows), eager=True))
 
 
 def replace_rows(texts: pl.Series, rows: pl.Series, replacement: pl.Series) -> pl.Series:
-    """Return `texts` with `replacement` at the places `rows` (ascending), one for each."""
+    """Return `texts` with one text of `replacement` at each index of `rows`, ascending."""
     if rows.is_empty():
         return texts
     return pl.concat([texts, replacement.rename(texts.name)]).gather(order_of(len(texts), rows))
@@ -26,15 +29,15 @@ def replace_rows(texts: pl.Series, rows: pl.Series, replacement: pl.Series) -> p
 def change_where(
     texts: pl.Series, mask: pl.Series, change: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
-    """Apply `change` to the rows of `texts` where `mask` holds; a null in it is false."""
+    """Apply `change` to the rows of `texts` where `mask` is true; a null in it is false."""
     rows = mask.fill_null(False).arg_true()
     return texts if rows.is_empty() else replace_rows(texts, rows, change(texts.gather(rows)))
 
 
 def rows_between(table: pl.DataFrame, column: str, edges: tuple[int, int]) -> pl.DataFrame:
-    """Rows of a table, sorted by a column, from the first to the last value of `edges`.
+    """Return the rows of a table, sorted by `column`, from the first to the last value of `edges`.
 
-    A search in a table mapped from disk reads a few pages of it, and the slice the rest.
+    Both edges are included. The search reads only a few pages of a table mapped from disk.
     """
     first, last = pl.Series(edges, dtype=table.schema[column])
     start = table[column].search_sorted(first, side="left")

@@ -16,6 +16,8 @@ REMOVED_KEYS: dict[KeyPath, str] = {
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
 }
+# Keys of earlier versions that are only called otherwise, by the whole key path: the new name.
+RENAMED_KEYS: dict[KeyPath, str] = {("quality",): "classifier"}
 
 
 class PlacedError(ValueError):
@@ -80,6 +82,9 @@ def describe(fault: Any, model: type[BaseModel]) -> str:
         if reason := REMOVED_KEYS.get(fault["loc"][-2:]):
             return f"unknown key: it was removed, since {reason}; delete the key"
         allowed = field_names(model, fault["loc"][:-1])
+        new_name = RENAMED_KEYS.get(fault["loc"])
+        if new_name in allowed:
+            return f"unknown key: it was renamed; write `{new_name}` instead"
         hint = nearest(str(fault["loc"][-1]), allowed)
         return f"unknown key{hint}; allowed here: {', '.join(allowed)}"
     if fault["type"] == "missing":

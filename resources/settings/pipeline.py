@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from resources.settings.buckets import BucketConfig, bucket_names
+from resources.settings.classifier import ClassifierConfig
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
@@ -31,7 +32,6 @@ from resources.settings.faults import (
 from resources.settings.filters import FilterConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.presets import DOMAINS, expand_presets, lay_over
-from resources.settings.quality import QualityConfig
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import ShardConfig
 from resources.settings.sources import Source
@@ -65,7 +65,7 @@ class Settings(BaseModel):
     filters: FilterConfig = Field(
         default=FilterConfig(), description="normalisation, language and quality rules"
     )
-    quality: QualityConfig | None = Field(
+    classifier: ClassifierConfig | None = Field(
         default=None, description="a classifier of good and bad documents, trained on examples"
     )
     dedup: DedupConfig = Field(default=DedupConfig(), description="exact and near duplicates")
@@ -101,78 +101,70 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def check_references(self) -> Self:
-        """Phases and priorities must name sources that exist; overrides must make valid filters."""
+        """Refuse names of sources and buckets that do not exist, and overrides of no effect."""
         names = self.source_names()
-        those = f"the sources are {', '.join(names)}"
-        faults: list[tuple[KeyPath, str]] = [
-            (("phases", index, *keys), f"unknown source{nearest(source, names)}; {those}")
-            for index, phase in enumerate(self.phases)
-            for keys, source in phase.references()
-            if source not in names
+        faults = [
+            *unknown_names("source", names, self.phase_references()),
+            *self.useless_caps(),
+            *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
+            *unknown_names("source", names, self.stage_references()),
+            *self.override_faults(),
         ]
-        faults += [
-            (
-                ("phases", index, "epochs", source),
-                "no source of this phase: its cap would do nothing. Remove it, or give the source "
-                "a share",
-            )
-            for index, phase in enumerate(self.phases)
-            for source in phase.epochs
-            if source in names and source not in phase.named_sources(tuple(names))
-        ]
-        buckets = bucket_names(self.buckets)
-        faults += [
-            (
-                ("phases", index, "buckets", place),
-                f"unknown bucket{nearest(bucket, buckets)}; the buckets are {', '.join(buckets)}",
-            )
-            for index, phase in enumerate(self.phases)
-            for place, bucket in enumerate(phase.buckets or ())
-            if bucket not in buckets
-        ]
-        faults += [
-            (("quality", side, index), f"unknown source{nearest(name, names)}; {those}")
-            for side, wanted in self.quality_sources().items()
-            for index, name in enumerate(wanted)
-            if name not in names
-        ]
-        faults += [
-            (("dedup", "priority", index), f"unknown source{nearest(name, names)}; {those}")
-            for index, name in enumerate(self.dedup.priority)
-            if name not in names
-        ]
-        faults += [
-            (("tokenizer", "weights", name), f"unknown source{nearest(name, names)}; {those}")
-            for name in self.tokenizer.weights or {}
-            if name not in names
-        ]
-        for index, name in enumerate(names):
-            below = ("sources", index, "filters")
-            try:
-                found = self.missing_models(self.filters_for(name))
-            except ValidationError as error:
-                found = faults_of(error, FilterConfig)
-            faults += [
-                ((*below, *path), f"{message} (in source {name!r})") for path, message in found
-            ]
         if faults:
             raise PlacedError(faults)
         return self
 
-    def missing_models(self, filters: FilterConfig) -> Iterator[tuple[KeyPath, str]]:
-        """(key path, message) of the scores that no model is there for."""
-        quality = filters.rules.quality
-        if quality is None:
-            return
-        if quality.min_score is not None and self.quality is None:
-            yield ("rules", "quality", "min_score"), "needs a classifier: set `quality`, or null"
-        if quality.min_fasttext_score is not None and filters.fasttext is None:
-            yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
+    def phase_references(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, name) of every source that a phase names."""
+        for index, phase in enumerate(self.phases):
+            for keys, source in phase.references():
+                yield ("phases", index, *keys), source
 
-    def quality_sources(self) -> dict[str, tuple[str, ...]]:
-        """Names of the sources of good and bad examples."""
-        wanted = self.quality
-        return {} if wanted is None else {"good": wanted.good, "bad": wanted.bad}
+    def useless_caps(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of caps on sources of which a phase takes nothing."""
+        names = tuple(self.source_names())
+        for index, phase in enumerate(self.phases):
+            for source in phase.epochs:
+                if source in names and source not in phase.named_sources(names):
+                    yield (
+                        ("phases", index, "epochs", source),
+                        "no source of this phase: its cap would do nothing. Remove it, or give "
+                        "the source a share",
+                    )
+
+    def bucket_references(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, name) of every bucket that a phase names."""
+        for index, phase in enumerate(self.phases):
+            for position, bucket in enumerate(phase.buckets or ()):
+                yield ("phases", index, "buckets", position), bucket
+
+    def stage_references(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, name) of every source that a stage's config names."""
+        if self.classifier is not None:
+            for side, sources in (("good", self.classifier.good), ("bad", self.classifier.bad)):
+                yield from ((("classifier", side, i), name) for i, name in enumerate(sources))
+        yield from ((("dedup", "priority", i), name) for i, name in enumerate(self.dedup.priority))
+        yield from ((("tokenizer", "weights", name), name) for name in self.tokenizer.weights or ())
+
+    def override_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of every fault in the filters of a source."""
+        for index, name in enumerate(self.source_names()):
+            try:
+                faults = list(self.missing_models(self.filters_for(name)))
+            except ValidationError as error:
+                faults = list(faults_of(error, FilterConfig))
+            for keys, message in faults:
+                yield ("sources", index, "filters", *keys), f"{message} (in source {name!r})"
+
+    def missing_models(self, filters: FilterConfig) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of every threshold on a score whose model is not configured."""
+        rules = filters.rules.quality
+        if rules is None:
+            return
+        if rules.min_score is not None and self.classifier is None:
+            yield ("rules", "quality", "min_score"), "needs a classifier: set `classifier`, or null"
+        if rules.min_fasttext_score is not None and filters.fasttext is None:
+            yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
 
     def source_names(self) -> list[str]:
         """Names of the sources, in the file's order."""
@@ -195,6 +187,16 @@ class Settings(BaseModel):
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters))
         return FilterConfig.model_validate(lay_over(DOMAINS[source.domain], given))
+
+
+def unknown_names(
+    noun: str, names: list[str], references: Iterable[tuple[KeyPath, str]]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Yield (key path, message) of every reference that is not among `names`."""
+    for keys, name in references:
+        if name not in names:
+            known = f"the {noun}s are {', '.join(names)}"
+            yield keys, f"unknown {noun}{nearest(name, names)}; {known}"
 
 
 def config_path() -> Path:

@@ -269,7 +269,7 @@ class PiiRules(RuleGroup):
 
 
 class QualityRules(RuleGroup):
-    """What the classifiers say: `quality` trained here, and a fastText model (`fasttext`).
+    """Scores of the classifier trained here (`classifier`) and of a fastText model (`fasttext`).
 
     DCLM-baseline keeps scores of its fastText model from 0.018112.
     """

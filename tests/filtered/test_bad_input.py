@@ -39,6 +39,7 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.rules.custom import CustomRule
 from assets.filtered.word_lists import WordLists, count_listed
+from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import (
     C4Lines,
     LinesConfig,
@@ -47,7 +48,6 @@ from resources.settings.filter_steps import (
     RefinedWebLines,
 )
 from resources.settings.filters import FilterConfig
-from resources.settings.quality import QualityConfig
 from resources.settings.rules import RuleGroup, RulesConfig
 
 PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
@@ -244,7 +244,7 @@ def everything(**changes: Any) -> FilterConfig:
 
 def filter_data() -> FilterData:
     labels = np.array([True] * len(GOOD) + [False] * len(BAD))
-    training = QualityConfig(labelled="-", buckets=1 << 10, held_out=1e-9)
+    training = ClassifierConfig(labelled="-", buckets=1 << 10, held_out=1e-9)
     capitals = pl.col("text").str.count_matches(r"\p{Lu}") / pl.col("text").str.len_chars().clip(1)
     return FilterData(
         profanity=PROFANITY,

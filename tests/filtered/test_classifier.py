@@ -32,7 +32,7 @@ from assets.filtered.classifier.report import calibration_svg, quality_markdown,
 from assets.filtered.kernels.word_features import find_features
 from assets.filtered.language.model_files import find_model
 from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
-from resources.settings.quality import QualityConfig
+from resources.settings.classifier import ClassifierConfig
 
 MASK = (1 << 64) - 1
 GOLDEN, STEP, CHAIN = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B
@@ -49,8 +49,8 @@ TEXT = st.text(st.sampled_from("aB1_é Σ漢かกİς🙂\u0301\n-\x00\U0002000
 SHAPES = st.tuples(st.integers(1, 4), st.sampled_from([10, 14]), st.sampled_from([16, 23, 20_000]))
 
 
-def config(**fields: Any) -> QualityConfig:
-    return QualityConfig.model_validate({"labelled": "x", "buckets": 1 << 12} | fields)
+def config(**fields: Any) -> ClassifierConfig:
+    return ClassifierConfig.model_validate({"labelled": "x", "buckets": 1 << 12} | fields)
 
 
 def model(weights: np.ndarray[Any, Any], bias: float = 0.0, **fields: int) -> QualityModel:

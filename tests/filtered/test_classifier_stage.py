@@ -22,9 +22,9 @@ LABELLED = [{"text": f"a fine day {i}", "label": "good"} for i in range(20)] + [
 ]
 
 
-def trained(folder: Path, build: Build, **quality: Any) -> Any:
+def trained(folder: Path, build: Build, **classifier: Any) -> Any:
     """A small corpus whose classifier is trained."""
-    corpus = open_corpus(write_corpus(folder, quality={"held_out": 0.3} | quality))
+    corpus = open_corpus(write_corpus(folder, classifier={"held_out": 0.3} | classifier))
     build(corpus, "raw", "quality")
     return corpus
 
@@ -44,7 +44,7 @@ def test_a_classifier_is_trained_on_two_sources_and_found(tmp_path: Path, build:
 
 
 def test_the_report_is_shown(tmp_path: Path, build: Build) -> None:
-    corpus = open_corpus(write_corpus(tmp_path, quality=EXAMPLES | {"held_out": 0.3}))
+    corpus = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES | {"held_out": 0.3}))
 
     result = build(corpus, "raw", "quality")
 
@@ -82,7 +82,7 @@ def test_a_second_run_trains_nothing_and_changes_no_byte(tmp_path: Path, build: 
 def test_engine_does_not_change_the_model(tmp_path: Path, build: Build) -> None:
     stores = []
     for name, engine in (("a", {"kind": "in_process"}), ("b", {"kind": "processes", "workers": 2})):
-        corpus = open_corpus(write_corpus(tmp_path / name, quality=EXAMPLES, engine=engine))
+        corpus = open_corpus(write_corpus(tmp_path / name, classifier=EXAMPLES, engine=engine))
         build(corpus, "raw", "quality")
         stores.append(hashes(corpus.store.root))
 
@@ -124,12 +124,12 @@ def test_a_sample_stays_below_its_bytes(tmp_path: Path, build: Build) -> None:
 def test_a_model_that_is_missing_or_old_says_what_to_materialize(
     tmp_path: Path, build: Build
 ) -> None:
-    corpus = open_corpus(write_corpus(tmp_path, quality=EXAMPLES))
+    corpus = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES))
     with pytest.raises(StoreError, match="Materialize `quality`"):
         load_quality_model(corpus)
     build(corpus, "raw", "quality")
 
-    changed = open_corpus(write_corpus(tmp_path, quality=EXAMPLES | {"seed": 1}))
+    changed = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES | {"seed": 1}))
 
     with pytest.raises(StoreError, match=r"another config.*Materialize `quality` first"):
         load_quality_model(changed)
@@ -156,7 +156,7 @@ def test_a_bad_labelled_file_says_what_is_wrong(
 
 
 def test_an_unknown_source_is_refused_with_its_place(tmp_path: Path) -> None:
-    quality = {"good": ["prose"], "bad": ["nots"]}
+    classifier = {"good": ["prose"], "bad": ["nots"]}
 
-    with pytest.raises(SettingsError, match=r"quality\.bad\[0\]: unknown source .*'notes'"):
-        open_corpus(write_corpus(tmp_path, quality=quality))
+    with pytest.raises(SettingsError, match=r"classifier\.bad\[0\]: unknown source .*'notes'"):
+        open_corpus(write_corpus(tmp_path, classifier=classifier))

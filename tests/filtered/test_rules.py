@@ -14,8 +14,8 @@ from assets.filtered.filter_documents import judge
 from assets.filtered.language.model_files import find_model
 from assets.filtered.rules.rules import Rule, is_rule, rules_for
 from assets.filtered.scores import BASE, SCORES
+from resources.settings.classifier import ClassifierConfig
 from resources.settings.filters import FilterConfig
-from resources.settings.quality import QualityConfig
 from resources.settings.rules import RuleGroup, RulesConfig
 
 PASSAGE = "one two three four five six seven eight nine ten eleven twelve "
@@ -426,7 +426,7 @@ def test_the_trained_classifier_gives_a_score() -> None:
     good, bad = ["the river flows to the sea"] * 5, ["buy cheap pills now"] * 5
     texts = pl.Series([f"{text} {i}" for i, text in enumerate(good + bad)])
     labels = np.array([True] * 5 + [False] * 5)
-    model = train_quality(texts, labels, QualityConfig(good=("a",), bad=("b",)))
+    model = train_quality(texts, labels, ClassifierConfig(good=("a",), bad=("b",)))
 
     data = FilterData(quality=model)
     judged = judge(documents("the sea", "buy pills", ""), config_of({"quality": {}}), data)

@@ -16,7 +16,7 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     document_id,
 )
-from assets.raw.readers.input_record import Entry, json_entry, matches_filter
+from assets.raw.readers.input_record import InputRecord, matches_filter, parse_record
 from resources.settings.sources import SourceConfig
 
 
@@ -27,7 +27,7 @@ def config(**options: object) -> SourceConfig:
 def build(*lines: bytes, **options: object) -> Chunk:
     builder = DocumentBuilder(config(**options), "a.jsonl", "byte")
     for row, line in enumerate(lines):
-        builder.add(json_entry(row, line))
+        builder.add(parse_record(row, line))
     return builder.take()
 
 
@@ -117,9 +117,9 @@ def test_declared_language_and_license_fill_gaps_only() -> None:
 
 def test_first_of_two_equal_ids_survives_over_chunks() -> None:
     builder = DocumentBuilder(config(id_field="key"), "f", "record")
-    builder.add(json_entry(0, b'{"key":1,"text":"first"}'))
+    builder.add(parse_record(0, b'{"key":1,"text":"first"}'))
     first = builder.take()
-    builder.add(json_entry(1, b'{"key":"1","text":"second"}'))
+    builder.add(parse_record(1, b'{"key":"1","text":"second"}'))
 
     second = builder.take()
 
@@ -145,7 +145,7 @@ def test_record_above_the_cap_is_quarantined_and_its_bytes_are_cut() -> None:
 
 def test_bytes_that_are_not_utf8_are_named_where_text_did_not_come_from_json() -> None:
     builder = DocumentBuilder(config(), "f", "record")
-    builder.add(Entry(3, {"text": "ab\udcff"}))
+    builder.add(InputRecord(3, {"text": "ab\udcff"}))
 
     row = builder.take().quarantine.row(0, named=True)
 

@@ -73,7 +73,7 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "tokeniser: {}",
             "10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b",
         ),
-        ("xyz: 1", "10: xyz: unknown key; allowed here: buckets, dedup, engine, filters, keep_"),
+        ("xyz: 1", "10: xyz: unknown key; allowed here: buckets, classifier, dedup, engine, fi"),
         (
             "dedup:\n  bnads: 3",
             "11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here",
@@ -118,6 +118,19 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "tokenizer:\n  trainer: auto",
             "11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every",
         ),
+        (
+            "quality: {good: [web], bad: [books]}",
+            "10: quality: unknown key: it was renamed; write `classifier` instead",
+        ),
+        ("filters: {quality: {}}", "10: filters.quality: unknown key; allowed here: custom, fast"),
+        (
+            "classifier: {good: [web], bad: [books, wbe]}",
+            "10: classifier.bad[1]: unknown source (did you mean 'web'?); the sources are web, bo",
+        ),
+        (
+            "tokenizer: {weights: {wbe: 1}}",
+            "10: tokenizer.weights.wbe: unknown source (did you mean 'web'?); the sources are web",
+        ),
         ("part_bytes: 1", "10: part_bytes: Input should be greater than or equal to 1024 (got 1)"),
         ("filters: null", "10: filters: Input should be a valid dictionary or instance of Filter"),
     ],
@@ -135,7 +148,7 @@ def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected:
         ("domain: poems", "4: sources[0].domain: Input should be 'general', 'code' or 'medical'"),
         (
             "filters: {rules: {quality: {}}}",
-            "4: sources[0].filters.rules.quality.min_score: needs a classifier: set `quality`",
+            "4: sources[0].filters.rules.quality.min_score: needs a classifier: set `classif",
         ),
         (
             "filters: {rules: {quality: {min_score: null, min_fasttext_score: 0.1}}}",
@@ -145,6 +158,7 @@ def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected:
             "filters: {words: {obfuscation: true}}",
             "4: sources[0].filters.words.obfuscation: unknown key: it was removed, since disguised",
         ),
+        ("filters: {quality: {}}", "4: sources[0].filters.quality: unknown key; allowed here: cus"),
         ("filters: {ruls: {}}", "4: sources[0].filters.ruls: unknown key (did you mean 'rules'?)"),
         (
             "filters: {rules: {length: {min_chars: -5}}}",

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from assets.text.buffers import blocks, code_point_entries, text_buffers
 from corpus_loader.permutation import derive_key, mix64
-from resources.settings.quality import QualityConfig
+from resources.settings.classifier import ClassifierConfig
 
 Booleans = NDArray[np.bool_]
 LABELS = {"good": True, "bad": False, 1: True, 0: False}  # 1 == True and 0 == False in a dict
@@ -66,7 +66,7 @@ class _Features:
     keys: NDArray[np.uint64]
 
 
-def train_quality(texts: pl.Series, labels: Booleans, config: QualityConfig) -> QualityModel:
+def train_quality(texts: pl.Series, labels: Booleans, config: ClassifierConfig) -> QualityModel:
     """Train on the documents that are not held out; both sides weigh the same, however many.
 
     `labels`, bool [n], says which texts are good. Raises ValueError if one side has no document
@@ -99,7 +99,7 @@ def train_quality(texts: pl.Series, labels: Booleans, config: QualityConfig) -> 
     )
 
 
-def is_held_out(texts: pl.Series, config: QualityConfig) -> Booleans:
+def is_held_out(texts: pl.Series, config: ClassifierConfig) -> Booleans:
     """Which documents measure the classifier, bool [n]; texts of the same words go together.
 
     Decided by a hash of the words, so that a copy of a training document is never held out.
@@ -119,7 +119,7 @@ def score_quality(texts: pl.Series, model: QualityModel) -> pl.Series:
     return pl.Series("quality", scores).fill_nan(None)
 
 
-def _find_features(texts: pl.Series, config: QualityConfig) -> _Features:
+def _find_features(texts: pl.Series, config: ClassifierConfig) -> _Features:
     from assets.filtered.kernels.word_features import find_features
 
     data, offsets = text_buffers(texts)
@@ -135,12 +135,12 @@ def _find_features(texts: pl.Series, config: QualityConfig) -> _Features:
     )
 
 
-def _is_drawn(keys: NDArray[np.uint64], config: QualityConfig) -> Booleans:
+def _is_drawn(keys: NDArray[np.uint64], config: ClassifierConfig) -> Booleans:
     mixed = mix64(keys ^ np.uint64(derive_key(config.seed, "quality held out")))
     return np.asarray(mixed.astype(np.float64) < config.held_out * 2.0**64)
 
 
-def take_sample(documents: pl.DataFrame, share: float, config: QualityConfig) -> pl.Series:
+def take_sample(documents: pl.DataFrame, share: float, config: ClassifierConfig) -> pl.Series:
     """Texts, String, of a seeded sample of a part: about `share` (0 to 1) of its documents.
 
     `documents` has `doc_id` (32 hex digits) and `text`. Each document is taken or left by its id
@@ -153,7 +153,7 @@ def take_sample(documents: pl.DataFrame, share: float, config: QualityConfig) ->
 
 
 def take_lines(
-    lines: Iterable[bytes], share: float, config: QualityConfig
+    lines: Iterable[bytes], share: float, config: ClassifierConfig
 ) -> Iterator[tuple[int, bytes]]:
     """(number from 1, line) of a seeded sample of a file's lines, of about `share` of its bytes.
 

@@ -66,9 +66,9 @@ def download(url: str, folder: Path) -> Path:
 
 
 def ascii_url(url: str) -> str:
-    """Percent-encode what a URL cannot hold (RFC 3986; the host by IDNA); DownloadError if broken.
+    """Percent-encode the characters that a URL cannot hold (RFC 3986), the host by IDNA.
 
-    What is already encoded stays as it is.
+    Characters that are already encoded stay as they are. Raises DownloadError for an invalid URL.
     """
     try:
         parts = urllib.parse.urlsplit(url)

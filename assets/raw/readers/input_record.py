@@ -1,8 +1,8 @@
-"""One record: its fields, whether a filter wants it, and its document columns.
+"""Fields of one record, the field filter, and the columns of its document.
 
 Trade-off: a record is decoded to Python objects and its other fields are encoded again as `meta`.
-That checks every byte of it (UTF-8, escapes, number ranges) but writes 1.10 as 1.1; keeping the
-original spelling (msgspec.Raw) was slower, 347 against 435 MB/s, and let invalid UTF-8 through.
+That checks every byte of it (UTF-8, escapes, number ranges) but writes 1.10 as 1.1. Keeping the
+original spelling (msgspec.Raw) was slower and let invalid UTF-8 through.
 """
 
 import json
@@ -22,12 +22,12 @@ TOO_DEEP = f"JSON is nested more than {MAX_DEPTH} levels deep"
 STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
-class Entry(NamedTuple):
-    """One record as a reader found it: its fields, or the error that kept it from being read.
+class InputRecord(NamedTuple):
+    """One record of an input file: its fields, or the error that makes it unreadable.
 
-    `row` is the byte offset of the line (JSON lines) or the record number from 0 (all else). `raw`
-    is the JSON text that `fields` was decoded from; None means that the fields come from elsewhere,
-    so their strings are still to be checked and quarantine shows them as JSON.
+    `row` is the byte offset of the line (JSON lines) or the record number from 0 (other formats).
+    `raw` is the JSON text that `fields` was decoded from. None means that the fields come from
+    another format, so that their strings are still to be checked and quarantine shows them as JSON.
     """
 
     row: int
@@ -36,21 +36,21 @@ class Entry(NamedTuple):
     error: str = ""
 
 
-def json_entry(row: int, line: bytes) -> Entry:
-    """Decode one JSON object strictly (RFC 8259, UTF-8); what breaks it is the entry's error."""
+def parse_record(row: int, line: bytes) -> InputRecord:
+    """Decode one JSON object strictly (RFC 8259, UTF-8); a fault becomes the record's error."""
     if is_too_deep(line):
-        return Entry(row, None, line, TOO_DEEP)
+        return InputRecord(row, None, line, TOO_DEEP)
     try:
-        return Entry(row, DECODE_OBJECT(line), line)
+        return InputRecord(row, DECODE_OBJECT(line), line)
     except UnicodeDecodeError as error:
-        return Entry(row, None, line, f"not valid UTF-8: {error.reason}")
+        return InputRecord(row, None, line, f"not valid UTF-8: {error.reason}")
     except msgspec.DecodeError as error:
         fields = _with_big_numbers(line) if "out of range" in str(error) else None
-        return Entry(row, fields, line, "" if fields else _json_error(line, error))
+        return InputRecord(row, fields, line, "" if fields else _json_error(line, error))
 
 
 def is_too_deep(data: bytes) -> bool:
-    """True when arrays and objects are nested deeper than MAX_DEPTH, broken JSON or not."""
+    """Return True if arrays and objects nest deeper than MAX_DEPTH, in broken JSON as well."""
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0
@@ -62,7 +62,7 @@ def is_too_deep(data: bytes) -> bool:
 
 
 def _with_big_numbers(line: bytes) -> dict[str, object] | None:
-    # RFC 8259 sets no bound to numbers; those that Python's have no room for stay as spelled.
+    # RFC 8259 sets no bound to numbers; those beyond Python's range stay as spelled.
     try:
         fields = json.loads(
             line.decode(), parse_float=_number, parse_int=_number, parse_constant=_no_constant
@@ -96,7 +96,7 @@ def _json_error(line: bytes, error: msgspec.DecodeError) -> str:
 
 
 def matches_filter(fields: Mapping[str, object], wanted: Mapping[str, tuple[Scalar, ...]]) -> bool:
-    """True when every dotted path leads to one of its allowed values; a missing path never does.
+    """Return True if every dotted path leads to one of its allowed values; a missing path does not.
 
     A string on the way is read as JSON, so that `meta.x` finds x in an object and in its JSON text.
     Types count: true is not 1, and "1" is not 1.
@@ -107,8 +107,8 @@ def matches_filter(fields: Mapping[str, object], wanted: Mapping[str, tuple[Scal
     )
 
 
-def _is_same(found: object, allowed: Scalar) -> bool:
-    return isinstance(found, bool) == isinstance(allowed, bool) and found == allowed
+def _is_same(value: object, allowed: Scalar) -> bool:
+    return isinstance(value, bool) == isinstance(allowed, bool) and value == allowed
 
 
 def _look_up(fields: Mapping[str, object], path: str) -> object:
@@ -117,16 +117,19 @@ def _look_up(fields: Mapping[str, object], path: str) -> object:
     value: object = fields
     for key in path.split("."):
         if isinstance(value, str):
-            value = json_entry(0, value.encode("utf-8", "replace")).fields
+            value = parse_record(0, value.encode("utf-8", "replace")).fields
         if not isinstance(value, Mapping):
             return None
         value = value.get(key)
     return value
 
 
-def checked_size(entry: Entry, max_bytes: int) -> int:
-    """Bytes of a record as JSON; ValueError above `max_bytes`, UnicodeEncodeError for bad text."""
-    size = len(ENCODE(entry.fields) if entry.raw is None else entry.raw)
+def checked_size(record: InputRecord, max_bytes: int) -> int:
+    """Return the bytes of a record as JSON.
+
+    Raises ValueError above `max_bytes`, and UnicodeEncodeError for text that is not UTF-8.
+    """
+    size = len(ENCODE(record.fields) if record.raw is None else record.raw)
     if size > max_bytes:
         raise ValueError(f"record has {size:,} bytes, above max_record_bytes={max_bytes:,}")
     return size
@@ -135,7 +138,7 @@ def checked_size(entry: Entry, max_bytes: int) -> int:
 def document_columns(
     fields: Mapping[str, object], source: SourceConfig
 ) -> tuple[str, str | None, str | None, str | None, str | None, str]:
-    """Return (text, id, url, lang, license, meta); ValueError where there is no text."""
+    """Return (text, id, url, lang, license, meta); ValueError if there is no text."""
     rest = dict(fields)
     text = rest.pop(source.text_field, None)
     if not isinstance(text, str):
@@ -149,7 +152,7 @@ def document_columns(
 
 
 def _take_string(rest: dict[str, object], field: str) -> str | None:
-    # A value of another type is no language or licence: it stays in meta, the declared one holds.
+    # A value of another type is no language or licence: it stays in meta, the source's own applies.
     return str(rest.pop(field)) if isinstance(rest.get(field), str) else None
 
 
@@ -165,12 +168,12 @@ def _text_error(fields: Mapping[str, object], field: str) -> str:
         names = ", ".join(map(str, list(fields)[:20])) or "none"
         return f"text field `{field}` is missing (fields: {names}) - at `$.{field}`"
     value = fields[field]
-    kind = "null" if value is None else type(value).__name__
-    return f"text field `{field}` is {kind}, expected a string - at `$.{field}`"
+    type_name = "null" if value is None else type(value).__name__
+    return f"text field `{field}` is {type_name}, expected a string - at `$.{field}`"
 
 
 def encode_error(error: UnicodeEncodeError) -> str:
-    """Say what a character that has no UTF-8 form stood for."""
+    """Describe the character that has no UTF-8 form, or the byte it was decoded from."""
     code = ord(error.object[error.start])
     if 0xDC80 <= code <= 0xDCFF:  # how "surrogateescape" (PEP 383) marks a byte that is not UTF-8
         return f"not valid UTF-8: byte 0x{code - 0xDC00:02x} at character {error.start}"
@@ -178,5 +181,5 @@ def encode_error(error: UnicodeEncodeError) -> str:
 
 
 def as_json(fields: Mapping[str, object] | None) -> bytes:
-    """Show fields as ASCII JSON text, whatever they hold."""
+    """Encode fields of any type as ASCII JSON text."""
     return json.dumps(fields, default=str).encode()

@@ -1,14 +1,13 @@
-"""Input files -> chunks of documents, in slices that can be read apart.
+"""Chunks of documents from input files, in slices that can be read independently.
 
     plan_slices: file -> slices        read_chunks: slice -> chunks of about part_bytes
 
-A slice is the unit of parallel work: byte ranges of plain JSON lines, row groups of Parquet; all
-else is one stream, which is read front to back and cut into chunks as it comes. Where a cut falls
-depends on the content and `part_bytes` only, so that every run writes the same parts. A document's
-id depends on neither.
+A slice is the unit of parallel work: a byte range of plain JSON lines, or row groups of Parquet.
+Any other file is one stream, which is read front to back and cut into chunks. The cuts depend on
+the content and `part_bytes` only, so that every run writes the same parts. A document's id depends
+on neither.
 
-Price: JSON lines 140 MB/s of text per core plain, 105 from gz and zst; memory about five times
-part_bytes.
+Price: memory of about five times part_bytes.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import Entry
+from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
@@ -33,10 +32,10 @@ STREAM_END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Slice:
-    """Part of a file: all of it ("stream"), bytes [start, stop) or row groups [start, stop)."""
+    """Part of a file: the whole ("stream"), bytes [start, stop) or row groups [start, stop)."""
 
     index: int
-    kind: Literal["stream", "bytes", "row_groups"]
+    unit: Literal["stream", "bytes", "row_groups"]
     start: int
     stop: int
 
@@ -68,18 +67,18 @@ def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
 
 
 def read_chunks(
-    file: InputFile, piece: Slice, source: SourceConfig, part_bytes: int
+    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
 ) -> Iterator[Chunk]:
-    """Read one slice: a stream gives chunks of about `part_bytes`, the other kinds exactly one.
+    """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
-    At least one chunk comes, an empty one if need be. Faults in the data never raise: they are rows
-    of `quarantine`. A record that is repeated (by `id_field`) is kept once per slice.
+    There is at least one chunk, if only an empty one. Faults in the data never raise: they become
+    rows of `quarantine`. A record that is repeated (by `id_field`) is kept once per slice.
     """
     builder = DocumentBuilder(source, file.name, _position_unit(file))
     num_chunks = 0
-    for entry in _entries(file, piece, source):
-        builder.add(entry)
-        if piece.kind == "stream" and builder.num_bytes >= part_bytes:
+    for record in _records(file, file_slice, source):
+        builder.add(record)
+        if file_slice.unit == "stream" and builder.num_bytes >= part_bytes:
             num_chunks += 1
             yield builder.take()
     rest = builder.take()
@@ -91,18 +90,18 @@ def _position_unit(file: InputFile) -> str:
     return {"jsonl": "byte", "parquet": "row"}.get(file.format, "record")
 
 
-def _entries(file: InputFile, piece: Slice, source: SourceConfig) -> Iterator[Entry]:
-    is_stream = piece.kind == "stream"
+def _records(file: InputFile, file_slice: Slice, source: SourceConfig) -> Iterator[InputRecord]:
+    is_stream = file_slice.unit == "stream"
     match file.format:
         case "jsonl":
-            start, stop = (0, STREAM_END) if is_stream else (piece.start, piece.stop)
+            start, stop = (0, STREAM_END) if is_stream else (file_slice.start, file_slice.stop)
             return read_jsonl(file, source, start, stop)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":
             return read_csv(file, source)
         case "parquet":
-            groups = None if is_stream else (piece.start, piece.stop)
+            groups = None if is_stream else (file_slice.start, file_slice.stop)
             return read_parquet(file, source, groups)
         case "txt":
             return read_text(file, source)

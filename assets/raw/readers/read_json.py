@@ -1,9 +1,9 @@
 """.json files: an array of records, one record, or JSON lines under another name.
 
 Arrays are read element by element from a growing window, so that a file of any size fits and a
-broken one yields what came before the break. The window doubles when an element does not fit, which
-keeps the re-reading linear. Price: 65 MB/s on one core (JSON lines: 140); prefer JSON lines for
-big data.
+broken one yields the elements before the break. The window doubles when an element does not fit,
+which keeps the re-reading linear. Price: half the speed of JSON lines, which are better for large
+data.
 """
 
 import codecs
@@ -14,7 +14,7 @@ from itertools import chain
 
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import MAX_DEPTH, TOO_DEEP, Entry, json_entry
+from assets.raw.readers.input_record import MAX_DEPTH, TOO_DEEP, InputRecord, parse_record
 from assets.raw.readers.read_lines import split_lines
 from resources.settings.sources import SourceConfig
 
@@ -23,8 +23,8 @@ RAW_DECODE = json.JSONDecoder().raw_decode
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
-def read_json(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
-    """Entries of a .json file, numbered from 0; what follows a break is one entry, its error."""
+def read_json(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+    """Yield the records of a .json file, numbered from 0; the rest after a break is one record."""
     blocks = read_blocks(file.path, file.compression)
     head, error = b"", None
     try:
@@ -32,13 +32,14 @@ def read_json(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
     except BrokenStream as broken:
         error = broken
     if error is not None:
-        yield Entry(0, None, error.head, str(error))
+        yield InputRecord(0, None, error.head, str(error))
     elif _is_json_lines(head):
         lines = split_lines(chain([head], blocks), 0, source.max_record_bytes)
         kept = (line for line in lines if line.error or line.data.strip())
         for row, line in enumerate(kept):
             data = line.data.removeprefix(codecs.BOM_UTF8)
-            yield Entry(row, None, data, line.error) if line.error else json_entry(row, data)
+            is_whole = not line.error
+            yield parse_record(row, data) if is_whole else InputRecord(row, None, data, line.error)
     else:
         yield from _read_values(_Window(chain([head], blocks)), source.max_record_bytes)
 
@@ -46,11 +47,11 @@ def read_json(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
 def _is_json_lines(head: bytes) -> bool:
     # Two lines are asked, so that one broken line does not turn the file into one broken record.
     lines = [line for line in head.removeprefix(codecs.BOM_UTF8).split(b"\n", 8) if line.strip()]
-    return any(json_entry(0, line).fields is not None for line in lines[:2] if len(lines) > 1)
+    return any(parse_record(0, line).fields is not None for line in lines[:2] if len(lines) > 1)
 
 
 class _Window:
-    """The part of the text that is not read yet; bytes that are not UTF-8 stay as surrogates."""
+    """Text that is not parsed yet; bytes that are not UTF-8 stay as surrogates."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -60,7 +61,7 @@ class _Window:
         self.broken = ""
 
     def grow(self) -> None:
-        """Double the text at least, or mark it complete."""
+        """Read until the text has doubled at least, or mark it complete."""
         parts, wanted = [self.text], max(len(self.text), BLOCK_BYTES)
         try:
             while wanted > 0 and (block := next(self._blocks, b"")):
@@ -75,7 +76,7 @@ class _Window:
         self.text = "".join(parts)
 
 
-def _read_values(window: _Window, max_bytes: int) -> Iterator[Entry]:
+def _read_values(window: _Window, max_bytes: int) -> Iterator[InputRecord]:
     window.grow()
     start = _skip(window.text, 0, WHITESPACE)
     is_array = window.text[start : start + 1] == "["
@@ -88,13 +89,13 @@ def _read_values(window: _Window, max_bytes: int) -> Iterator[Entry]:
             window.text, position, error = window.text[position:], 0, ""
             window.grow()
         elif not error:
-            yield json_entry(row, _to_bytes(window.text[position:end]))
+            yield parse_record(row, _to_bytes(window.text[position:end]))
             position, row = end, row + 1
     rest = window.text[position:]
     if window.broken or rest.strip(WHITESPACE) != "]" * is_array:
         if len(rest) > max_bytes:
             error = f"record is above max_record_bytes={max_bytes:,}"
-        yield Entry(row, None, _to_bytes(rest[:max_bytes]), window.broken or error)
+        yield InputRecord(row, None, _to_bytes(rest[:max_bytes]), window.broken or error)
 
 
 def _value_end(text: str, position: int) -> tuple[int, str]:
@@ -108,7 +109,7 @@ def _value_end(text: str, position: int) -> tuple[int, str]:
 
 
 def _deep_value_end(text: str, position: int, broken_at: int) -> tuple[int, str] | None:
-    """End of a value that is too deep before it breaks, found by its brackets; else None.
+    """Return (end, error) of a value that is too deep before it breaks, by its brackets; else None.
 
     The decoder's stack may or may not suffice for such a value: the outcome must not depend on it.
     """

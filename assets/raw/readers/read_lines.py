@@ -1,11 +1,8 @@
 """Line-based formats: JSON lines and plain text.
 
-Lines are cut out of 1 MiB blocks by one `split`; a line above the cap is skipped to its newline
-without being held. The row of a JSON line is the byte offset of its start in the uncompressed
-stream: a slice in the middle of a file cannot know its line number without reading all that comes
-before it.
-
-Price: splitting 870 MB/s, splitting and JSON decoding 280 MB/s, on one core.
+One `split` cuts the lines of a 1 MiB block. A line above the cap is skipped to its newline and not
+held in memory. The row of a JSON line is the byte offset of its start in the uncompressed stream:
+the line number of a slice in the middle of a file is unknown without reading everything before it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,14 +12,14 @@ from typing import NamedTuple
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import Entry, json_entry
+from assets.raw.readers.input_record import InputRecord, parse_record
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """A line without its newline; `error` says why `data` is not a whole line."""
+    """A line without its newline; with an `error`, `data` is not the whole line."""
 
     offset: int
     data: bytes
@@ -32,7 +29,7 @@ class Line(NamedTuple):
 def split_lines(blocks: Iterable[bytes], offset: int, max_bytes: int) -> Iterator[Line]:
     """Yield the lines of a stream that starts at `offset`; memory: max_bytes + two blocks.
 
-    A line above `max_bytes` and the rest before a break come as lines with an error.
+    A line above `max_bytes`, and the rest before a break, are lines with an error.
     """
     parts: list[bytes] = []  # the unfinished line; its tail is dropped once it is above max_bytes
     pending = 0
@@ -73,8 +70,10 @@ def _line(offset: int, data: bytes, num_bytes: int, max_bytes: int) -> Line:
     return Line(offset, data)
 
 
-def read_jsonl(file: InputFile, source: SourceConfig, start: int, stop: int) -> Iterator[Entry]:
-    """Entries of the lines that start in [start, stop), a byte range of the uncompressed stream."""
+def read_jsonl(
+    file: InputFile, source: SourceConfig, start: int, stop: int
+) -> Iterator[InputRecord]:
+    """Yield records of the lines that start in bytes [start, stop) of the uncompressed stream."""
     first = max(start - 1, 0)  # the byte before tells whether a line starts at `start`
     lines = split_lines(
         read_blocks(file.path, file.compression, first), first, source.max_record_bytes
@@ -84,13 +83,13 @@ def read_jsonl(file: InputFile, source: SourceConfig, start: int, stop: int) -> 
             return
         data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
         if line.error:
-            yield Entry(line.offset, None, data, line.error)
+            yield InputRecord(line.offset, None, data, line.error)
         elif data and not data.isspace():
-            yield json_entry(line.offset, data)
+            yield parse_record(line.offset, data)
 
 
-def read_text(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
-    """Entries of a .txt file: the whole file, or one for each run of lines between blank lines."""
+def read_text(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+    """Yield a .txt file as one record, or each run of lines between blank lines as one."""
     lines = split_lines(read_blocks(file.path, file.compression), 0, source.max_record_bytes)
     is_split = source.text_documents == "blank_line"
     row, size, error, parts = 0, 0, "", list[bytes]()
@@ -102,13 +101,13 @@ def read_text(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
             if size <= source.max_record_bytes + 1:
                 parts.append(data)
         elif size:
-            yield _text_entry(row, b"\n".join(parts), size - 1, error, source)
+            yield _text_record(row, b"\n".join(parts), size - 1, error, source)
             row, size, error, parts = row + 1, 0, "", []
 
 
-def _text_entry(row: int, data: bytes, size: int, error: str, source: SourceConfig) -> Entry:
+def _text_record(row: int, data: bytes, size: int, error: str, source: SourceConfig) -> InputRecord:
     if size > source.max_record_bytes:
         error = error or f"text is above max_record_bytes={source.max_record_bytes:,}"
     if error:
-        return Entry(row, None, data, error)
-    return Entry(row, {source.text_field: data.decode("utf-8", "surrogateescape")})
+        return InputRecord(row, None, data, error)
+    return InputRecord(row, {source.text_field: data.decode("utf-8", "surrogateescape")})

@@ -1,9 +1,8 @@
 """Tabular formats: CSV, TSV and Parquet.
 
 CSV goes through the csv module (RFC 4180: quoted fields may hold newlines), which is slow but names
-each broken row instead of failing the file. Parquet rows are taken as Python objects, 1,024 at a
-time, and one by one where a value of them cannot be (24,000 rows/s). Price on one core, MB/s of
-text: CSV 26 (short lines cost most), Parquet 140.
+each broken row instead of failing the file. Parquet rows are converted to Python objects 1,024 at a
+time, or one by one if that fails for a value.
 """
 
 import csv
@@ -22,7 +21,7 @@ from assets.raw.readers.decompress import (
     read_blocks,
 )
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import Entry, as_json
+from assets.raw.readers.input_record import InputRecord, as_json
 from assets.raw.readers.read_lines import BOM, Line, split_lines
 from resources.settings.sources import SourceConfig
 
@@ -34,11 +33,11 @@ csv.field_size_limit(2**31 - 1)  # process-wide: one value for all threads; _Csv
 
 
 class _LineFault(ValueError):
-    """A line or a row that the csv module must not see."""
+    """A line or row that must not reach the csv module."""
 
 
 class _CsvLines:
-    """Physical lines for the csv module, with a way back behind the first line of a failed row.
+    """Physical lines for the csv module, with a way back to the second line of a failed row.
 
     Memory: twice `max_bytes`, the bound of a row's lines together.
     """
@@ -83,12 +82,12 @@ class _CsvLines:
         del self.row[end:]
 
 
-def read_csv(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
-    """Entries of the rows below the header, numbered from 0; blank lines are not counted.
+def read_csv(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+    """Yield records of the rows below the header, numbered from 0; blank lines are not counted.
 
     A row that breaks the rules of quoting, or is too large, costs its first line: reading goes on
-    with the second one. Of columns with one name the later are renamed `name_2`, `name_3`; where
-    it is the text field the file is refused.
+    with the second one. Columns of the same name are renamed `name_2`, `name_3` after the first; a
+    file with more than one text field is refused.
     """
     blocks = read_blocks(file.path, file.compression)
     max_bytes = source.max_record_bytes
@@ -97,12 +96,12 @@ def read_csv(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
     for values, fault in _csv_rows(lines, "\t" if file.format == "tsv" else ","):
         error = fault or _row_error(values, header, source.text_field)
         if error:
-            yield Entry(number, None, bytes(lines.row), error)
+            yield InputRecord(number, None, bytes(lines.row), error)
             number += 1
             if not header:
                 return
         elif header and values:
-            yield Entry(number, dict(zip(header, values, strict=True)))
+            yield InputRecord(number, dict(zip(header, values, strict=True)))
             number += 1
         header = header or _distinct(values)
 
@@ -148,20 +147,22 @@ def _no_text_column(text_field: str, columns: list[str]) -> str:
 
 def read_parquet(
     file: InputFile, source: SourceConfig, groups: tuple[int, int] | None
-) -> Iterator[Entry]:
-    """Entries of the row groups [first, last), or of all; numbered by the row in the whole file."""
+) -> Iterator[InputRecord]:
+    """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
     try:
         table = pq.ParquetFile(_parquet_bytes(file))
     except BrokenStream as error:
-        yield Entry(0, None, error.head or file_head(file.path), str(error))
+        yield InputRecord(0, None, error.head or file_head(file.path), str(error))
         return
     except (pa.ArrowException, OSError) as error:
-        yield Entry(0, None, _tail(file), f"Parquet file cannot be opened: {error}")
+        yield InputRecord(0, None, _tail(file), f"Parquet file cannot be opened: {error}")
         return
     first, last = groups or (0, table.num_row_groups)
     if source.text_field not in table.schema_arrow.names:
         if first == 0:
-            yield Entry(0, None, b"", _no_text_column(source.text_field, table.schema_arrow.names))
+            yield InputRecord(
+                0, None, b"", _no_text_column(source.text_field, table.schema_arrow.names)
+            )
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
     for group in range(first, last):
@@ -191,7 +192,7 @@ def _tail(file: InputFile) -> bytes:
 
 def _read_row_group(
     table: pq.ParquetFile, group: int, row: int, file: InputFile
-) -> Iterator[Entry]:
+) -> Iterator[InputRecord]:
     metadata = table.metadata.row_group(group)
     stored = sum(
         metadata.column(index).total_compressed_size for index in range(metadata.num_columns)
@@ -202,27 +203,27 @@ def _read_row_group(
             num_bytes += batch.nbytes
             if num_bytes > max(BOMB_BYTES, BOMB_RATIO * stored):
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
-                yield Entry(row, None, file_head(file.path), error_text)
+                yield InputRecord(row, None, file_head(file.path), error_text)
                 return
-            yield from _batch_entries(batch, row)
+            yield from _batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         error_text = f"Parquet row group {group} is broken: {error}"
-        yield Entry(row, None, file_head(file.path), error_text)
+        yield InputRecord(row, None, file_head(file.path), error_text)
 
 
-def _batch_entries(batch: pa.RecordBatch, row: int) -> Iterator[Entry]:
+def _batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:
     try:
         rows = batch.cast(pa.schema(map(_in_microseconds, batch.schema))).to_pylist()
     except UNREADABLE:
         for index in range(batch.num_rows):
-            yield _row_entry(batch.slice(index, 1), row + index)
+            yield _row_record(batch.slice(index, 1), row + index)
         return
     for offset, fields in enumerate(rows):
-        yield Entry(row + offset, fields)
+        yield InputRecord(row + offset, fields)
 
 
-def _row_entry(batch: pa.RecordBatch, row: int) -> Entry:
+def _row_record(batch: pa.RecordBatch, row: int) -> InputRecord:
     cells, errors = dict[str, object](), list[str]()
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
@@ -233,31 +234,31 @@ def _row_entry(batch: pa.RecordBatch, row: int) -> Entry:
         except UNREADABLE as error:
             cells[name] = None
             errors.append(f"column `{name}` ({column.type}) cannot be read: {error}")
-    return Entry(row, None, as_json(cells), errors[0]) if errors else Entry(row, cells)
+    return InputRecord(row, None, as_json(cells), errors[0]) if errors else InputRecord(row, cells)
 
 
 def _in_microseconds(field: pa.Field) -> pa.Field:
-    """The field with times in microseconds: of nanoseconds Arrow makes pandas' objects, if it can.
+    """Return the field with times in microseconds.
 
-    What such a value reads like would depend on whether pandas is installed. Casting a value that
-    is between two microseconds raises ArrowInvalid.
+    Arrow converts nanoseconds to pandas objects if pandas is installed, which must not change a
+    value's text. Casting a value between two microseconds raises ArrowInvalid.
     """
-    kind = field.type
-    if kind == pa.time64("ns"):
-        kind = pa.time64("us")
-    elif kind == pa.duration("ns"):
-        kind = pa.duration("us")
-    elif pa.types.is_timestamp(kind) and kind.unit == "ns":
-        kind = pa.timestamp("us", kind.tz)
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([_in_microseconds(child) for child in kind])
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_in_microseconds(kind.value_field))
-    return field.with_type(kind)
+    dtype = field.type
+    if dtype == pa.time64("ns"):
+        dtype = pa.time64("us")
+    elif dtype == pa.duration("ns"):
+        dtype = pa.duration("us")
+    elif pa.types.is_timestamp(dtype) and dtype.unit == "ns":
+        dtype = pa.timestamp("us", dtype.tz)
+    elif pa.types.is_struct(dtype):
+        dtype = pa.struct([_in_microseconds(child) for child in dtype])
+    elif pa.types.is_list(dtype):
+        dtype = pa.list_(_in_microseconds(dtype.value_field))
+    return field.with_type(dtype)
 
 
 def _cell(column: pa.Array) -> object:
-    """The value of a column of one row; a time that Python has no room for as Arrow's text."""
+    """Return the value of a column of one row; a time beyond Python's range as Arrow's text."""
     try:
         return column.cast(_in_microseconds(pa.field("", column.type)).type)[0].as_py()
     except UnicodeDecodeError:

@@ -1,9 +1,9 @@
 """Web archives: the main text of HTML pages in WARC files (ISO 28500:2017).
 
-The framing (header, Content-Length, body) is read here and each record is given to fastwarc alone:
-its own iterator cannot go on after a broken header and returns a cut body as if it were whole. A
-damaged header costs the bytes up to the next record, not the file. Price: 10 MB/s of HTML per core,
-nearly all of it in resiliparse's parser and main-content rules.
+The framing (header, Content-Length, body) is parsed here and each record is passed to fastwarc on
+its own: fastwarc's iterator stops at a broken header and returns a cut body as if it were whole. A
+damaged header costs the bytes up to the next record, not the file. Price: nearly all of the time
+goes into resiliparse's parser and main-content rules.
 """
 
 import io
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import Entry
+from assets.raw.readers.input_record import InputRecord
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16
@@ -22,23 +22,23 @@ CONTENT_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,18})[ \t]*\r?$", re.I
 RESPONSE = re.compile(rb"^warc-type:[ \t]*response[ \t]*\r?$", re.I | re.M)
 
 
-def read_warc(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
-    """Entries of HTTP 200 text/html responses and of broken records; others do not count."""
+def read_warc(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+    """Yield records of HTTP 200 text/html responses and of broken records; others do not count."""
     row = 0
     stream = _Stream(read_blocks(file.path, file.compression))
     for record, error in _split_records(stream, source.max_record_bytes):
         if error:
-            yield Entry(row, None, record, error)
+            yield InputRecord(row, None, record, error)
         else:
-            entry = _page_entry(row, record, source)
-            if entry is None:
+            page = _page_record(row, record, source)
+            if page is None:
                 continue
-            yield entry
+            yield page
         row += 1
 
 
 class _Stream:
-    """Reads exact numbers of bytes from blocks; `broken` says why the blocks ended early."""
+    """Stream of bytes over blocks; `broken` is the reason if the blocks ended early."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -47,7 +47,7 @@ class _Stream:
         self.head = b""
 
     def fill(self, num_bytes: int) -> bytes:
-        """Return what is ready, at least `num_bytes` unless the stream ends, without taking it."""
+        """Return the bytes ahead, at least `num_bytes` unless the stream ends; take none."""
         parts, size = [self._ready], len(self._ready)
         try:
             while size < num_bytes and (block := next(self._blocks, b"")):
@@ -65,7 +65,7 @@ class _Stream:
         return ready[:num_bytes]
 
     def skip(self, num_bytes: int) -> int:
-        """Drop up to `num_bytes` without holding them; return how many there were."""
+        """Drop up to `num_bytes` without holding them; return the number of dropped bytes."""
         skipped = 0
         while skipped < num_bytes and (data := self.take(min(num_bytes - skipped, 1 << 20))):
             skipped += len(data)
@@ -109,15 +109,15 @@ def _to_next_record(stream: _Stream) -> bytes:
     head = stream.fill(HEADER_BYTES)[:RAW_LIMIT_BYTES]
     stream.take(1)
     while ready := stream.fill(HEADER_BYTES):
-        found = RECORD_START.search(ready)
-        if found:
-            stream.take(found.start())
+        start = RECORD_START.search(ready)
+        if start:
+            stream.take(start.start())
             break
-        stream.take(max(len(ready) - 16, 1))  # a start may lie across the border
+        stream.take(max(len(ready) - 16, 1))  # a record may start across the border
     return head
 
 
-def _page_entry(row: int, record: bytes, source: SourceConfig) -> Entry | None:
+def _page_record(row: int, record: bytes, source: SourceConfig) -> InputRecord | None:
     from fastwarc.warc import ArchiveIterator
 
     try:
@@ -131,12 +131,12 @@ def _page_entry(row: int, record: bytes, source: SourceConfig) -> Entry | None:
             body = page.reader.read(source.max_record_bytes + 1)
             if len(body) > source.max_record_bytes:
                 error = f"page unpacks to more than max_record_bytes={source.max_record_bytes:,}"
-                return Entry(row, None, record, error)
+                return InputRecord(row, None, record, error)
             text = _main_text(body, page.http_charset)
-            return Entry(row, {source.text_field: text, **_page_fields(page.headers)})
+            return InputRecord(row, {source.text_field: text, **_page_fields(page.headers)})
     except (OSError, ValueError, RuntimeError) as error:
-        return Entry(row, None, record, f"WARC record cannot be read: {error}")
-    return Entry(row, None, record, "WARC record cannot be read: fastwarc finds none in it")
+        return InputRecord(row, None, record, f"WARC record cannot be read: {error}")
+    return InputRecord(row, None, record, "WARC record cannot be read: fastwarc finds none in it")
 
 
 def _main_text(body: bytes, charset: str | None) -> str:

@@ -1,6 +1,6 @@
-"""Classes of characters: tables with a number for each code point, and the marks that have one.
+"""Classes of characters: tables with a number per code point, and the marks of a class.
 
-Plain Python: the kernels take the tables as arguments. Making one takes 0.1 s, once a process.
+Plain Python: the kernels take the tables as arguments. A table takes 0.1 s, once per process.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ BULLETS = "●•*-"  # DCLM's reading of Gopher's "bullet point"
 NUM_CODES = 0x110000
 LETTERS_END = 0x40000  # Unicode assigns no letters or digits from here on
 # Scripts written without spaces, whose characters are words (Unicode's Blocks.txt). Thai, Lao,
-# Khmer and Myanmar are none of them: their letters are no words, and need a dictionary.
+# Khmer and Myanmar are not included: their letters are no words, and need a dictionary.
 SINGLES = (
     (0x3005, 0x3007),  # ideographic iteration mark, closing mark, zero
     (0x3040, 0x30FF),  # Hiragana, Katakana
@@ -26,8 +26,8 @@ SINGLES = (
 )
 # The 159 sentence ends of datatrove's FineWeb filter, as hexadecimal ranges: Unicode's property
 # Sentence_Terminal with the Khmer marks 17D6, 17D9 and 17DA, which newer versions leave out, and
-# without marks that newer versions add (one dot leader, Old Nubian, vertical forms). No ellipsis
-# and no closing quote is one: a line that ends in `."` is not finished, as in FineWeb.
+# without marks that newer versions add (one dot leader, Old Nubian, vertical forms). Ellipses
+# and closing quotes are not included: a line that ends in `."` is not finished, as in FineWeb.
 TERMINAL_RANGES = (
     "21 2E 3F 589 61D-61F 6D4 700-702 7F9 837 839 83D-83E 964-965 104A-104B 1362 1367-1368 166E "
     "1735-1736 17D4-17D6 17D9-17DA 1803 1809 1944-1945 1AA8-1AAB 1B5A-1B5B 1B5E-1B5F 1B7D-1B7E "
@@ -49,9 +49,9 @@ TERMINAL_MARKS = _characters(TERMINAL_RANGES)
 
 
 def classes_by(tests: Mapping[int, Callable[[str], bool]]) -> NDArray[np.uint16]:
-    """Return for each code point the sum of the bits whose test holds, uint16 [NUM_CODES].
+    """Return the sum of the bits whose test is true for each code point, uint16 [NUM_CODES].
 
-    The tests are methods of `str` that hold for no character from LETTERS_END on.
+    The tests are methods of `str` that are false for every character from LETTERS_END on.
     """
     characters = [chr(code) for code in range(LETTERS_END)]
     classes = np.zeros(NUM_CODES, np.uint16)
@@ -61,5 +61,5 @@ def classes_by(tests: Mapping[int, Callable[[str], bool]]) -> NDArray[np.uint16]
 
 
 def add_marks(classes: NDArray[np.uint16], marks: str, bit: int) -> None:
-    """Set the bit of each of the marks."""
+    """Set the bit of every mark in `classes`."""
     classes[[ord(mark) for mark in marks]] |= np.uint16(bit)

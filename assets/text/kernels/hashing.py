@@ -1,7 +1,7 @@
 """64-bit hashes of bytes and of sequences of hashes, inlined into their callers.
 
 Multiply by an odd constant, fold the high half down, multiply by another: the pattern of
-MurmurHash3's finalizer. Among a million keys two different ones are equal with a chance of 3e-8.
+MurmurHash3's finalizer. A million different keys collide with a probability of 3e-8.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -18,7 +18,7 @@ _inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 @njit(**_inlined)
 def absorb(key: int, value: int) -> int:
-    """Return the key of a sequence after its next value; all uint64."""
+    """Return the key of a sequence with its next value absorbed; all uint64."""
     key = (key ^ value) * MULTIPLIER
     return key ^ (key >> uint64(32))
 

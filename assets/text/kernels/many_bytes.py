@@ -1,6 +1,6 @@
-"""Look at four or eight bytes of an Arrow buffer at once.
+"""Read four or eight bytes of an Arrow buffer at once.
 
-What reads beyond one byte is inlined into its caller, also across files.
+The functions are inlined into their callers, across files as well.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -21,7 +21,7 @@ _inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 
 def _load(word: Any, position: Any) -> Any:
-    """Make the reader of a little-endian number: numba has no unaligned read of its own."""
+    """Make a reader of a little-endian number, since numba has no unaligned read."""
 
     def read(typing_context: Any, data: Any, at: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -52,9 +52,10 @@ def read_some(data: Bytes, at: int, size: int) -> int:
 
 @njit(**_inlined)
 def find_bytes(word: int, wanted: int) -> int:
-    """Return a uint64 whose lowest bit is the highest of the first byte equal to that of `wanted`.
+    """Mark the bytes of a word, uint64, that are equal to the byte that `wanted` repeats 8 times.
 
-    `wanted` repeats one byte eight times; 0: no byte of the word is equal to it.
+    The lowest bit set is the highest bit of the first equal byte; higher bits may be wrong. Returns
+    0 if no byte is equal.
     """
     differences = word ^ wanted
     return (differences - ONES) & ~differences & HIGH_BITS
@@ -62,13 +63,13 @@ def find_bytes(word: int, wanted: int) -> int:
 
 @njit(**_inlined)
 def find_byte(data: Bytes, span: tuple[int, int], byte: int) -> int:
-    """Return the position of the first such byte in data[span], or the span's end; all uint64."""
+    """Return the position of the first `byte` in data[span], or the span's end; all uint64."""
     at, stop = span
     wanted = uint64(byte) * ONES
     while at + EIGHT <= stop:
-        found = find_bytes(read_8(data, at), wanted)
-        if found:
-            below = (found & (~found + ONE)) - ONE
+        equal = find_bytes(read_8(data, at), wanted)
+        if equal:
+            below = (equal & (~equal + ONE)) - ONE
             return at + ((below & ONES) * ONES >> uint64(56)) - ONE
         at += EIGHT
     while at < stop and data[at] != byte:

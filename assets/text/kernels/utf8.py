@@ -1,7 +1,7 @@
 """Decode and count the characters of valid UTF-8; every function is inlined into its caller.
 
-A position keeps its type: one that comes as uint64, which numba indexes fastest, is returned as
-such. Widths are uint8, since that is the only type which added to uint64 or int64 changes neither.
+A position keeps its type: uint64, which numba indexes fastest, stays uint64. Widths are uint8, the
+only type whose sum with uint64 is uint64 and with int64 is int64.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -36,7 +36,7 @@ def decode(data: Bytes, at: int) -> tuple[int, int]:
 
 @njit(**_inlined)
 def last_start(data: Bytes, stop: int) -> int:
-    """Return where the last character before byte `stop` begins; there must be one."""
+    """Return the first byte of the last character before byte `stop`; there must be one."""
     at = stop - ONE
     while data[at] & 0xC0 == 0x80:  # the later bytes of a character
         at -= ONE
@@ -45,7 +45,7 @@ def last_start(data: Bytes, stop: int) -> int:
 
 @njit(**_inlined)
 def count_continuations(data: Bytes, start: int, stop: int) -> int:
-    """Count the bytes of data[start:stop], uint64, that begin no character."""
+    """Count the bytes of data[start:stop], uint64, that are not the first of a character."""
     total = uint64(0)
     while start < stop:
         word = read_some(data, start, min(stop - start, EIGHT))

@@ -1,10 +1,9 @@
 """Words and whitespace of a block of texts, straight from Arrow's text buffers.
 
-Purpose: one pass over the bytes, no Python object per word, the interpreter lock released; 400 MB
-of English per second and core for words, 550 for whitespace (2.5 GHz Xeon).
-Two things make that speed: ASCII is handled by arithmetic instead of branches (a word ends once in
-six bytes; a wrong guess costs as much as ten bytes), and positions are unsigned, since numba
-compiles a test for negative values into every use of a signed index (x 1.6).
+One pass over the bytes, no Python object per word, the interpreter lock released. Two choices make
+it fast: ASCII is handled by arithmetic instead of branches (a word ends once in six bytes; a wrong
+branch prediction costs as much as ten bytes), and positions are unsigned, since numba compiles a
+test for negative values into every use of a signed index.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from assets.text.kernels.utf8 import decode
 
-# An entry describes a code point: its lower case (a blank if it is in no word) below these bits.
+# Entry of a code point in the table: its lower case (a blank if it is in no word) below these bits.
 SPACE, WORD, SINGLE = 1 << 24, 1 << 25, 3 << 25
 LOWER = (1 << 24) - 1
 BLANK = 32
@@ -35,7 +34,7 @@ _ONE = uint64(1)  # uint64 + 1 would be a float64
 
 @njit(types.uint64(types.uint64, _entries), **_inlined)
 def entry_of(code_point: int, entries: Entries) -> int:
-    """Entry of a code point; those beyond the table are ideographs or in no word."""
+    """Return the entry of a code point; those beyond the table are ideographs or in no word."""
     if code_point < uint64(len(entries)):
         return uint64(entries[code_point])
     is_single = code_point < uint64(0x40000)
@@ -44,7 +43,7 @@ def entry_of(code_point: int, entries: Entries) -> int:
 
 @njit(types.UniTuple(types.uint64, 2)(_bytes, types.uint64, _entries), **_inlined)
 def entry_and_width(data: Bytes, at: int, entries: Entries) -> tuple[int, int]:
-    """Entry of the code point at a byte position of valid UTF-8, and its width in bytes."""
+    """Return the entry of the code point at byte `at` of valid UTF-8, and its width in bytes."""
     code_point, width = decode(data, at)
     return entry_of(code_point, entries), uint64(width)
 
@@ -126,11 +125,11 @@ def _join_text(
     **_options,
 )
 def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets, Offsets]:
-    """Lower-case words of n texts, a blank after each.
+    """Join the lower-case words of n texts, with a blank after each.
 
     Returns `joined`, uint8 [bytes + PADDING]; `starts`, int64 [words + 1]: words i to j are
     joined[starts[i] : starts[j + 1] - 1]; and `word_offsets`, int64 [n + 1]: text i has the words
-    word_offsets[i] to word_offsets[i + 1].
+    from word_offsets[i] up to word_offsets[i + 1].
     """
     num_bytes, num_texts = offsets[-1] - offsets[0], len(offsets) - 1
     joined = np.empty(2 * num_bytes + num_texts + PADDING, np.uint8)
@@ -172,7 +171,7 @@ def _fold_text(text: Bytes, entries: Entries, folded: Bytes, size: int) -> int:
 
 @njit(types.Tuple((types.uint8[::1], types.int64[::1]))(_bytes, _offsets, _entries), **_options)
 def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
-    """Each run of whitespace as one blank, none at the ends: bytes and offsets, int64 [n + 1]."""
+    """Fold each run of whitespace to one blank, none at the ends: bytes, offsets int64 [n + 1]."""
     folded = np.empty(offsets[-1] - offsets[0] + 1, np.uint8)
     folded_offsets = np.zeros(len(offsets), np.int64)
     size = uint64(0)

@@ -84,7 +84,7 @@ def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | No
         if earlier in upstream
         and earlier.partitions == "none"
         and any(source.partitions == "source" for source in ancestors(earlier))
-        and (earlier.name != "quality" or corpus.settings.quality is not None)
+        and (earlier.name != "classifier" or corpus.settings.classifier is not None)
     ]
     return shared[-1] if shared else None
 

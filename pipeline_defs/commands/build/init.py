@@ -23,7 +23,7 @@ from cyclopts import Parameter
 from assets.filtered.language.detect_language import detect_language
 from assets.raw.places.find_inputs import FORMATS, find_inputs
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import Entry
+from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
@@ -166,7 +166,7 @@ def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator
         yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
 
 
-def read_records(file: InputFile, source: SourceConfig) -> Iterator[Entry]:
+def read_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Read a file's records as they are, whatever its text field is called."""
     match file.format:
         case "jsonl":

@@ -1,4 +1,4 @@
-"""`quality`: a classifier of good and bad documents."""
+"""`classifier`: a classifier of good and bad documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
-class QualityConfig(BaseModel):
+class ClassifierConfig(BaseModel):
     """What good and bad documents are, and how the classifier is trained on them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
