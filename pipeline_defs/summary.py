@@ -20,7 +20,7 @@ SOURCE_STAGES = (
     "sharded",
 )
 GLOBAL_STAGES = (
-    "quality",
+    "classifier",
     "band_index",
     "duplicates",
     "substrings",

@@ -8,7 +8,7 @@ from unicodedata import unidata_version
 import msgspec
 import polars as pl
 
-from assets.filtered.classifier_asset import QUALITY, load_quality_model
+from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
 from assets.filtered.filter_files import digests_of, load_filter_data
 from assets.filtered.report import report_markdown, summarize_decisions
@@ -31,7 +31,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     digests = digests_of(config, folder)
     load_filter_data(config, folder, digests)  # a wrong file is named before any work
     rules = config.rules.quality
-    trained = load_quality_model(corpus) if rules and rules.min_score is not None else None
+    trained = load_classifier(corpus) if rules and rules.min_score is not None else None
     model, fingerprint = trained or (None, "")
     dump = config.model_dump(mode="json")
     inputs = (unidata_version, *digests, fingerprint)
@@ -45,7 +45,7 @@ def filter_part(task: Task) -> list[PartRecord]:
     """Filter one part; publish what is kept, the decisions and a summary of them."""
     config: FilterConfig = task.payload["config"]
     data = load_filter_data(config, task.payload["folder"], task.payload["digests"])
-    data = replace(data, quality=task.payload["model"])
+    data = replace(data, classifier=task.payload["model"])
     documents = pl.read_parquet(task.payload["path"])
     kept, decisions = filter_documents(documents, config, data)
     summary = summarize_decisions(decisions, rules_for(config.rules, data.custom))
@@ -88,7 +88,7 @@ FILTERED = Stage(
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     partitions="source",
-    after=(RAW, QUALITY),
+    after=(RAW, CLASSIFIER),
     kinds=frozenset({"parquet", "polars"}),
     provenance=dict,
     numbers=dict,

@@ -1,4 +1,4 @@
-"""quality: the classifier of good and bad documents, trained on examples, and how good it is."""
+"""classifier: a model of good and bad documents, trained on examples, and how good it is."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 
 from assets.filtered.classifier.classifier import (
-    QualityModel,
+    Classifier,
     is_held_out,
     read_labelled,
     score_quality,
     take_lines,
     take_sample,
-    train_quality,
+    train_classifier,
 )
-from assets.filtered.classifier.report import quality_markdown, quality_report
+from assets.filtered.classifier.report import classifier_markdown, classifier_report
 from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
@@ -41,7 +41,7 @@ from resources.tasks import GLOBAL, Plan, Task
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `quality`, so nothing was trained."
 
 
-def plan_quality(corpus: Corpus, partition: str) -> Plan:
+def plan_classifier(corpus: Corpus, partition: str) -> Plan:
     """One task over every part of the sources of examples; none if `quality` is not configured."""
     config = corpus.settings.quality
     if config is None:
@@ -61,10 +61,10 @@ def plan_quality(corpus: Corpus, partition: str) -> Plan:
     ]
     task = Task(
         root=corpus.store.root,
-        stage=QUALITY.name,
+        stage=CLASSIFIER.name,
         partition=partition,
         name="model",
-        fingerprint=fingerprint_of(QUALITY.name, QUALITY.code_version, dump, inputs),
+        fingerprint=fingerprint_of(CLASSIFIER.name, CLASSIFIER.code_version, dump, inputs),
         work_bytes=sum(min(side_bytes(side), config.sample_bytes) for side in (good, bad)),
         payload={"config": config, "samples": samples, "labelled": labelled},
     )
@@ -106,10 +106,10 @@ def train_part(task: Task) -> list[PartRecord]:
     texts = pl.concat([pl.Series(dtype=pl.String), *(texts for texts, _ in read)])
     labels = np.concatenate([np.empty(0, np.bool_), *(labels for _, labels in read)])
     del read
-    model = train_quality(texts, labels, config)
+    model = train_classifier(texts, labels, config)
     is_held = is_held_out(texts, config)
     held_scores = score_quality(texts.filter(pl.Series(is_held)), model).to_numpy()
-    report = quality_report(held_scores, labels[is_held])
+    report = classifier_report(held_scores, labels[is_held])
     writer = task.writer()
     writer.write_parquet("model", model.to_table())
     writer.write_text("report", "json", to_json(report).decode())
@@ -149,15 +149,15 @@ def heads(texts: pl.Series, config: QualityConfig) -> pl.Series:
     return normalize_text(texts, NormalizeConfig()).str.head(config.max_document_bytes)
 
 
-def describe_quality(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
+def describe_classifier(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
     """The report as Markdown, with its plot."""
     if not manifest.parts:
         return {"report": NOT_CONFIGURED}
     path = corpus.store.path_of(manifest, required_file(manifest, manifest.parts[0], "report"))
-    return {"report": quality_markdown(msgspec.json.decode(path.read_bytes()))}
+    return {"report": classifier_markdown(msgspec.json.decode(path.read_bytes()))}
 
 
-def load_quality_model(corpus: Corpus) -> tuple[QualityModel, str] | None:
+def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
     """(model, sha256 of its file), None if `quality` is not configured.
 
     Equal weights have equal files: what was scored by them need not be scored again. Raises
@@ -166,19 +166,19 @@ def load_quality_model(corpus: Corpus) -> tuple[QualityModel, str] | None:
     config = corpus.settings.quality
     if config is None:
         return None
-    manifest = corpus.store.newest(QUALITY.name, GLOBAL)
+    manifest = corpus.store.newest(CLASSIFIER.name, GLOBAL)
     if manifest.config != config.model_dump(mode="json"):
         raise StoreError(
-            "quality[all] was trained under another config than pipeline.yaml's. "
-            "Materialize `quality` first."
+            "classifier[all] was trained under another config than pipeline.yaml's. "
+            "Materialize `classifier` first."
         )
     file = required_file(manifest, manifest.parts[0], "model")
-    model = QualityModel.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
+    model = Classifier.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
     return model, file.sha256
 
 
-QUALITY = Stage(
-    name="quality",
+CLASSIFIER = Stage(
+    name="classifier",
     code_version="1",
     description="The classifier whose score is a rule of `filtered`, and what each threshold "
     "would keep.",
@@ -187,7 +187,7 @@ QUALITY = Stage(
     kinds=frozenset({"numba"}),
     provenance=dict,
     numbers=dict,
-    plan=plan_quality,
+    plan=plan_classifier,
     work=train_part,
-    describe=describe_quality,
+    describe=describe_classifier,
 )

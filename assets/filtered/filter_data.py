@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assets.filtered.classifier.classifier import QualityModel
+from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.rules.custom import CustomRule
 
 
@@ -18,5 +18,5 @@ class FilterData:
     blocked_domains: frozenset[str] = frozenset()
     allowed_domains: frozenset[str] = frozenset()
     custom: tuple[CustomRule, ...] = ()
-    quality: QualityModel | None = None
+    classifier: Classifier | None = None
     fasttext_path: str | None = None

@@ -216,9 +216,9 @@ def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.Dat
 
 
 def _quality(documents: pl.DataFrame, _: FilterConfig, data: FilterData) -> pl.DataFrame:
-    if data.quality is None:
+    if data.classifier is None:
         raise ValueError("rules.quality.min_score needs a classifier: set `quality` in the config")
-    return score_quality(documents["text"], data.quality).alias("quality_score").to_frame()
+    return score_quality(documents["text"], data.classifier).alias("quality_score").to_frame()
 
 
 def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:

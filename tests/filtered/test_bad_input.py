@@ -27,7 +27,7 @@ import pytest
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
-from assets.filtered.classifier.classifier import QualityModel, score_quality, train_quality
+from assets.filtered.classifier.classifier import Classifier, score_quality, train_classifier
 from assets.filtered.code_signals import count_code
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import filter_documents
@@ -252,7 +252,7 @@ def filter_data() -> FilterData:
         blocked_domains=frozenset({"bad.example"}),
         allowed_domains=frozenset({"good.example"}),
         custom=(CustomRule("capitals", capitals, maximum=0.3),),
-        quality=train_quality(pl.Series(GOOD + BAD), labels, training),
+        classifier=train_classifier(pl.Series(GOOD + BAD), labels, training),
     )
 
 
@@ -451,7 +451,7 @@ def count_code_of(name: str, texts: pl.Series) -> pl.DataFrame:
 
 
 def steps() -> dict[str, Step]:
-    model = QualityModel(np.ones(1 << 10, np.float32), 0.0, 2, 20_000)
+    model = Classifier(np.ones(1 << 10, np.float32), 0.0, 2, 20_000)
     lists = WordLists(("the", "be"), PROFANITY, True, VOCABULARY)
     lines = LinesConfig(
         c4=C4Lines(end_marks=None, min_words=0, max_word_length=20),

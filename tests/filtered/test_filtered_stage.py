@@ -39,7 +39,7 @@ def parts_computed(corpus: Any) -> int:
 def test_the_materialization_shows_plots_and_counts_of_every_rule(
     corpus: Any, build: Build
 ) -> None:
-    events = build(corpus, "raw", "quality", "filtered").get_asset_materialization_events()
+    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
 
     metadata = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     for name in ("funnel", "languages", "score_histograms"):
@@ -56,7 +56,7 @@ def test_decisions_hold_a_float_for_every_rule_of_every_document(
 ) -> None:
     corpus = with_filters(tmp_path, presets=["gopher-quality", "gopher-repetition", "fineweb"])
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     decisions = table(corpus, "decisions")
     assert decisions.height == corpus.store.newest("raw", "prose").stats.rows_kept
@@ -70,15 +70,15 @@ def test_a_changed_rules_file_recomputes_and_an_unchanged_one_does_not(
 ) -> None:
     (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "300"))
     corpus = with_filters(tmp_path, custom="rules.py")
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     first = corpus.store.newest("filtered", "prose").stats.rejected
     assert parts_computed(corpus) > 0
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     assert parts_computed(corpus) == 0
 
     (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "200"))
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     second = corpus.store.newest("filtered", "prose").stats.rejected
     assert parts_computed(corpus) > 0
     assert 0 < first["custom.long"] < second["custom.long"]
@@ -89,7 +89,7 @@ def test_pii_is_redacted_in_what_later_stages_read(tmp_path: Path, build: Build)
     write_jsonl(tmp_path / "input/prose/mail.jsonl", [{"text": MAIL + sentence(77)}])
     corpus = open_corpus(config)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     (text,) = table(corpus, "documents").filter(pl.col("text").str.contains("Write to"))["text"]
     assert text.startswith("Write to <EMAIL> and the answer")
@@ -101,7 +101,7 @@ def test_both_modes_keep_the_same_documents(tmp_path: Path, build: Build, mode: 
     strict = {"length": {"min_chars": 300}, "gopher_quality": {"min_words": 80}}
     corpus = with_filters(tmp_path, mode=mode, rules=strict)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     stats = corpus.store.newest("filtered", "prose").stats
     assert stats.rejected == {"gopher_quality.too_few_words": 6, "length.too_short": 14}
@@ -114,6 +114,6 @@ def test_a_medical_source_is_judged_by_its_vocabulary(tmp_path: Path, build: Bui
     config.write_text(yaml.safe_dump(content, sort_keys=False))
     corpus = open_corpus(config)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     assert "medical.too_few_terms" in corpus.store.newest("filtered", "prose").stats.rejected

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from assets.filtered.classifier.classifier import train_quality
+from assets.filtered.classifier.classifier import train_classifier
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import judge
 from assets.filtered.language.model_files import find_model
@@ -426,9 +426,9 @@ def test_the_trained_classifier_gives_a_score() -> None:
     good, bad = ["the river flows to the sea"] * 5, ["buy cheap pills now"] * 5
     texts = pl.Series([f"{text} {i}" for i, text in enumerate(good + bad)])
     labels = np.array([True] * 5 + [False] * 5)
-    model = train_quality(texts, labels, QualityConfig(good=("a",), bad=("b",)))
+    model = train_classifier(texts, labels, QualityConfig(good=("a",), bad=("b",)))
 
-    data = FilterData(quality=model)
+    data = FilterData(classifier=model)
     judged = judge(documents("the sea", "buy pills", ""), config_of({"quality": {}}), data)
 
     assert judged["reasons"].to_list() == [[], ["quality.low_quality"], []]

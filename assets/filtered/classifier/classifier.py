@@ -33,7 +33,7 @@ EVERY_LABEL = {"k": -1, "threshold": -1.0}  # 0.0 would leave out what is below 
 
 
 @dataclass(frozen=True, eq=False)
-class QualityModel:
+class Classifier:
     """A trained classifier: one weight per bucket, float32 [buckets], and what its features are."""
 
     weights: NDArray[np.float32]
@@ -66,7 +66,7 @@ class _Features:
     keys: NDArray[np.uint64]
 
 
-def train_quality(texts: pl.Series, labels: Booleans, config: QualityConfig) -> QualityModel:
+def train_classifier(texts: pl.Series, labels: Booleans, config: QualityConfig) -> Classifier:
     """Train on the documents that are not held out; both sides weigh the same, however many.
 
     `labels`, bool [n], says which texts are good. Raises ValueError if one side has no document
@@ -91,7 +91,7 @@ def train_quality(texts: pl.Series, labels: Booleans, config: QualityConfig) -> 
         keys = mix64(features.keys[rows] ^ np.uint64(derive_key(config.seed, "quality", epoch)))
         order = rows[np.lexsort((labels[rows], keys))]
         fit_epoch(features.buckets, features.offsets, signs, caps, order, alphas, weights)
-    return QualityModel(
+    return Classifier(
         weights=weights[:-1].astype(np.float32),
         bias=float(weights[-1]),
         ngram_words=config.ngram_words,
@@ -108,7 +108,7 @@ def is_held_out(texts: pl.Series, config: QualityConfig) -> Booleans:
     return _is_drawn(features.keys, config) & (np.diff(features.offsets) > 0)
 
 
-def score_quality(texts: pl.Series, model: QualityModel) -> pl.Series:
+def score_quality(texts: pl.Series, model: Classifier) -> pl.Series:
     """Probability of being good, Float64 in [0, 1], of each text; null for texts without words."""
     from assets.filtered.kernels.word_features import score_texts
 

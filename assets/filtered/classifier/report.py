@@ -23,7 +23,7 @@ SMALLEST = 1e-15  # a probability of 0 would make the log loss infinite
 SIZE, MARGIN = 260, 46  # of the plot, in pixels
 
 
-def quality_report(scores: Doubles, is_good: Booleans) -> dict[str, Any]:
+def classifier_report(scores: Doubles, is_good: Booleans) -> dict[str, Any]:
     """Measure `scores`, float64 [n] in [0, 1], of n held-out documents; all of it is JSON.
 
     Without documents of one side there is nothing to compare: those measures are null.
@@ -94,7 +94,7 @@ def at_threshold(scores: Doubles, is_good: Booleans, threshold: float) -> dict[s
     }
 
 
-def quality_markdown(report: dict[str, Any]) -> str:
+def classifier_markdown(report: dict[str, Any]) -> str:
     """The report for people: headline, calibration plot, and what each threshold costs."""
     counts = f"{report['n_good']:,} good and {report['n_bad']:,} bad held-out documents"
     if report["auc"] is None:
