@@ -29,6 +29,10 @@ SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
 LARGE_FILE_BYTES = 16 << 20  # 10 ms to hash
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
+NEW_IMPORT = (
+    "CustomRule is no longer in assets.transforms. Write "
+    "`from assets.filtered.rules import CustomRule`."
+)
 
 
 class FilterFileError(ValueError):
@@ -188,4 +192,11 @@ def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
         exec(compile(source, str(path), "exec"), module.__dict__)
         return check_custom_rules(getattr(module, "RULES", None))
     except Exception as error:
-        raise FilterFileError(f"filters.custom: {path}: {type(error).__name__}: {error}") from error
+        hint = NEW_IMPORT if is_old_import(error) else f"{type(error).__name__}: {error}"
+        raise FilterFileError(f"filters.custom: {path}: {hint}") from error
+
+
+def is_old_import(error: Exception) -> bool:
+    """Return whether a file imports the folder in which `CustomRule` used to be."""
+    is_missing = isinstance(error, ModuleNotFoundError)
+    return is_missing and (error.name or "").startswith("assets.transforms")

@@ -89,7 +89,7 @@ EDITING = {
 }
 CUSTOM = """
 import polars as pl
-from assets.filtered.rules.custom import CustomRule
+from assets.filtered.rules import CustomRule
 digits = pl.col("text").str.count_matches("[0-9]") / pl.col("text").str.len_chars()
 RULES = [CustomRule("digits", digits, maximum=0.2)]
 """

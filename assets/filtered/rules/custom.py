@@ -3,7 +3,7 @@
 A file named by `filters.custom` in pipeline.yaml sets `RULES`:
 
     import polars as pl
-    from assets.filtered.rules.custom import CustomRule
+    from assets.filtered.rules import CustomRule
 
     capitals = pl.col("text").str.count_matches(r"\\p{Lu}") / pl.col("text").str.len_chars()
     RULES = [
