@@ -452,7 +452,7 @@ def count_code_of(name: str, texts: pl.Series) -> pl.DataFrame:
 
 def steps() -> dict[str, Step]:
     model = Classifier(np.ones(1 << 10, np.float32), 0.0, 2, 20_000)
-    lists = WordLists(("the", "be"), PROFANITY, True, VOCABULARY)
+    lists = WordLists(("the", "be"), PROFANITY, VOCABULARY)
     lines = LinesConfig(
         c4=C4Lines(end_marks=None, min_words=0, max_word_length=20),
         refinedweb=RefinedWebLines(),

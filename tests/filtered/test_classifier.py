@@ -37,6 +37,7 @@ from assets.filtered.kernels.word_features import find_features
 from assets.filtered.language.model_files import find_model
 from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
 from resources.settings.quality import QualityConfig
+from resources.store.records import as_json_object
 
 MASK = (1 << 64) - 1
 GOLDEN, STEP, CHAIN = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B
@@ -214,7 +215,7 @@ def test_good_scores_above_bad_and_neither_side_rules() -> None:
     trained = train_classifier(texts, labels, wanted)
     scores = score_quality(texts, trained).to_numpy()
 
-    assert classifier_report(scores[held], labels[held])["auc"] > 0.9
+    assert (classifier_report(scores[held], labels[held]).auc or 0) > 0.9
     assert scores[labels & held].mean() > 0.6 > 0.4 > scores[~labels & held].mean()
 
 
@@ -353,19 +354,19 @@ def test_the_report_of_known_scores() -> None:
 
     report = classifier_report(scores, is_good)
 
-    assert (report["n_good"], report["n_bad"]) == (2, 2)
-    assert report["auc"] == 0.875  # three pairs in order, one tie
-    assert report["log_loss"] == pytest.approx(-math.log(0.9 * 0.6 * 0.4 * 0.9) / 4)
-    half = next(row for row in report["thresholds"] if row["threshold"] == 0.5)
-    assert half == {
+    assert (report.n_good, report.n_bad) == (2, 2)
+    assert report.auc == 0.875  # three pairs in order, one tie
+    assert report.log_loss == pytest.approx(-math.log(0.9 * 0.6 * 0.4 * 0.9) / 4)
+    half = next(row for row in report.thresholds if row.threshold == 0.5)
+    assert as_json_object(half) == {
         "threshold": 0.5,
         "precision": pytest.approx(2 / 3),
         "recall": 1.0,
         "bad_kept": 0.5,
         "kept_share": 0.75,
     }
-    middle = next(each for each in report["calibration"] if each["from"] == 0.6)
-    assert (middle["documents"], middle["mean_score"], middle["good_share"]) == (2, 0.6, 0.5)
+    middle = next(bin_ for bin_ in report.calibration if bin_.start == 0.6)
+    assert (middle.documents, middle.mean_score, middle.good_share) == (2, 0.6, 0.5)
 
 
 def test_both_sides_weigh_the_same_in_the_report() -> None:
@@ -375,13 +376,13 @@ def test_both_sides_weigh_the_same_in_the_report() -> None:
     once, often = classifier_report(scores, is_good), classifier_report(scores[many], is_good[many])
 
     for key in ("auc", "log_loss", "calibration_error"):
-        assert often[key] == pytest.approx(once[key])
+        assert getattr(often, key) == pytest.approx(getattr(once, key))
 
 
 def test_a_threshold_that_keeps_nothing_has_no_precision() -> None:
     report = classifier_report(np.array([0.5, 0.2]), np.array([True, False]))
 
-    assert report["thresholds"][-1]["precision"] is None
+    assert report.thresholds[-1].precision is None
     assert "| 0.95 | 0.0 % | 0.0 % | - | 0.0 % |" in classifier_markdown(report)
 
 
@@ -389,7 +390,7 @@ def test_a_threshold_that_keeps_nothing_has_no_precision() -> None:
 def test_without_both_sides_nothing_is_measured(is_good: list[bool]) -> None:
     report = classifier_report(np.full(len(is_good), 0.5), np.array(is_good, np.bool_))
 
-    assert report["auc"] is None and report["thresholds"] == []
+    assert report.auc is None and report.thresholds == ()
     assert classifier_markdown(report).startswith("Not measured: ")
 
 
@@ -400,7 +401,7 @@ def test_the_plot_is_an_svg_with_a_dot_per_bin() -> None:
     root = ElementTree.fromstring(calibration_svg(report))
 
     dots = [element for element in root if element.tag.endswith("circle")]
-    assert len(dots) == len(report["calibration"]) == 10
+    assert len(dots) == len(report.calibration) == 10
     assert "](data:image/svg+xml;base64," in classifier_markdown(report)
 
 

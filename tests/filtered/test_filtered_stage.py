@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from resources.run_reports import read_report
 
 CUSTOM = """
 import polars as pl
-from assets.filtered.rules.custom import CustomRule
+from assets.filtered.rules import CustomRule
 RULES = [CustomRule("long", pl.col("text").str.len_chars(), maximum=LIMIT, keeps=["a"])]
 """
 MAIL = "Write to ann@example.org and the answer will come with the bridge of the town to have. "
@@ -82,6 +83,30 @@ def test_a_changed_rules_file_recomputes_and_an_unchanged_one_does_not(
     second = corpus.store.newest("filtered", "prose").stats.rejected
     assert parts_computed(corpus) > 0
     assert 0 < first["custom.long"] < second["custom.long"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        (
+            {"custom": "rules.py", "rules": {"custom": {"longer": 1}}},
+            r"rules\.custom\.longer: no such rule in filters\.custom \(did you mean 'long'\?\); "
+            "it has long",
+        ),
+        ({"rules": {"custom": {"long": 1}}}, "no such rule in filters.custom; it has none"),
+        ({"custom": "wrong.py"}, "does not reject its example"),
+    ],
+)
+def test_a_wrong_custom_rule_stops_filtered_with_its_place(
+    tmp_path: Path, build: Build, filters: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "300"))
+    (tmp_path / "wrong.py").write_text(CUSTOM.replace("LIMIT", "9, rejects=['b']"))
+    corpus = with_filters(tmp_path, **filters)
+    build(corpus, "raw")
+
+    with pytest.raises(dg.Failure, match=f"pipeline.yaml: source 'prose': .*{message}"):
+        build(corpus, "filtered")
 
 
 def test_pii_is_redacted_in_what_later_stages_read(tmp_path: Path, build: Build) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from assets.filtered.rules.custom import CustomRule
+from resources.settings.faults import nearest
 from resources.settings.rules import RuleGroup, RulesConfig
 
 Threshold = float | tuple[str, ...]
@@ -61,6 +62,17 @@ def rules_for(config: RulesConfig, custom: Sequence[CustomRule] = ()) -> list[Ru
         if is_rule(group, field) and not _is_off(getattr(group, field))
     ]
     return rules + [rule for each in custom for rule in _custom_rules(each, config.custom)]
+
+
+def unknown_custom_rules(config: RulesConfig, custom: Sequence[CustomRule]) -> list[str]:
+    """Describe each threshold of the config whose custom rule is not there."""
+    names = [rule.name for rule in custom]
+    return [
+        f"rules.custom.{name}: no such rule in filters.custom{nearest(name, names)}; "
+        f"it has {', '.join(names) or 'none'}"
+        for name in config.custom
+        if name not in names
+    ]
 
 
 def is_rule(group: RuleGroup, field: str) -> bool:
