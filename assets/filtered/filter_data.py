@@ -1,4 +1,4 @@
-"""Files that filters name, read once and passed in."""
+"""The content of the files that filters name, passed to the pure modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assets.filtered.rules.custom import CustomRule
 
 @dataclass(frozen=True)
 class FilterData:
-    """Content of the files that a config names, read outside the transforms."""
+    """Content of the files that a config names, and the trained classifier."""
 
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -20,7 +20,6 @@ from assets.filtered.classifier.classifier import (
     EVERY_LABEL,
     Classifier,
     is_held_out,
-    load_fasttext,
     read_labelled,
     score_fasttext,
     score_quality,
@@ -28,6 +27,7 @@ from assets.filtered.classifier.classifier import (
     take_sample,
     train_classifier,
 )
+from assets.filtered.classifier.fasttext_files import load_fasttext
 from assets.filtered.classifier.report import (
     calibration_svg,
     classifier_markdown,

@@ -23,7 +23,7 @@ LABELLED = [{"text": f"a fine day {i}", "label": "good"} for i in range(20)] + [
 
 
 def trained(folder: Path, build: Build, **quality: Any) -> Any:
-    """A small corpus whose classifier is trained."""
+    """Open a small corpus and train its classifier."""
     corpus = open_corpus(write_corpus(folder, quality={"held_out": 0.3} | quality))
     build(corpus, "raw", "classifier")
     return corpus

@@ -20,7 +20,7 @@ MAIL = "Write to ann@example.org and the answer will come with the bridge of the
 
 
 def with_filters(tmp_path: Path, **filters: Any) -> Any:
-    """The small corpus under other filters."""
+    """Open the small corpus under other filters."""
     return open_corpus(write_corpus(tmp_path, filters=filters))
 
 

@@ -236,7 +236,7 @@ ELSEWHERE = {
 
 
 def documents(*texts: str, **columns: Any) -> pl.DataFrame:
-    """Documents as rules see them: the columns given are the same for each."""
+    """Build documents for rules; the given columns are the same for each."""
     given = {"lang": "en", "lang_score": 0.9} | columns
     rows = [dict.fromkeys(BASE) | given | {"text": text} for text in texts]
     schema = dict.fromkeys(BASE, pl.String) | {"lang_score": pl.Float64}
@@ -248,7 +248,7 @@ def config_of(rules: dict[str, Any], **more: Any) -> FilterConfig:
 
 
 def every_group() -> RulesConfig:
-    """All groups with all their thresholds set."""
+    """Return all groups with all their thresholds set."""
     groups: dict[str, Any] = {}
     for name, field in RulesConfig.model_fields.items():
         kinds = [k for k in getattr(field.annotation, "__args__", ()) if isinstance(k, type)]
