@@ -14,7 +14,7 @@ from assets.deduped.repeated_asset import REPEATED
 from assets.deduped.signatures_asset import SIGNATURES
 from assets.deduped.substrings_asset import SUBSTRINGS
 from assets.filtered.asset import FILTERED
-from assets.filtered.classifier_asset import QUALITY
+from assets.filtered.classifier_asset import CLASSIFIER
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
 from assets.sharded.asset import SHARDED
@@ -24,7 +24,7 @@ from resources.stage import Stage
 
 STAGES: tuple[Stage[Any, Any], ...] = (
     RAW,
-    QUALITY,
+    CLASSIFIER,
     FILTERED,
     EVALUATION,
     SIGNATURES,

@@ -117,13 +117,14 @@ def filter_only(
 
 def whole_stage(part: Path, folder: Path) -> None:
     """What the asset does for one part: read, filter, summarise, write, hash, publish."""
-    from assets.filtered.asset import filter_part
+    from assets.filtered.asset import FilterInputs, filter_part
+    from assets.filtered.filter_files import digests_of
     from resources.settings.filters import FilterConfig
     from resources.tasks import Task
 
     config = FilterConfig.model_validate(ALL_RULES)
-    spec = {"path": part, "config": config, "folder": ROOT, "model": None, "digests": None}
-    filter_part(Task(folder, "filtered", "bench", "part", "0" * 32, 0, spec))
+    inputs = FilterInputs(part, config, ROOT, digests_of(config, ROOT), None)
+    filter_part(Task(folder, "filtered", "bench", "part", "0" * 32, 0, inputs))
 
 
 def two_processes(part: Path, scratch: Path) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assets.filtered.filter_files import FilterFileError, files_of, load_custom_rules
+from assets.filtered.filter_files import FilterFileError, files_of
 from resources.corpus import Corpus
-from resources.settings.faults import nearest
 from resources.settings.pipeline import (
     Settings,
     SettingsError,
@@ -35,17 +34,11 @@ def load_corpus() -> Corpus:
 
 
 def check_filter_files(settings: Settings, source: str, config: Path) -> None:
-    """Refuse filters that name a file that is not there, or a custom rule that is not right."""
-    filters = settings.filters_for(source)
+    """Refuse filters that name a file that is not there.
+
+    Custom rules are code: they run when `filtered` is planned, not whenever a command starts.
+    """
     try:
-        files = files_of(filters, config.parent)
-        custom = load_custom_rules(files["filters.custom"]) if filters.custom else ()
+        files_of(settings.filters_for(source), config.parent)
     except FilterFileError as error:
         raise SettingsError(f"{config}: source {source!r}: {error}") from error
-    names = [rule.name for rule in custom]
-    for name in filters.rules.custom:
-        if name not in names:
-            raise SettingsError(
-                f"{config}: source {source!r}: rules.custom.{name}: no such rule in filters.custom"
-                f"{nearest(name, names)}; it has {', '.join(names) or 'none'}"
-            )

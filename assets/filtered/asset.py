@@ -1,55 +1,108 @@
 """filtered: documents that pass the rules, and a decision with every score for each document."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from unicodedata import unidata_version
 
 import msgspec
 import polars as pl
 
-from assets.filtered.classifier_asset import QUALITY, load_quality_model
+from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
-from assets.filtered.filter_files import digests_of, load_filter_data
+from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.report import report_markdown, summarize_decisions
-from assets.filtered.rules.rules import rules_for
+from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.filters import FilterConfig
-from resources.stage import Stage
+from resources.settings.pipeline import SettingsError
+from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
-from resources.tasks import MadeBy, Plan, Task, part_task
+from resources.tasks import Plan, Task, tasks_of
+
+
+@dataclass(frozen=True)
+class FilterInputs:
+    """A part's raw documents, the config, and the files and model that the config names.
+
+    `folder` is what the config's paths are relative to; `digests` are those of `digests_of`.
+    """
+
+    documents: Path
+    config: FilterConfig
+    folder: Path
+    digests: tuple[str, ...]
+    classifier: Classifier | None
+
+
+class FilteredProvenance(msgspec.Struct, frozen=True):
+    """Fingerprint of the raw manifest."""
+
+    raw: str
+
+
+class FilterNumbers(msgspec.Struct, frozen=True):
+    """Documents by every rule that they break: one that breaks two rules counts for both."""
+
+    broken_rules: dict[str, int] = {}
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
-    """One task per raw part, made by the source's own filter config and the files it names."""
-    manifest = corpus.store.newest("raw", source)
+    """Plan a task per raw part, made by the source's own filter config and the files it names.
+
+    Raises SettingsError if a file of the config is missing or wrong, StoreError if the raw part or
+    the classifier is not materialized.
+    """
+    manifest = corpus.store.newest(RAW, source)
     config = corpus.settings.filters_for(source)
     folder = corpus.config.parent
-    digests = digests_of(config, folder)
-    load_filter_data(config, folder, digests)  # a wrong file is named before any work
+    digests = check_filter_data(corpus, source, config)
     rules = config.rules.quality
-    trained = load_quality_model(corpus) if rules and rules.min_score is not None else None
-    model, fingerprint = trained or (None, "")
+    trained = load_classifier(corpus) if rules and rules.min_score is not None else None
+    classifier, fingerprint = trained or (None, "")
     dump = config.model_dump(mode="json")
     inputs = (unidata_version, *digests, fingerprint)
-    spec = {"config": config, "folder": folder, "digests": digests, "model": model}
-    made_by = MadeBy(FILTERED.name, FILTERED.code_version, dump, inputs, spec)
-    tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
-    return Plan(tasks, dump, {"raw": manifest.fingerprint})
+    maker = tasks_of(corpus, FILTERED, source)
+    tasks: list[Task] = []
+    for part in manifest.parts:
+        file = required_file(manifest, part, "documents")
+        path = corpus.store.path_of(manifest, file)
+        payload = FilterInputs(path, config, folder, digests, classifier)
+        made_of = (dump, part.fingerprint, inputs)
+        tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
+    return Plan(tasks, dump, FilteredProvenance(raw=manifest.fingerprint))
 
 
-def filter_part(task: Task) -> list[PartRecord]:
-    """Filter one part; publish what is kept, the decisions and a summary of them."""
-    config: FilterConfig = task.payload["config"]
-    data = load_filter_data(config, task.payload["folder"], task.payload["digests"])
-    data = replace(data, quality=task.payload["model"])
-    documents = pl.read_parquet(task.payload["path"])
-    kept, decisions = filter_documents(documents, config, data)
-    summary = summarize_decisions(decisions, rules_for(config.rules, data.custom))
+def check_filter_data(corpus: Corpus, source: str, config: FilterConfig) -> tuple[str, ...]:
+    """Read a source's filter files, before any work, and return their digests.
+
+    Raises SettingsError for a wrong file, and for a threshold of a custom rule that no file has.
+    """
+    place = f"{corpus.config}: source {source!r}"
+    folder = corpus.config.parent
+    try:
+        digests = digests_of(config, folder)
+        data = load_filter_data(config, folder, digests)
+    except FilterFileError as error:
+        raise SettingsError(f"{place}: {error}") from error
+    if unknown := unknown_custom_rules(config.rules, data.custom):
+        raise SettingsError(f"{place}: {unknown[0]}")
+    return digests
+
+
+def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
+    """Filter one part; publish the kept documents, the decisions and a summary of them."""
+    inputs = task.payload
+    data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
+    data = replace(data, classifier=inputs.classifier)
+    documents = pl.read_parquet(inputs.documents)
+    kept, decisions = filter_documents(documents, inputs.config, data)
+    summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))
     writer = task.writer()
     writer.write_parquet("documents", kept)
     writer.write_parquet("decisions", decisions)
@@ -60,13 +113,15 @@ def filter_part(task: Task) -> list[PartRecord]:
         rejected=count_first_reasons(decisions),
         bytes=count_bytes(kept["text"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers={"broken_rules": count_reasons(decisions)},
+        numbers=FilterNumbers(broken_rules=count_reasons(decisions)),
     )
     return [writer.publish(stats)]
 
 
-def describe_filtered(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """Plots of the funnel, the scores and the languages; documents that break each rule."""
+def describe_filtered(
+    corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
+) -> Metadata:
+    """Plot the funnel, the scores and the languages; count the documents that break each rule."""
     config = FilterConfig.model_validate(manifest.config)
     data = load_filter_data(config, corpus.config.parent)
     rules = rules_for(config.rules, data.custom)
@@ -78,7 +133,7 @@ def describe_filtered(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
 
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
-    """The summary that a part published."""
+    """Read the summary that a part published."""
     path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
     return msgspec.json.decode(path.read_bytes(), type=Summary)
 
@@ -100,10 +155,10 @@ FILTERED = Stage(
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     partitions="source",
-    after=(RAW, QUALITY),
+    after=(RAW, CLASSIFIER),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=FilteredProvenance,
+    numbers=FilterNumbers,
     plan=plan_filtered,
     work=filter_part,
     preload=("assets.filtered.kernels.text_scores",),

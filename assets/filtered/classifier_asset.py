@@ -1,79 +1,110 @@
-"""quality: the classifier of good and bad documents, trained on examples, and how good it is."""
+"""classifier: a model of good and bad documents, trained on examples, and how good it is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from assets.filtered.classifier.classifier import (
-    QualityModel,
+    Classifier,
     is_held_out,
     read_labelled,
     score_quality,
     take_lines,
     take_sample,
-    train_quality,
+    train_classifier,
 )
-from assets.filtered.classifier.report import quality_markdown, quality_report
+from assets.filtered.classifier.report import (
+    ClassifierReport,
+    classifier_markdown,
+    classifier_report,
+)
 from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
-from resources.stage import Stage
+from resources.stage import Metadata, Stage
 from resources.store.disk import hash_file
 from resources.store.records import (
+    Empty,
     Manifest,
     PartRecord,
     Stats,
-    fingerprint_of,
+    as_json_object,
     required_file,
     to_json,
 )
 from resources.store.store import StoreError
-from resources.tasks import GLOBAL, Plan, Task
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `classifier`, so nothing was trained."
 
 
-def plan_quality(corpus: Corpus, partition: str) -> Plan:
-    """One task over all parts of the example sources; none if `classifier` is not configured."""
+@dataclass(frozen=True)
+class Sample:
+    """A file of raw documents of one side, and the share of them to train on (0 to 1)."""
+
+    documents: Path
+    is_good: bool
+    share: float
+
+
+@dataclass(frozen=True)
+class TrainingInputs:
+    """The config, the samples of both sides, and the labelled file if there is one."""
+
+    config: ClassifierConfig
+    samples: tuple[Sample, ...]
+    labelled: Path | None
+
+
+class ClassifierNumbers(msgspec.Struct, frozen=True):
+    """Documents of each side; the measures of the held-out ones, unset if one side has none."""
+
+    good_documents: int = 0
+    bad_documents: int = 0
+    held_out_documents: int = 0
+    auc: float | msgspec.UnsetType = msgspec.UNSET
+    log_loss: float | msgspec.UnsetType = msgspec.UNSET
+
+
+def plan_classifier(corpus: Corpus, partition: str) -> Plan:
+    """Plan one task over all parts of the example sources; none without `classifier`."""
     config = corpus.settings.classifier
     if config is None:
-        return Plan([], {})
+        return Plan([], {}, Empty())
     dump = config.model_dump(mode="json")
     good, bad = (parts_of(corpus, names) for names in (config.good, config.bad))
-    samples = [
-        (path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
+    samples = tuple(
+        Sample(path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
         for side, is_good in ((good, True), (bad, False))
         for path, _ in side
-    ]
+    )
     labelled = labelled_file(corpus, config)
     inputs = [
         unidata_version,
         *(part.fingerprint for _, part in good + bad),
         *([] if labelled is None else [hash_file(labelled)[0]]),
     ]
-    task = Task(
-        root=corpus.store.root,
-        stage=QUALITY.name,
-        partition=partition,
-        name="model",
-        fingerprint=fingerprint_of(QUALITY.name, QUALITY.code_version, dump, inputs),
+    task = tasks_of(corpus, CLASSIFIER, partition).task(
+        "model",
+        (dump, inputs),
+        TrainingInputs(config, samples, labelled),
         work_bytes=sum(min(side_bytes(side), config.sample_bytes) for side in (good, bad)),
-        payload={"config": config, "samples": samples, "labelled": labelled},
     )
-    return Plan([task], dump)
+    return Plan([task], dump, Empty())
 
 
 def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[Path, PartRecord]]:
-    """(file of documents, record) of every raw part of the named sources."""
-    manifests = [corpus.store.newest("raw", name) for name in names]
+    """Return (file of documents, record) of every raw part of the named sources."""
+    manifests = [corpus.store.newest(RAW, name) for name in names]
     return [
         (corpus.store.path_of(manifest, required_file(manifest, part, "documents")), part)
         for manifest in manifests
@@ -82,12 +113,12 @@ def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[Path, PartRec
 
 
 def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
-    """Bytes of text of one side's parts, at least 1."""
+    """Return the bytes of text of one side's parts, at least 1."""
     return max(1, sum(part.stats.bytes for _, part in side))
 
 
 def labelled_file(corpus: Corpus, config: ClassifierConfig) -> Path | None:
-    """Where the labelled file lies, None without one; StoreError if it is missing."""
+    """Return the path of the labelled file, None without one; StoreError if it is missing."""
     if config.labelled is None:
         return None
     path = corpus.config.parent / config.labelled
@@ -99,95 +130,99 @@ def labelled_file(corpus: Corpus, config: ClassifierConfig) -> Path | None:
     return path
 
 
-def train_part(task: Task) -> list[PartRecord]:
-    """Train on the sample, measure on what was held out, and publish model and report."""
-    config: ClassifierConfig = task.payload["config"]
-    read = list(read_samples(task))
-    texts = pl.concat([pl.Series(dtype=pl.String), *(texts for texts, _ in read)])
-    labels = np.concatenate([np.empty(0, np.bool_), *(labels for _, labels in read)])
-    del read
-    model = train_quality(texts, labels, config)
+def train_part(task: Task[TrainingInputs]) -> list[PartRecord]:
+    """Train on the sample, measure the held-out documents, and publish model and report."""
+    config = task.payload.config
+    samples = list(read_samples(task.payload))
+    texts = pl.concat([pl.Series(dtype=pl.String), *(texts for texts, _ in samples)])
+    labels = np.concatenate([np.empty(0, np.bool_), *(labels for _, labels in samples)])
+    del samples
+    model = train_classifier(texts, labels, config)
     is_held = is_held_out(texts, config)
     held_scores = score_quality(texts.filter(pl.Series(is_held)), model).to_numpy()
-    report = quality_report(held_scores, labels[is_held])
+    report = classifier_report(held_scores, labels[is_held])
     writer = task.writer()
     writer.write_parquet("model", model.to_table())
-    writer.write_text("report", "json", to_json(report).decode())
+    writer.write_text("report", "json", to_json(as_json_object(report)).decode())
     rows, text_bytes = len(texts), count_bytes(texts)
-    extra = {
-        "good_documents": int(labels.sum()),
-        "bad_documents": int((~labels).sum()),
-        "held_out_documents": int(is_held.sum()),
-        **{key: report[key] for key in ("auc", "log_loss") if report[key] is not None},
-    }
-    return [
-        writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra))
-    ]
+    numbers = ClassifierNumbers(
+        good_documents=int(labels.sum()),
+        bad_documents=int((~labels).sum()),
+        held_out_documents=int(is_held.sum()),
+        auc=msgspec.UNSET if report.auc is None else report.auc,
+        log_loss=msgspec.UNSET if report.log_loss is None else report.log_loss,
+    )
+    stats = Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
+    return [writer.publish(stats)]
 
 
-def read_samples(task: Task) -> Iterator[tuple[pl.Series, np.ndarray[Any, np.dtype[np.bool_]]]]:
-    """(texts, labels) of each part and of the labelled file, normalised; one part in memory."""
-    config: ClassifierConfig = task.payload["config"]
-    for path, is_good, share in task.payload["samples"]:
-        texts = take_sample(pl.read_parquet(path, columns=["doc_id", "text"]), share, config)
-        yield heads(texts, config), np.full(len(texts), is_good)
-    labelled: Path | None = task.payload["labelled"]
+def read_samples(inputs: TrainingInputs) -> Iterator[tuple[pl.Series, NDArray[np.bool_]]]:
+    """Yield (texts, labels) of each part and of the labelled file, normalised.
+
+    One part is in memory at a time. Raises ValueError for a wrong line of the labelled file.
+    """
+    config, labelled = inputs.config, inputs.labelled
+    for sample in inputs.samples:
+        documents = pl.read_parquet(sample.documents, columns=["doc_id", "text"])
+        texts = take_sample(documents, sample.share, config)
+        yield heads(texts, config), np.full(len(texts), sample.is_good)
     if labelled is None:
         return
     share = min(1.0, config.sample_bytes / max(1, labelled.stat().st_size))
     with open(labelled, "rb") as lines:
         try:
-            found = list(read_labelled(take_lines(lines, share, config)))
+            examples = list(read_labelled(take_lines(lines, share, config)))
         except ValueError as error:
             raise ValueError(f"classifier.labelled: {labelled}: {error}") from None
-    texts = pl.Series([text for text, _ in found], dtype=pl.String)
-    yield heads(texts, config), np.array([is_good for _, is_good in found], np.bool_)
+    texts = pl.Series([text for text, _ in examples], dtype=pl.String)
+    yield heads(texts, config), np.array([is_good for _, is_good in examples], np.bool_)
 
 
 def heads(texts: pl.Series, config: ClassifierConfig) -> pl.Series:
-    """Normalised texts, cut to what training reads of them: the rest would only fill memory."""
+    """Normalise texts and cut them to the head that training reads, to save memory."""
     return normalize_text(texts, NormalizeConfig()).str.head(config.max_document_bytes)
 
 
-def describe_quality(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """The report as Markdown, with its plot."""
+def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumbers]) -> Metadata:
+    """Return the report as Markdown, with its plot."""
     if not manifest.parts:
         return {"report": NOT_CONFIGURED}
     path = corpus.store.path_of(manifest, required_file(manifest, manifest.parts[0], "report"))
-    return {"report": quality_markdown(msgspec.json.decode(path.read_bytes()))}
+    report = msgspec.json.decode(path.read_bytes(), type=ClassifierReport)
+    return {"report": classifier_markdown(report)}
 
 
-def load_quality_model(corpus: Corpus) -> tuple[QualityModel, str] | None:
-    """(model, sha256 of its file), None if `classifier` is not configured.
+def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
+    """Return (model, sha256 of its file), None if `classifier` is not configured.
 
-    Equal weights have equal files: what was scored by them need not be scored again. Raises
-    StoreError if the model is missing, or was trained under another config.
+    Equal weights have equal files: documents that they scored need no new score. Raises StoreError
+    if the model is missing, or was trained under another config.
     """
     config = corpus.settings.classifier
     if config is None:
         return None
-    manifest = corpus.store.newest(QUALITY.name, GLOBAL)
+    manifest = corpus.store.newest(CLASSIFIER, GLOBAL)
     if manifest.config != config.model_dump(mode="json"):
         raise StoreError(
-            "quality[all] was trained under another config than pipeline.yaml's. "
-            "Materialize `quality` first."
+            "classifier[all] was trained under another config than pipeline.yaml's. "
+            "Materialize `classifier` first."
         )
     file = required_file(manifest, manifest.parts[0], "model")
-    model = QualityModel.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
+    model = Classifier.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
     return model, file.sha256
 
 
-QUALITY = Stage(
-    name="quality",
+CLASSIFIER = Stage(
+    name="classifier",
     code_version="1",
     description="The classifier whose score is a rule of `filtered`, and what each threshold "
     "would keep.",
     partitions="none",
     after=(RAW,),
     kinds=frozenset({"numba"}),
-    provenance=dict,
-    numbers=dict,
-    plan=plan_quality,
+    provenance=Empty,
+    numbers=ClassifierNumbers,
+    plan=plan_classifier,
     work=train_part,
-    describe=describe_quality,
+    describe=describe_classifier,
 )

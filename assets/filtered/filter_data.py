@@ -1,22 +1,22 @@
-"""Files that filters name, read once and passed in."""
+"""The content of the files that filters name, passed to the pure modules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assets.filtered.classifier.classifier import QualityModel
+from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.rules.custom import CustomRule
 
 
 @dataclass(frozen=True)
 class FilterData:
-    """Content of the files that a config names, read outside the transforms."""
+    """Content of the files that a config names, and the trained classifier."""
 
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocked_domains: frozenset[str] = frozenset()
     allowed_domains: frozenset[str] = frozenset()
     custom: tuple[CustomRule, ...] = ()
-    quality: QualityModel | None = None
+    classifier: Classifier | None = None
     fasttext_path: str | None = None

@@ -4,8 +4,8 @@
     documents -> normalize_text -> line corrections -> PII -> texts of the kept
 
 Rules judge the normalised text; FineWeb's see it after the line corrections, as in its recipe. A
-decision holds all scores and all broken rules, not only the first: what another threshold would
-keep can be told from the decisions alone, at some 100 bytes a document.
+decision holds all scores and all broken rules, not only the first, so that another threshold can
+be replayed over the decisions alone, at some 100 bytes a document.
 """
 
 from collections.abc import Iterator, Sequence
@@ -122,7 +122,7 @@ def count_reasons(decisions: pl.DataFrame) -> dict[str, int]:
 def _to_judge(
     documents: pl.DataFrame, texts: pl.Series, lang: pl.Series, detected: pl.DataFrame
 ) -> pl.DataFrame:
-    """The columns that providers look at, String but for lang_score; what is missing is null."""
+    """Return the columns that providers look at: String, lang_score Float64; null if missing."""
     columns = {name: documents[name] for name in BASE if name in documents.columns}
     columns |= {"text": texts, "lang": lang, "detected_lang": detected["lang"]}
     columns |= {"lang_score": detected["lang_score"].cast(pl.Float64)}
@@ -131,7 +131,7 @@ def _to_judge(
 
 
 def _rounds(rules: Sequence[Rule], mode: str) -> Iterator[list[Rule]]:
-    """All rules at once, or group by group."""
+    """Yield all rules at once, or group by group."""
     if mode == "all":
         yield list(rules)
         return
@@ -155,7 +155,7 @@ def _score(
 
 
 def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> list[str]:
-    """Columns of the decisions after the fixed ones: scores, counts of edits, PII."""
+    """Name the columns of the decisions after the fixed ones: scores, counts of edits, PII."""
     scores = [rule.score for rule in rules_for(config.rules, data.custom)]
     edits = EDIT_COUNTS if has_line_edits(config.lines) else ()
     pii = [name for name in judged.columns if name.startswith("pii_")] if config.pii else []
@@ -163,6 +163,6 @@ def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> li
 
 
 def _count(names: pl.Series) -> dict[str, int]:
-    """Return the most frequent first, equally frequent ones by name."""
+    """Count names, the most frequent first, equally frequent ones by name."""
     counts = names.alias("rule").value_counts().sort("count", "rule", descending=[True, False])
     return dict(counts.iter_rows())

@@ -1,7 +1,7 @@
 """The files that a filter config names: lists of words and domains, vocabularies, custom rules.
 
 They are read once per process and content: the digests are part of the key, and of the fingerprint
-of every part that they make.
+of every part that depends on them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ from resources.store.disk import hash_file
 DATA = Path(__file__).parent / "data"
 T = TypeVar("T")
 SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
-LARGE_FILE_BYTES = 16 << 20  # 10 ms to hash
+LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
+NEW_IMPORT = (
+    "CustomRule is no longer in assets.transforms. Write "
+    "`from assets.filtered.rules import CustomRule`."
+)
 
 
 class FilterFileError(ValueError):
-    """A file that the filter config names is missing or wrong; the message says which and how."""
+    """A file of the filter config is missing or wrong; the message names the file and its fault."""
 
 
 class _Profanity(msgspec.Struct):
@@ -44,9 +48,9 @@ class _Vocabulary(msgspec.Struct):
 
 
 def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
-    """Every file that the config's rules look at, by the key that names it; all of them exist.
+    """Return every file that the config's rules look at, by the key that names it.
 
-    Raises FilterFileError for one that does not.
+    Raises FilterFileError for one that does not exist.
     """
     rules = config.rules
     named: dict[str, str | None] = {
@@ -74,14 +78,14 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
 
 
 def digests_of(config: FilterConfig, folder: Path) -> tuple[str, ...]:
-    """sha256 of the content of every file in `files_of`, with the key that names it."""
+    """Return "key=sha256" of every file in `files_of`, sorted by key."""
     return tuple(
         f"{key}={_digest_of(path)}" for key, path in sorted(files_of(config, folder).items())
     )
 
 
 def _digest_of(path: Path) -> str:
-    """sha256; a model of gigabytes is read again only if its size or time of change differ."""
+    """Return a sha256; a large file is read again only if its size or time of change differ."""
     status = path.stat()
     if status.st_size < LARGE_FILE_BYTES:
         return hash_file(path)[0]
@@ -96,17 +100,17 @@ def _digest_of_large(path: Path, _: int, __: int) -> str:
 def load_filter_data(
     config: FilterConfig, folder: Path, digests: tuple[str, ...] | None = None
 ) -> FilterData:
-    """Read what the config names: as it is, or as it was when `digests` were taken.
+    """Read the files that the config names; `digests` is their content as it was planned.
 
-    Raises FilterFileError if a file is missing or wrong, or has changed since.
+    Raises FilterFileError if a file is missing or wrong, or has changed since the plan.
     """
-    found = digests_of(config, folder)
-    if digests is not None and found != digests:
-        changed = sorted({digest.split("=")[0] for digest in set(found) ^ set(digests)})
+    current = digests_of(config, folder)
+    if digests is not None and current != digests:
+        changed = sorted({digest.split("=")[0] for digest in set(current) ^ set(digests)})
         raise FilterFileError(
             f"{', '.join(changed)}: changed while the run was under way. Run again."
         )
-    return _load(config.model_dump_json(), folder, found)
+    return _load(config.model_dump_json(), folder, current)
 
 
 @lru_cache(maxsize=32)
@@ -144,9 +148,9 @@ def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
     return lists
 
 
-def _decode(path: Path, kind: type[T]) -> T:
+def _decode(path: Path, record: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(path.read_bytes(), type=record)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FilterFileError(f"{path}: {error}. See assets/filtered/data for the form.") from error
 
@@ -163,7 +167,7 @@ def _lines_of(key: str, path: Path) -> Iterator[str]:
 
 
 def _plain_address(entry: str) -> str:
-    """A domain or URL as `metadata_facts` looks it up: lower case, no scheme, no www, no slash."""
+    """Bring a domain or URL to `count_metadata`'s form: lower case, no scheme, www or slash."""
     address = SCHEME.sub("", entry.lower()).removeprefix("www.").rstrip("/")
     return address.removeprefix("*.").removeprefix(".")
 
@@ -171,7 +175,7 @@ def _plain_address(entry: str) -> str:
 def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:
     """Run a file of custom rules, once per content, and check its examples.
 
-    Raises FilterFileError that says what is wrong.
+    Raises FilterFileError that names the file and its fault.
     """
     if path.suffix != ".py":
         raise FilterFileError(f"filters.custom: {path} is no Python file: its name must end in .py")
@@ -180,7 +184,7 @@ def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:
 
 @lru_cache(maxsize=32)
 def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
-    """The source itself is compiled: Python's cache would take two edits of a second for one."""
+    """Compile the source itself: Python's cache would miss a second edit within a second."""
     module = ModuleType(f"tokenmill_custom_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -188,4 +192,11 @@ def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
         exec(compile(source, str(path), "exec"), module.__dict__)
         return check_custom_rules(getattr(module, "RULES", None))
     except Exception as error:
-        raise FilterFileError(f"filters.custom: {path}: {type(error).__name__}: {error}") from error
+        hint = NEW_IMPORT if is_old_import(error) else f"{type(error).__name__}: {error}"
+        raise FilterFileError(f"filters.custom: {path}: {hint}") from error
+
+
+def is_old_import(error: Exception) -> bool:
+    """Return whether a file imports the folder in which `CustomRule` used to be."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return name is not None and name.startswith("assets.transforms")

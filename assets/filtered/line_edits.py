@@ -1,8 +1,7 @@
-"""Drop the lines of a text that C4, RefinedWeb or copyright notices mark, and count what is there.
+"""Remove the lines of a text by C4's, RefinedWeb's and copyright rules, and count lines by fault.
 
-Only C4 and RefinedWeb as published: line rules are the part of both that edits a document, and the
-counts (sentences, curly brackets, lorem ipsum) are what their page rules look at.
-Price, one core, web pages of 42 bytes a line: 340 MB/s for C4's kernel.
+C4 and RefinedWeb as published: their line rules edit a document, and their page rules look at the
+counts (sentences, curly brackets, lorem ipsum).
 Trade-off: C4 joins its lines with "\\n", so paragraphs and indentation are gone from what it edits.
 A sentence ends at a run of . ? ! … or another mark of Unicode's Sentence_Terminal, and the quotes
 and brackets that close after it, if white space or the line's end follows; marks of scripts that
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 from assets.text.table_rows import replace_rows
 from resources.settings.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
-# Seeking these in the column first lets the kernels look for a phrase in the few rows with one.
-# Shorter and ASCII only, they are found four times as fast, in half as many rows again.
+# A search for these in the column lets the kernels look for a phrase in few rows only. They are
+# short and ASCII: the search is faster, and half as many rows again match.
 C4_PHRASES = r"(?i-u)javascript|lorem ipsum|ms of use|y policy|ie policy|cookies"
 REFINEDWEB_PHRASES = r"(?i-u)items in cart|sign-in|read more"
 
@@ -45,7 +44,7 @@ COPYRIGHT_NOTICE = (
 def edit_lines(texts: pl.Series, config: LinesConfig) -> tuple[pl.Series, pl.DataFrame]:
     """Return `texts` (String, no nulls) edited, in order, and their counts (Int64, one row each).
 
-    Counts are of C4's pass, `refinedweb_*` and `copyright_notices` of the text that C4 left:
+    Counts come from C4's pass, `refinedweb_*` and `copyright_notices` from the text after C4:
     sentences (of the kept lines), lorem_ipsum_lines, curly_bracket_lines, javascript_lines,
     policy_lines, unfinished_lines, few_word_lines, long_word_lines, citations, refinedweb_lines,
     refinedweb_words (removed), line_words (words before any edit), copyright_notices.
@@ -102,7 +101,7 @@ def _run(
     settings: Any,
     tables: tuple[NDArray[np.uint16], NDArray[np.int64]],
 ) -> pl.Series:
-    """Run a kernel over the Arrow buffers of the column, and put the texts it changed in place."""
+    """Run a kernel over the Arrow buffers of the column; replace the texts that it changed."""
     from assets.filtered.kernels.line_scan import FLAGGED
 
     if texts.is_empty():
@@ -111,8 +110,8 @@ def _run(
     _, offsets, data = texts.to_arrow().buffers()
     starts = np.frombuffer(offsets, np.int64)[: len(texts) + 1]
     flags = texts.str.contains(phrases).to_numpy().astype(np.int64) * FLAGGED
-    held = np.frombuffer(data or b"", np.uint8)
-    edited, ends = kernel(held, starts, flags, settings, *tables)
+    content = np.frombuffer(data or b"", np.uint8)
+    edited, ends = kernel(content, starts, flags, settings, *tables)
     changed = pl.Series(ends >= 0).arg_true()
     return replace_rows(texts, changed, _texts_of(edited, ends[ends >= 0]))
 
@@ -138,14 +137,16 @@ def _edit_copyright(texts: pl.Series, removes: bool) -> tuple[pl.Series, pl.Seri
     notices = lines.filter(line.str.contains(COPYRIGHT_HINT)).filter(
         (line.str.len_chars() <= MAX_NOTICE_CHARS) & line.str.contains(COPYRIGHT_NOTICE)
     )
-    found = notices.group_by("row", maintain_order=True).len()
+    by_text = notices.group_by("row", maintain_order=True).len()
     counts = pl.zeros(len(texts), pl.Int64, eager=True)
-    counts = counts.scatter(found["row"], found["len"].cast(pl.Int64)).alias("copyright_notices")
-    if not removes or found.is_empty():
+    counts = counts.scatter(by_text["row"], by_text["len"].cast(pl.Int64)).alias(
+        "copyright_notices"
+    )
+    if not removes or by_text.is_empty():
         return texts, counts
     is_notice = number.is_in(notices["number"].implode())
     rest = (
-        lines.filter(row.is_in(found["row"].implode()))
+        lines.filter(row.is_in(by_text["row"].implode()))
         .group_by(row, maintain_order=True)
         .agg(line.filter(~is_notice).str.join("\n"))
     )["line"]

@@ -1,8 +1,8 @@
-"""What comes with a text: its URL against lists of domains and words, and the fields it must have.
+"""Counts of a document's metadata: its URL in lists of domains and words, and missing fields.
 
-The host is what stands between "://" (and "user@") and the next ":", "/", "?" or "#", without a
-leading "www."; a listed domain stands for its subdomains too. Lists of millions of domains are
-looked up by hash, one join per level of the host name.
+The host is the text between "://" (and "user@") and the next ":", "/", "?" or "#", without a
+leading "www."; a listed domain covers its subdomains too. Lists of millions of domains are looked
+up by hash, once per level of the host name.
 """
 
 import polars as pl
@@ -15,11 +15,12 @@ COLUMNS = ("id", "url", "license", "lang", "text")
 MAX_LEVELS = 8  # of a deeper host name the last eight are looked up
 
 
-def metadata_facts(
+def count_metadata(
     documents: pl.DataFrame, rules: MetadataRules, blocked: frozenset[str], allowed: frozenset[str]
 ) -> pl.DataFrame:
-    """Return Int64 columns, one row per document (the String columns that
-    `required` may name, and meta).
+    """Return Int64 columns, one row per document.
+
+    `documents` has the String columns that `required` may name, and meta.
 
     missing_fields: required fields that are null or empty; blocked_domain: 1 if the domain or the
     whole URL is in the block list; foreign_domain: 1 if there is an allow list and the domain is
@@ -28,7 +29,7 @@ def metadata_facts(
     """
     url = pl.col("url").str.to_lowercase()
     words = url.str.replace_all("[^a-z0-9]+", " ")
-    facts = documents.select(
+    lookups = documents.select(
         missing_fields=_count_missing(rules.required),
         url_hits=_count_parts(url, rules.url_substrings) + _count_words(words, rules.url_words),
         url_soft_hits=_count_words(words, rules.url_soft_words),
@@ -37,12 +38,11 @@ def metadata_facts(
         .str.strip_prefix("www.")
         .str.strip_chars_end("/"),
     )
-    is_blocked = _in_list(facts["host"], blocked) | facts["address"].is_in(list(blocked)).fill_null(
-        False
-    )
-    is_allowed = _in_list(facts["host"], allowed)
+    is_address_blocked = lookups["address"].is_in(list(blocked)).fill_null(False)
+    is_blocked = _in_list(lookups["host"], blocked) | is_address_blocked
+    is_allowed = _in_list(lookups["host"], allowed)
     is_foreign = pl.when(documents["url"].is_not_null() & (len(allowed) > 0)).then(~is_allowed)
-    return facts.select(
+    return lookups.select(
         pl.col("missing_fields", "url_hits", "url_soft_hits").fill_null(0).cast(pl.Int64),
         blocked_domain=is_blocked.cast(pl.Int64),
         foreign_domain=is_foreign.cast(pl.Int64),
@@ -59,7 +59,7 @@ def _field(path: str) -> pl.Expr:
         return pl.col(path)
     inner = path.removeprefix("meta.")
     paths = [f"$.{name}" for name in dict.fromkeys([path, inner])]
-    return pl.coalesce(pl.col("meta").str.json_path_match(each) for each in paths)
+    return pl.coalesce(pl.col("meta").str.json_path_match(path) for path in paths)
 
 
 def _count_parts(url: pl.Expr, parts: tuple[str, ...]) -> pl.Expr:
@@ -75,13 +75,13 @@ def _count_words(words: pl.Expr, listed: tuple[str, ...]) -> pl.Expr:
 
 
 def _in_list(hosts: pl.Series, listed: frozenset[str]) -> pl.Series:
-    """Whether the host or one of the domains above it is listed; a null host is in no list."""
-    found = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(hosts))
+    """Check each host and the domains above it against a list (Boolean); a null host is in none."""
+    is_listed = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(hosts))
     if not listed:
-        return found
+        return is_listed
     domains = pl.Series(sorted(listed))
     rest = hosts
     for _ in range(MAX_LEVELS):
-        found |= rest.is_in(domains.implode()).fill_null(False)
+        is_listed |= rest.is_in(domains.implode()).fill_null(False)
         rest = rest.str.extract(r"^[^.]+\.(.+)$")
-    return found
+    return is_listed

@@ -1,11 +1,10 @@
-"""Bring text to one form, so that equal documents are equal bytes; what it says never changes.
+"""Bring text to one form, so that equal documents are equal bytes; the wording never changes.
 
 Unicode form (NFC), line ends, control characters and the blank edges of a document are evened out.
 Numbers, URLs, indentation, inner spaces and paragraphs stay as they are. Off by default, because
-they choose: repair of mojibake, the blanks at line ends, runs of blank lines, direction marks.
-The price: NFC itself runs at 46 MB/s, so one scan of the bytes finds the rows that hold a character
-of a kind, and only those are touched (2.5 % of the bytes for NFC): 520 to 670 MB/s on one core, web
-pages, code, books and 40 languages mixed; with mojibake repair 215.
+they are a matter of taste: repair of mojibake, the blanks at line ends, runs of blank lines,
+direction marks. NFC is slow, so one scan of the bytes finds the rows that hold a character of a
+class, and only those are touched (2.5 % of the bytes for NFC).
 """
 
 import re
@@ -34,19 +33,19 @@ NFC_CANDIDATES = (
 BIDI_CONTROLS = r"[\u{200E}\u{200F}\u{202A}-\u{202E}\u{2066}-\u{2069}]"
 LEADING_BLANK_LINES = r"\A\s*\n"
 BLANK = r"[\t\p{Zs}]"  # white space that ends no line
-_CONTROL, _LINE_END, _NFC, _BIDI = 1, 2, 4, 8  # bits of the kinds, in this order
-_KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS)
+_CONTROL, _LINE_END, _NFC, _BIDI = 1, 2, 4, 8  # bits of the classes, in this order
+_CLASSES = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS)
 
-# A byte of UTF-8 inside a character, read as Latin-1 or as Windows-1252, or lost; then what looks
-# like a character in two to four bytes, or a C1 control (NEL, a line end, alone is none).
+# A byte of UTF-8 inside a character, read as Latin-1 or as Windows-1252, or lost; then sequences
+# that look like a character in two to four bytes, or a C1 control (except NEL, a line end).
 _INSIDE = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ\ufffd"
 MOJIBAKE = (
     f"[\xc2-\xdf][{_INSIDE}]|[\xe0-\xef][{_INSIDE}]{{2}}|[\xf0-\xf4][{_INSIDE}]{{3}}"
     "|[\x80-\x84\x86-\x9f]"
 )
 # ftfy gets single words: in lines it also takes the blank of "IRMÃ E" for half of an "à". Words in
-# capitals that end in Ã, as Portuguese ones do, may stand before a quote or an ellipsis. What has
-# no blanks is cut, to keep ftfy's work in bounds.
+# capitals that end in Ã, as Portuguese ones do, may come before a quote or an ellipsis. Text
+# without blanks is cut, to keep ftfy's work in bounds.
 _WORD = r"[^ \t\n]{1,4000}"
 _CAPITALS = "(?<=[A-Z\xc0-\xde])[ÃÂ][”’…»]+(?!\\w)"
 
@@ -54,26 +53,26 @@ _CAPITALS = "(?<=[A-Z\xc0-\xde])[ÃÂ][”’…»]+(?!\\w)"
 def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
     """Return `texts` (String) normalised, in order. Nulls stay. Lines end at LF.
 
-    Doing it twice is doing it once, unless `mojibake` is on and a control character stood inside
-    it. The order: mojibake before controls, because C1 controls are half of its characters;
-    controls before line ends and NFC, which see no further than the next character; blanks at line
-    ends before blank lines. ModuleNotFoundError: `mojibake` is on and ftfy not installed.
+    A second pass changes nothing, unless `mojibake` is on and a control character was inside it.
+    The order: mojibake before controls, because C1 controls are half of its characters; controls
+    before line ends and NFC, which look at the next character only; blanks at line ends before
+    blank lines. ModuleNotFoundError: `mojibake` is on and ftfy is not installed.
     """
     from assets.filtered.kernels.character_scan import kinds_of, tell_kinds
     from assets.text.buffers import text_buffers
 
     if config.mojibake:
         texts = _repair_mojibake(texts)
-    kinds = pl.Series(kinds_of(*text_buffers(texts), tell_kinds(_KINDS)), dtype=pl.UInt8)
+    classes = pl.Series(kinds_of(*text_buffers(texts), tell_kinds(_CLASSES)), dtype=pl.UInt8)
     if config.control_characters:
-        texts = _replace_where(texts, kinds & _CONTROL != 0, CONTROL_CHARACTERS, "")
+        texts = _replace_where(texts, classes & _CONTROL != 0, CONTROL_CHARACTERS, "")
     if config.bidi_controls:
-        texts = _replace_where(texts, kinds & _BIDI != 0, BIDI_CONTROLS, "")
+        texts = _replace_where(texts, classes & _BIDI != 0, BIDI_CONTROLS, "")
     if config.line_ends:
         ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
-        texts = _replace_where(texts, kinds & _LINE_END != 0, ends, "\n")
+        texts = _replace_where(texts, classes & _LINE_END != 0, ends, "\n")
     if config.nfc:
-        texts = change_where(texts, kinds & _NFC != 0, lambda rows: rows.str.normalize("NFC"))
+        texts = change_where(texts, classes & _NFC != 0, lambda rows: rows.str.normalize("NFC"))
     return _even_out_blanks(texts, config)
 
 
@@ -94,7 +93,7 @@ def _even_out_blanks(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
 def _repair_mojibake(texts: pl.Series) -> pl.Series:
     from ftfy import fix_encoding
 
-    fix = lru_cache(10_000)(fix_encoding)  # 9 µs a word, and words come again
+    fix = lru_cache(10_000)(fix_encoding)  # slow, and words recur
     is_mojibake, capitals = re.compile(MOJIBAKE).search, re.compile(_CAPITALS)
 
     def repair(match: re.Match[str]) -> str:
@@ -104,7 +103,7 @@ def _repair_mojibake(texts: pl.Series) -> pl.Series:
         repaired: str = fix(word)
         return repaired
 
-    # One text in 800 (web pages, code, books, 40 languages) comes here.
+    # Called for one text in 800 (web pages, code, books, 40 languages).
     def repair_rows(rows: pl.Series) -> pl.Series:
         repaired = [re.sub(_WORD, repair, text) for text in rows]
         return pl.Series(rows.name, repaired, dtype=pl.String)

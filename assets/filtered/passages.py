@@ -1,14 +1,13 @@
-"""Where in a text a rule finds its fault, and which windows of a long text show it.
+"""Passages of a text that break a rule, and the windows of a long text that show them.
 
-For people who look at a handful of documents: plain Python, some MB/s; the scores themselves come
-from the kernels. Positions are characters. A rule about the text as a whole (too short, too few
-stop words) has no passage.
+For people who look at a handful of documents: plain Python; the scores themselves come from the
+kernels. Positions are characters. A rule about the text as a whole (too short, too few stop words)
+has no passage.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,7 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule
 from assets.filtered.word_lists import WordLists, count_listed
 from corpus_loader.permutation import derive_key, mix64
-from resources.settings.filter_steps import LinesConfig, PiiConfig
+from resources.settings.filter_steps import LinesConfig, PiiConfig, RefinedWebLines
 
 Span = tuple[int, int]
 Finder = Callable[[str, Rule], Iterable[Span]]
@@ -37,7 +36,7 @@ POLICY = "terms of use|privacy policy|cookie policy|uses cookies|use of cookies|
 
 
 def offending_spans(text: str, rule: Rule) -> list[Span]:
-    """(start, stop) of what breaks the rule, ascending, without overlaps; empty: no passage."""
+    """Return (start, stop) of each passage that breaks the rule, ascending, without overlaps."""
     find = FINDERS.get(rule.score)
     return merge_spans(find(text[:MAX_CHARS], rule)) if find else []
 
@@ -54,7 +53,7 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def windows(length: int, spans: Sequence[Span], width: int) -> list[Span]:
-    """What to show of a text of `length` characters: at most `width` of them, around the spans.
+    """Choose at most `width` of a text's `length` characters to show, around the spans.
 
     Without spans, the beginning; of more spans than fit, the first ones.
     """
@@ -88,7 +87,7 @@ def _cut(shown: Sequence[Span], width: int) -> list[Span]:
 
 
 def sample_keys(doc_ids: pl.Series, seed: int) -> pl.Series:
-    """UInt64 per document id (hex): sorted by them, documents come in an order of the seed's own.
+    """Return a key, UInt64, per document id (hex): sorted by it, documents are in random order.
 
     The first 64 bits of an id are a hash already; they are mixed with the seed.
     """
@@ -98,7 +97,7 @@ def sample_keys(doc_ids: pl.Series, seed: int) -> pl.Series:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(start, line) of the non-blank lines, without the white space around them."""
+    """Yield (start, line) of the non-blank lines, without the white space around them."""
     for match in LINE.finditer(text):
         line = match.group()
         stripped = line.strip()
@@ -107,7 +106,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int, str]]:
-    """(start, stop, content) of the runs of lines between blank ones."""
+    """Yield (start, stop, content) of the runs of lines between blank ones."""
     run: list[tuple[int, str]] = []
     start = 0
     for raw_line in [*text.split("\n"), ""]:
@@ -121,12 +120,12 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int, str]]:
         start += len(raw_line) + 1
 
 
-def _copies(pieces: Iterable[tuple[int, int, str]], is_first_one_too: bool) -> Iterator[Span]:
-    """Spans of pieces whose content came before; or of all that occur more than once."""
-    found = list(pieces)
-    counts = Counter(content for _, _, content in found)
+def _copies(segments: Iterable[tuple[int, int, str]], is_first_one_too: bool) -> Iterator[Span]:
+    """Yield the spans of segments whose content came before, or of all that are not unique."""
+    segments = list(segments)
+    counts = Counter(content for _, _, content in segments)
     seen: set[str] = set()
-    for start, stop, content in found:
+    for start, stop, content in segments:
         if content in seen or (is_first_one_too and counts[content] > 1):
             yield start, stop
         seen.add(content)
@@ -152,7 +151,7 @@ def _ngrams(text: str, size: int) -> list[tuple[int, int, tuple[str, ...]]]:
 
 
 def _top_ngram(size: int) -> Finder:
-    """All copies of the n-gram that occurs most often, the longest of equally frequent ones."""
+    """Find all copies of the most frequent n-gram, the longest of equally frequent ones."""
 
     def find(text: str, _: Rule) -> Iterator[Span]:
         ngrams = _ngrams(text, size)
@@ -164,7 +163,7 @@ def _top_ngram(size: int) -> Finder:
 
 
 def _repeated_ngrams(size: int) -> Finder:
-    """All words that stand in an n-gram that occurs more than once."""
+    """Find all words of the n-grams that occur more than once."""
 
     def find(text: str, _: Rule) -> Iterator[Span]:
         ngrams = _ngrams(text, size)
@@ -220,12 +219,12 @@ def _words_without_letters(text: str, _: Rule) -> Iterator[Span]:
 
 
 def _personal_data(text: str, _: Rule) -> Iterator[Span]:
-    found = find_pii(pl.Series([text]), PiiConfig(action="tag"))[1]
-    return ((span["start"], span["end"]) for span in found["pii_spans"][0])
+    counts = find_pii(pl.Series([text]), PiiConfig(action="tag"))[1]
+    return ((span["start"], span["end"]) for span in counts["pii_spans"][0])
 
 
 def listed_words(text: str, rule: Rule, data: FilterData) -> list[Span]:
-    """Spans of single words of the lists that the rule looks at (of phrases, none)."""
+    """Return the spans of single words in the lists that the rule looks at; phrases have none."""
     column = LISTED.get(rule.score)
     if column is None:
         return []
@@ -233,11 +232,11 @@ def listed_words(text: str, rule: Rule, data: FilterData) -> list[Span]:
     tokens = pl.Series([text[start:stop] for start, stop in words], dtype=pl.String)
     lists = WordLists(profanity=data.profanity, vocabulary=data.vocabulary)
     unknown = pl.Series([None] * len(tokens), dtype=pl.String)
-    found = count_listed(tokens, unknown, lists)[column].to_list()
-    return merge_spans(span for span, count in zip(words, found, strict=True) if count)
+    counts = count_listed(tokens, unknown, lists)[column].to_list()
+    return merge_spans(span for span, count in zip(words, counts, strict=True) if count)
 
 
-# Scores of words in lists, and the count that tells whether a word is one.
+# Scores of words in lists, and the count that is above 0 for a listed word.
 LISTED = {
     "profanity_density": "profane_words",
     "profane_words": "profane_words",
@@ -245,15 +244,15 @@ LISTED = {
 }
 
 
-def _corrected_lines(count: str, corrections: dict[str, Any]) -> Finder:
-    """Lines in which the line corrections count something."""
+def _corrected_lines(count: str, config: LinesConfig) -> Finder:
+    """Find the lines in which the line corrections count something."""
 
     def find(text: str, _: Rule) -> Iterator[Span]:
         lines = list(_lines(text))
         texts = pl.Series([line for _, line in lines], dtype=pl.String)
-        found = edit_lines(texts, LinesConfig.model_validate(corrections))[1][count]
+        counts = edit_lines(texts, config)[1][count]
         spans = ((start, start + len(line)) for start, line in lines)
-        return (span for span, number in zip(spans, found, strict=True) if number)
+        return (span for span, number in zip(spans, counts, strict=True) if number)
 
     return find
 
@@ -281,8 +280,10 @@ FINDERS: dict[str, Finder] = {
     "curly_bracket_lines": _matches(r"\{"),
     "javascript_lines": _matches("javascript"),
     "policy_lines": _matches(POLICY),
-    "copyright_notices_left": _corrected_lines("copyright_notices", {}),
-    "removed_word_share": _corrected_lines("refinedweb_words", {"refinedweb": {}}),
+    "copyright_notices_left": _corrected_lines("copyright_notices", LinesConfig()),
+    "removed_word_share": _corrected_lines(
+        "refinedweb_words", LinesConfig(refinedweb=RefinedWebLines())
+    ),
     "pii_total": _personal_data,
     "pii_density": _personal_data,
     "encoded_share": _matches("[A-Za-z0-9+/]{64,}"),

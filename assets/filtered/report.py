@@ -1,4 +1,4 @@
-"""What filtering did, in numbers that add up over parts, and drawn: funnel, overlap, histograms.
+"""Report of a filtered source: funnel, overlap of rules, languages and histograms of scores.
 
 A part's summary is a few kilobytes; the summaries of all parts are added when the stage reports, so
 that no report reads a decision again. Histograms have fixed bins, or they would not add: shares
@@ -19,8 +19,11 @@ TOP_PAIRS = 15
 
 
 def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summary:
-    """Counts of one part by name: `broken`, `alone`, `pairs` ("a + b"), `languages`, documents and
-    bytes by first reason (`first`, `first_bytes`; "" is kept), and `histogram/<score>` by bin."""
+    """Count one part's decisions, by name.
+
+    `broken`, `alone` and `pairs` ("a + b"): documents by rule; `languages`; `first`, `first_bytes`:
+    documents and bytes by first reason ("" is kept); `histogram/<score>`: documents by bin.
+    """
     reasons = decisions["reasons"]
     names = [rule.name for rule in rules]
     first = decisions.select(
@@ -50,7 +53,7 @@ def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summa
 
 
 def _broken_matrix(reasons: pl.Series, names: Sequence[str]) -> NDArray[np.float32]:
-    """1 where a document (row) broke a rule (column)."""
+    """Return a matrix, float32 [documents, rules]: 1 where a document broke a rule."""
     broken = np.zeros((len(reasons), len(names)), np.float32)
     pairs = pl.DataFrame({"rule": reasons}).with_row_index("row").explode("rule").drop_nulls()
     columns = {name: column for column, name in enumerate(names)}
@@ -59,20 +62,20 @@ def _broken_matrix(reasons: pl.Series, names: Sequence[str]) -> NDArray[np.float
 
 
 def place_of(score: str, threshold: float) -> float:
-    """Where a threshold lies on the axis of bins."""
+    """Return the place of a threshold on the axis of bins."""
     if is_share(score):
         return min(max(threshold, 0.0), 1.0) * STEPS
     return float(np.log2(max(threshold, 0.0) + 1) * 2)
 
 
 def bin_start(score: str, number: int) -> str:
-    """The lowest value of a bin, for people."""
+    """Write the lowest value of a bin."""
     value = number / STEPS if is_share(score) else 2 ** (number / 2) - 1
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def funnel_rows(summary: Summary, rules: Sequence[Rule]) -> list[tuple[str, int, int]]:
-    """(step, documents left, bytes left): all documents, then after each rule in rule order."""
+    """Return (step, documents left, bytes left): before any rule, then after each in rule order."""
     documents, size = (sum(summary[key].values()) for key in ("first", "first_bytes"))
     rows = [("all documents", documents, size)]
     for rule in rules:
@@ -83,7 +86,7 @@ def funnel_rows(summary: Summary, rules: Sequence[Rule]) -> list[tuple[str, int,
 
 
 def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
-    """Markdown by title: `funnel`, `top_reasons`, `languages` and `score_histograms`."""
+    """Return Markdown by title: `funnel`, `top_reasons`, `languages` and `score_histograms`."""
     rows = funnel_rows(summary, rules)
     bars = [
         (name, (left,), f"{left:,} documents, {size / 1e6:,.1f} MB") for name, left, size in rows
@@ -110,8 +113,8 @@ def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
 
 
 def _by_count(counts: Mapping[str, int]) -> list[str]:
-    found = [name for name, count in counts.items() if count]
-    return sorted(found, key=lambda name: (-counts[name], name))
+    broken = [name for name, count in counts.items() if count]
+    return sorted(broken, key=lambda name: (-counts[name], name))
 
 
 def _reason_row(name: str, summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""Scores as expressions, and the passes over the text that provide the counts behind them.
+"""Scores as expressions, and the passes over the text that provide their counts.
 
 A score is an expression over the document's columns and counts; a provider adds the counts of one
 pass (a kernel, or a few expressions), and is run only if a rule in force looks at one of them.
@@ -16,7 +16,7 @@ from assets.filtered.code_signals import count_code
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.line_edits import edit_lines
-from assets.filtered.metadata import metadata_facts
+from assets.filtered.metadata import count_metadata
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
@@ -74,7 +74,7 @@ SCORES: dict[str, pl.Expr] = {
         for n in range(5, 11)
     },
     # C4, section 2.2: lines with the fault. Of lorem ipsum, brackets and sentences those that
-    # `lines.c4` keeps count; for "javascript" and policy it takes the line, and the count says so.
+    # `lines.c4` keeps count; of "javascript" and policy, also those that it removes.
     "lorem_ipsum_lines": pl.col("lorem_ipsum_lines"),
     "curly_bracket_lines": pl.col("curly_bracket_lines"),
     "javascript_lines": pl.col("javascript_lines"),
@@ -108,7 +108,7 @@ SCORES: dict[str, pl.Expr] = {
     "visible_html_chars": pl.col("visible_text_characters"),
     "data_file_chars": pl.when(pl.col("is_data_file") == 1).then(pl.col("characters")),
     "encoded_share": _per("long_hex_or_base64_characters", "characters"),
-    # Words of lists: kernels.word_lists says what a word is there.
+    # Words of lists, as word_lists defines them.
     "vocabulary_density": _per("vocabulary_words", "list_words"),
     "vocabulary_categories": pl.col("vocabulary_categories"),
     "profanity_density": _per("profane_words", "list_words"),
@@ -132,7 +132,7 @@ def counts_behind(scores: Iterable[str]) -> set[str]:
 def provide(
     documents: pl.DataFrame, wanted: Iterable[str], config: FilterConfig, data: FilterData
 ) -> pl.DataFrame:
-    """Add the columns wanted that `documents` has not, and those that come in the same pass.
+    """Add the wanted columns that `documents` lacks, and those of the same passes.
 
     `documents` has the String columns of `BASE`; providers run in the order of `PROVIDERS`, since a
     later one looks at the text that an earlier one leaves.
@@ -150,7 +150,7 @@ def provide(
 
 def _metadata(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
     rules = config.rules.metadata or MetadataRules()
-    return metadata_facts(documents, rules, data.blocked_domains, data.allowed_domains)
+    return count_metadata(documents, rules, data.blocked_domains, data.allowed_domains)
 
 
 def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -176,7 +176,7 @@ def _lines(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.D
 
 
 def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    """Counts of the text that the line corrections leave; only what they changed is read again."""
+    """Count the text that the line corrections leave; only changed texts are read again."""
     from assets.filtered.kernels.text_scores import count_text
 
     counts = documents.select(EDITED)
@@ -198,7 +198,7 @@ def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> p
 
 
 def uses_profanity(config: FilterConfig) -> bool:
-    """Check if a rule in force looks at profane words."""
+    """Check that a rule in force looks at profane words."""
     rules = config.rules
     return rules.profanity is not None or (rules.c4 is not None and rules.c4.bad_words)
 
@@ -216,11 +216,11 @@ def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.Dat
 
 
 def _quality(documents: pl.DataFrame, _: FilterConfig, data: FilterData) -> pl.DataFrame:
-    if data.quality is None:
+    if data.classifier is None:
         raise ValueError(
             "rules.quality.min_score needs a classifier: set `classifier` in the config"
         )
-    return score_quality(documents["text"], data.quality).alias("quality_score").to_frame()
+    return score_quality(documents["text"], data.classifier).alias("quality_score").to_frame()
 
 
 def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -231,18 +231,18 @@ def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
 
 
 def texts_of(documents: pl.DataFrame) -> list[str]:
-    """Names of the columns with the text, the last correction first."""
+    """Name the columns with the text, the last correction first."""
     return [c for c in ("clean_text", "line_text", "text") if c in documents.columns]
 
 
 def texts_left(config: FilterConfig) -> set[str]:
-    """Names of the columns with the texts that the config's corrections leave."""
+    """Name the columns with the texts that the config's corrections leave."""
     lines = {"line_text"} if has_line_edits(config.lines) else set()
     return lines | ({"clean_text"} if config.pii else set())
 
 
 def has_line_edits(lines: LinesConfig) -> bool:
-    """Check if any correction that removes lines is switched on."""
+    """Check that a correction that removes lines is switched on."""
     return lines.c4 is not None or lines.refinedweb is not None or lines.remove_copyright
 
 

@@ -70,7 +70,7 @@ def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.Dat
     tables = _tables(lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary))
     data, offsets = text_buffers(texts.rechunk())
     bits = _language_bits(langs, sorted(lists.profanity))
-    counts = count_words(data, offsets, _entries(), tables, bits)
+    counts = count_words(data, offsets, _character_table(), tables, bits)
     frame = pl.DataFrame({name: counts[:, i] for i, name in enumerate(COLUMNS)})
     return frame.with_columns(pl.col(COLUMNS[-1]).bitwise_count_ones().cast(pl.Int64))
 
@@ -95,15 +95,15 @@ def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]
 
 
 @cache
-def _entries() -> NDArray[np.uint32]:
+def _character_table() -> NDArray[np.uint32]:
     """Return deduplication's table of characters, without the underscore and with apostrophes."""
     from assets.filtered.kernels.term_table import APOSTROPHE
     from assets.text.kernels.words import BLANK
 
-    entries = code_point_entries() & np.uint32(0x7FFFFFF)
-    entries[ord("_")] = BLANK
-    entries[[ord("'"), ord("’")]] = BLANK | APOSTROPHE
-    return entries
+    table = code_point_entries() & np.uint32(0x7FFFFFF)
+    table[ord("_")] = BLANK
+    table[[ord("'"), ord("’")]] = BLANK | APOSTROPHE
+    return table
 
 
 @lru_cache(maxsize=8)
@@ -153,7 +153,7 @@ def _hashed(terms: tuple[str, ...]) -> Iterator[list[np.uint64]]:
     from assets.filtered.kernels.term_table import MAX_TERM_WORDS
 
     normal = pl.Series([unicodedata.normalize("NFC", term) for term in terms], dtype=pl.String)
-    hashes, offsets = word_hashes(*text_buffers(normal), _entries())
+    hashes, offsets = word_hashes(*text_buffers(normal), _character_table())
     for term, start, stop in zip(terms, offsets[:-1], offsets[1:], strict=True):
         if not 0 < stop - start <= MAX_TERM_WORDS:
             raise ValueError(

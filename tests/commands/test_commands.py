@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from builders import write_corpus
 
+from pipeline_defs.load_corpus import load_corpus
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ["-m", "pipeline_defs.definitions"]
 
@@ -128,22 +130,25 @@ def test_a_tokenizer_that_cannot_be_is_refused_before_any_work(
     ("filters", "message"),
     [
         ({"custom": "nowhere.py"}, "filters.custom: no file 'nowhere.py'"),
-        ({"custom": "mine.py"}, "does not reject its example"),
-        ({"rules": {"custom": {"shout": 1}}}, "rules.custom.shout: no such rule"),
         ({"fasttext": {"path": "m.bin", "label": "x"}}, "filters.fasttext.path: no file 'm.bin'"),
     ],
 )
 def test_a_file_that_filters_name_is_checked_before_any_work(
     tmp_path: Path, filters: dict[str, Any], message: str
 ) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import polars as pl\nfrom assets.filtered.rules.custom import CustomRule\n"
-        "score = pl.col('text').str.len_chars()\n"
-        "RULES = [CustomRule('long', score, maximum=9, rejects=['short'])]\n"
-    )
     done = dagster(write_corpus(tmp_path, filters=filters), "definitions", "validate", *MODULE)
     assert done.returncode != 0
     assert message in done.stderr + done.stdout
+
+
+def test_custom_rules_do_not_run_when_a_corpus_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("raise RuntimeError('it ran')")
+    filters = {"custom": "mine.py", "rules": {"custom": {"shout": 1}}}
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path, filters=filters)))
+
+    assert load_corpus().settings.filters_for("prose").custom == "mine.py"
 
 
 def test_presets_are_listed_and_printed_as_yaml(config: Path) -> None:

@@ -89,7 +89,7 @@ EDITING = {
 }
 CUSTOM = """
 import polars as pl
-from assets.filtered.rules.custom import CustomRule
+from assets.filtered.rules import CustomRule
 digits = pl.col("text").str.count_matches("[0-9]") / pl.col("text").str.len_chars()
 RULES = [CustomRule("digits", digits, maximum=0.2)]
 """
@@ -102,14 +102,14 @@ def test_the_replay_equals_a_real_run_on_edited_texts_and_custom_rules(
     content = yaml.safe_load(config.read_text()) | {"filters": EDITING, "part_bytes": 1 << 20}
     content["sources"][0]["where"] = str(WEB / "*.jsonl.zst")
     config.write_text(yaml.safe_dump(content, sort_keys=False))
-    build(open_corpus(config), "raw", "quality", "filtered")
+    build(open_corpus(config), "raw", "classifier", "filtered")
 
     changes = ["gopher_repetition.top_2_gram=0.1", "fineweb=off", "custom.digits=0.01"]
     changes += ["c4.min_sentences=2", "gopher_quality.too_few_words=20", "pii.max_spans=1"]
     found = whatif(capsys, "--source", "prose", *settings_of(*changes))
     change_filters(config, found["sources"]["prose"]["filters"])
     corpus = open_corpus(config)
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     stats = corpus.store.newest("filtered", "prose").stats
     assert 0 < stats.rows_kept < stats.rows_in

@@ -17,7 +17,7 @@ HEADER = "Home | News | About this site"
 FOOTER = "Printed on the best paper\nfor all the readers of it"
 LINES = {"lines": {"min_count": 4}}
 STAGES = (
-    *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
+    *("raw", "classifier", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
     "repeated",
 )
 BOTH = LINES | {"paragraphs": {"min_count": 4}}

@@ -17,7 +17,7 @@ PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))  # 90 words
 OWN = [" ".join(f"the {name}{i}" for i in range(100)) for name in ("valley", "meadow", "forest")]
 FIRST = f"{OWN[0]} Before. {PASSAGE} After."
 STAGES = (
-    *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
+    *("raw", "classifier", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
     "substrings",
 )
 FOUND = ("doc_id", "start", "stop", "num_words")
@@ -186,7 +186,7 @@ def test_clusters_of_other_documents_are_refused(tmp_path: Path, build: Build) -
     corpus = corpus_with_passages(tmp_path)
     build(corpus, *STAGES)
     write_jsonl(tmp_path / "input/notes/new.jsonl", [{"text": PASSAGE}])
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     with pytest.raises(StoreError, match=r"other documents than the newest filtered\[notes\]"):
         stage.plan_substrings(corpus, "all")

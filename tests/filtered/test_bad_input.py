@@ -1,7 +1,7 @@
-"""Whatever a text holds: defined scores, no crash, and work that grows as the text does.
+"""Any text gives defined scores, no crash, and work that grows as the text does.
 
 Work is counted and not timed. Kernels run as plain Python in a process without numba's compiler,
-where the executed lines of `assets/transforms` are counted; `count_text` has a counter of its own.
+where the executed lines of the stage are counted; `count_text` has a counter of its own.
 Run as a script, this file is that process.
 """
 
@@ -27,7 +27,7 @@ import pytest
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
-from assets.filtered.classifier.classifier import QualityModel, score_quality, train_quality
+from assets.filtered.classifier.classifier import Classifier, score_quality, train_classifier
 from assets.filtered.code_signals import count_code
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import filter_documents
@@ -201,7 +201,7 @@ FIXED = ("doc_id", "kept", "reasons", "detected_lang", "num_bytes", "license", "
 
 
 def every_threshold(group: type[RuleGroup]) -> dict[str, Any]:
-    """A threshold for every rule of a group, most of them so that nothing lies beyond it."""
+    """Return a threshold for every rule of a group, most of them so that no score exceeds it."""
     given: dict[str, Any] = {}
     for field, info in group.model_fields.items():
         if not isinstance(info.json_schema_extra, dict):
@@ -217,7 +217,7 @@ def every_threshold(group: type[RuleGroup]) -> dict[str, Any]:
 
 
 def every_rule() -> dict[str, Any]:
-    """All groups with all rules but that of a fastText model, which needs a file."""
+    """Return all groups with all rules except that of a fastText model, which needs a file."""
     rules = {
         name: every_threshold(next(a for a in get_args(info.annotation) if a is not type(None)))
         for name, info in RulesConfig.model_fields.items()
@@ -252,12 +252,12 @@ def filter_data() -> FilterData:
         blocked_domains=frozenset({"bad.example"}),
         allowed_domains=frozenset({"good.example"}),
         custom=(CustomRule("capitals", capitals, maximum=0.3),),
-        quality=train_quality(pl.Series(GOOD + BAD), labels, training),
+        classifier=train_classifier(pl.Series(GOOD + BAD), labels, training),
     )
 
 
 def documents(texts: list[str]) -> pl.DataFrame:
-    """Texts, with languages, URLs and metadata that are as bad."""
+    """Build documents of bad texts, with languages, URLs and metadata that are as bad."""
     ids = [f"{row:032x}" for row in range(len(texts))]
     columns = {
         name: pl.Series(list(islice(cycle(values), len(texts))), dtype=pl.String)
@@ -394,9 +394,9 @@ def test_documents_are_judged_the_same_alone_and_together() -> None:
     assert_frame_equal(pl.concat([one for _, one in alone]), decisions)
 
 
-# 50 MB were tried by hand, on one core of a 2.5 GHz Xeon: these take 0.7 to 5.5 s, lines of one
-# letter 10, and at most 1.3 GB. Worst: 46 s for different words of mojibake; for nothing but
-# e-mail addresses 31 s and 2.3 GB, card numbers 57 s and 2.1 GB, IP addresses 94 s and 3.3 GB.
+# 50 MB were tried by hand: these take 0.7 to 5.5 s, lines of one letter 10, and at most 1.3 GB.
+# Worst: 46 s for different words of mojibake; for nothing but e-mail addresses 31 s and 2.3 GB,
+# card numbers 57 s and 2.1 GB, IP addresses 94 s and 3.3 GB.
 MEGABYTES = 8
 LONG = {
     "one line without blanks": lambda size: "x" * size,
@@ -423,12 +423,12 @@ def test_long_documents_are_judged(make: Callable[[int], str]) -> None:
 
 
 def repeat(unit: str, size: int) -> str:
-    """`size` bytes of the unit again and again, less what would be part of a character."""
+    """Repeat the unit up to `size` bytes; a character is not cut."""
     return (unit * (size // len(unit) + 1)).encode()[:size].decode(errors="ignore")
 
 
 def worst_texts(size: int) -> dict[str, str]:
-    """Texts of about `size` bytes, by name."""
+    """Return texts of about `size` bytes, by name."""
     texts = {name: repeat(unit, size) for name, unit in REPEATED.items()}
     texts["distinct words"] = " ".join(f"{i:07}" for i in range(size // 8))
     texts["distinct lines"] = "\n".join(f"line {i:07}" for i in range(size // 13))
@@ -451,8 +451,8 @@ def count_code_of(name: str, texts: pl.Series) -> pl.DataFrame:
 
 
 def steps() -> dict[str, Step]:
-    model = QualityModel(np.ones(1 << 10, np.float32), 0.0, 2, 20_000)
-    lists = WordLists(("the", "be"), PROFANITY, True, VOCABULARY)
+    model = Classifier(np.ones(1 << 10, np.float32), 0.0, 2, 20_000)
+    lists = WordLists(("the", "be"), PROFANITY, VOCABULARY)
     lines = LinesConfig(
         c4=C4Lines(end_marks=None, min_words=0, max_word_length=20),
         refinedweb=RefinedWebLines(),
@@ -473,16 +473,19 @@ def steps() -> dict[str, Step]:
     return named
 
 
+WATCHED = tuple(os.path.join("assets", room, "") for room in ("filtered", "text"))
+
+
 class LineCounter:
-    """Counts the executed lines of the files in assets/transforms."""
+    """Count the executed lines of the stage's files and of those on texts."""
 
     def __init__(self) -> None:
         self.lines = 0
 
     def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Follow calls into these files, and no others."""
-        folder = os.path.join("assets", "transforms", "")
-        return self.count if folder in frame.f_code.co_filename else None
+        path = frame.f_code.co_filename
+        return self.count if any(folder in path for folder in WATCHED) else None
 
     def count(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Count one line."""
@@ -490,7 +493,7 @@ class LineCounter:
         return self.count
 
     def lines_of(self, step: Step, text: str) -> int:
-        """The lines that a step executes for one text."""
+        """Return the number of lines that a step executes for one text."""
         texts, self.lines = pl.Series([text]), 0
         sys.settrace(self.trace)
         step(texts)
@@ -509,21 +512,23 @@ def prepare_kernels() -> None:
     """Make the kernels run as plain Python; before any of them is imported."""
     for name in ("uint8", "uint16"):  # to NumPy uint8(1) + 255 is 0, to numba it is 256
         setattr(numba, name, int)
-    from assets.text import kernels
+    from assets.filtered import kernels
+    from assets.text import kernels as text_kernels
     from assets.text.kernels import many_bytes
 
     for size in (4, 8):  # numba's intrinsics have no Python version
         setattr(many_bytes, f"read_{size}", partial(read_bytes, size))
-    # Pieces of a text are worked on as wholes: small ones, lest they hide what depends on the text.
-    pieces = {"CHUNK_BYTES": SIZES[0], "_CHUNK_BYTES": SIZES[0], "BUFFER_WORDS": 64}
-    for found in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        module = importlib.import_module(found.name)
-        for name in pieces.keys() & vars(module).keys():
-            setattr(module, name, pieces[name])
+    # A text is read in segments: small ones, so that the work per text shows.
+    sizes = {"CHUNK_BYTES": SIZES[0], "_CHUNK_BYTES": SIZES[0], "BUFFER_WORDS": 64}
+    for package in (text_kernels, kernels):
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(info.name)
+            for name in sizes.keys() & vars(module).keys():
+                setattr(module, name, sizes[name])
 
 
 def count_all_lines() -> Iterator[tuple[str, list[int]]]:
-    """Name of a step and a text, and the lines executed for the sizes."""
+    """Yield the name of a step and a text, and the lines executed for the sizes."""
     prepare_kernels()
     counter = LineCounter()
     texts = [worst_texts(size) for size in SIZES]
@@ -542,6 +547,8 @@ def test_twice_the_text_is_twice_the_executed_lines() -> None:
     counted: dict[str, list[int]] = json.loads(found.stdout)
 
     assert len(counted) == len(steps()) * len(worst_texts(100))
+    idle = {name.split(":")[0] for name, lines in counted.items() if not max(lines)}
+    assert not idle, "no line of these steps was counted"
     # What is done once for any text cancels out, and 2 is linear, 4 quadratic. Fewer than 30 lines
     # a byte may come by leaps, as limits are reached; one line for each two bytes would be 190.
     growth = {

@@ -18,21 +18,26 @@ from scipy.optimize import minimize
 
 from assets.filtered.classifier.classifier import (
     EVERY_LABEL,
-    QualityModel,
+    Classifier,
     is_held_out,
-    load_fasttext,
     read_labelled,
     score_fasttext,
     score_quality,
     take_lines,
     take_sample,
-    train_quality,
+    train_classifier,
 )
-from assets.filtered.classifier.report import calibration_svg, quality_markdown, quality_report
+from assets.filtered.classifier.fasttext_files import load_fasttext
+from assets.filtered.classifier.report import (
+    calibration_svg,
+    classifier_markdown,
+    classifier_report,
+)
 from assets.filtered.kernels.word_features import find_features
 from assets.filtered.language.model_files import find_model
 from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
 from resources.settings.classifier import ClassifierConfig
+from resources.store.records import as_json_object
 
 MASK = (1 << 64) - 1
 GOLDEN, STEP, CHAIN = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B
@@ -53,9 +58,9 @@ def config(**fields: Any) -> ClassifierConfig:
     return ClassifierConfig.model_validate({"labelled": "x", "buckets": 1 << 12} | fields)
 
 
-def model(weights: np.ndarray[Any, Any], bias: float = 0.0, **fields: int) -> QualityModel:
+def model(weights: np.ndarray[Any, Any], bias: float = 0.0, **fields: int) -> Classifier:
     facts = {"ngram_words": 2, "max_document_bytes": 20_000} | fields
-    return QualityModel(weights.astype(np.float32), bias, **facts)
+    return Classifier(weights.astype(np.float32), bias, **facts)
 
 
 def words_slowly(text: str) -> list[str]:
@@ -181,7 +186,7 @@ def examples(count: int = 400) -> tuple[pl.Series, np.ndarray[Any, Any]]:
 def test_training_finds_the_optimum_that_scipy_finds() -> None:
     texts, labels = examples()
     wanted = config(epochs=100, l2=0.5, held_out=1e-12, buckets=1 << 10)
-    found = train_quality(texts, labels, wanted)
+    found = train_classifier(texts, labels, wanted)
 
     matrix = np.zeros((len(texts), wanted.buckets + 1))
     for row, buckets in enumerate(buckets_of(texts.to_list(), wanted.shape)):
@@ -207,10 +212,10 @@ def test_good_scores_above_bad_and_neither_side_rules() -> None:
     wanted = config(l2=1.0, held_out=0.2)
     held = is_held_out(texts, wanted)
 
-    trained = train_quality(texts, labels, wanted)
+    trained = train_classifier(texts, labels, wanted)
     scores = score_quality(texts, trained).to_numpy()
 
-    assert quality_report(scores[held], labels[held])["auc"] > 0.9
+    assert (classifier_report(scores[held], labels[held]).auc or 0) > 0.9
     assert scores[labels & held].mean() > 0.6 > 0.4 > scores[~labels & held].mean()
 
 
@@ -218,8 +223,8 @@ def test_the_order_of_documents_does_not_change_a_bit() -> None:
     texts, labels = examples()
     order = np.random.default_rng(2).permutation(len(texts))
 
-    one = train_quality(texts, labels, config())
-    two = train_quality(texts.gather(order), labels[order], config())
+    one = train_classifier(texts, labels, config())
+    two = train_classifier(texts.gather(order), labels[order], config())
 
     assert one.bias == two.bias
     assert np.array_equal(one.weights, two.weights)
@@ -229,9 +234,9 @@ def test_held_out_documents_do_not_train() -> None:
     texts, labels = examples()
     held = is_held_out(texts, config())
 
-    flipped = train_quality(texts, labels ^ held, config())
+    flipped = train_classifier(texts, labels ^ held, config())
 
-    assert np.array_equal(flipped.weights, train_quality(texts, labels, config()).weights)
+    assert np.array_equal(flipped.weights, train_classifier(texts, labels, config()).weights)
 
 
 def test_texts_of_the_same_words_are_held_out_together() -> None:
@@ -253,14 +258,14 @@ def test_one_side_without_words_is_refused(texts: list[str]) -> None:
     labels = np.array([True, False][: len(texts)], np.bool_)
 
     with pytest.raises(ValueError, match=r"[01] good and 0 bad documents with words"):
-        train_quality(pl.Series(texts, dtype=pl.String), labels, config(held_out=1e-12))
+        train_classifier(pl.Series(texts, dtype=pl.String), labels, config(held_out=1e-12))
 
 
 def test_a_model_survives_its_table(tmp_path: Path) -> None:
     before = model(np.random.default_rng(1).normal(0, 3, 1 << 10), -0.1, ngram_words=3)
 
     before.to_table().write_parquet(tmp_path / "model.parquet")
-    after = QualityModel.from_table(pl.read_parquet(tmp_path / "model.parquet"))
+    after = Classifier.from_table(pl.read_parquet(tmp_path / "model.parquet"))
 
     assert_frame_equal(after.to_table(), before.to_table())
     texts = pl.Series(NASTY)
@@ -347,57 +352,57 @@ def test_a_share_of_lines_is_taken_by_their_content() -> None:
 def test_the_report_of_known_scores() -> None:
     scores, is_good = np.array([0.9, 0.6, 0.6, 0.1]), np.array([True, True, False, False])
 
-    report = quality_report(scores, is_good)
+    report = classifier_report(scores, is_good)
 
-    assert (report["n_good"], report["n_bad"]) == (2, 2)
-    assert report["auc"] == 0.875  # three pairs in order, one tie
-    assert report["log_loss"] == pytest.approx(-math.log(0.9 * 0.6 * 0.4 * 0.9) / 4)
-    half = next(row for row in report["thresholds"] if row["threshold"] == 0.5)
-    assert half == {
+    assert (report.n_good, report.n_bad) == (2, 2)
+    assert report.auc == 0.875  # three pairs in order, one tie
+    assert report.log_loss == pytest.approx(-math.log(0.9 * 0.6 * 0.4 * 0.9) / 4)
+    half = next(row for row in report.thresholds if row.threshold == 0.5)
+    assert as_json_object(half) == {
         "threshold": 0.5,
         "precision": pytest.approx(2 / 3),
         "recall": 1.0,
         "bad_kept": 0.5,
         "kept_share": 0.75,
     }
-    middle = next(each for each in report["calibration"] if each["from"] == 0.6)
-    assert (middle["documents"], middle["mean_score"], middle["good_share"]) == (2, 0.6, 0.5)
+    middle = next(bin_ for bin_ in report.calibration if bin_.start == 0.6)
+    assert (middle.documents, middle.mean_score, middle.good_share) == (2, 0.6, 0.5)
 
 
 def test_both_sides_weigh_the_same_in_the_report() -> None:
     scores, is_good = np.array([0.8, 0.4]), np.array([True, False])
     many = np.repeat([0, 1], [1, 99])
 
-    once, often = quality_report(scores, is_good), quality_report(scores[many], is_good[many])
+    once, often = classifier_report(scores, is_good), classifier_report(scores[many], is_good[many])
 
     for key in ("auc", "log_loss", "calibration_error"):
-        assert often[key] == pytest.approx(once[key])
+        assert getattr(often, key) == pytest.approx(getattr(once, key))
 
 
 def test_a_threshold_that_keeps_nothing_has_no_precision() -> None:
-    report = quality_report(np.array([0.5, 0.2]), np.array([True, False]))
+    report = classifier_report(np.array([0.5, 0.2]), np.array([True, False]))
 
-    assert report["thresholds"][-1]["precision"] is None
-    assert "| 0.95 | 0.0 % | 0.0 % | - | 0.0 % |" in quality_markdown(report)
+    assert report.thresholds[-1].precision is None
+    assert "| 0.95 | 0.0 % | 0.0 % | - | 0.0 % |" in classifier_markdown(report)
 
 
 @pytest.mark.parametrize("is_good", [[], [True], [False, False]])
 def test_without_both_sides_nothing_is_measured(is_good: list[bool]) -> None:
-    report = quality_report(np.full(len(is_good), 0.5), np.array(is_good, np.bool_))
+    report = classifier_report(np.full(len(is_good), 0.5), np.array(is_good, np.bool_))
 
-    assert report["auc"] is None and report["thresholds"] == []
-    assert quality_markdown(report).startswith("Not measured: ")
+    assert report.auc is None and report.thresholds == ()
+    assert classifier_markdown(report).startswith("Not measured: ")
 
 
 def test_the_plot_is_an_svg_with_a_dot_per_bin() -> None:
     scores = np.linspace(0, 1, 100)
-    report = quality_report(scores, scores + np.sin(scores * 40) / 4 > 0.5)
+    report = classifier_report(scores, scores + np.sin(scores * 40) / 4 > 0.5)
 
     root = ElementTree.fromstring(calibration_svg(report))
 
     dots = [element for element in root if element.tag.endswith("circle")]
-    assert len(dots) == len(report["calibration"]) == 10
-    assert "](data:image/svg+xml;base64," in quality_markdown(report)
+    assert len(dots) == len(report.calibration) == 10
+    assert "](data:image/svg+xml;base64," in classifier_markdown(report)
 
 
 def test_a_fasttext_model_gives_the_probability_of_its_label() -> None:

@@ -1,4 +1,4 @@
-"""The quality classifier through Dagster: trained on raw documents, published, found again."""
+"""The classifier through Dagster: trained on raw documents, published, found again."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.filtered.classifier.classifier import score_quality
-from assets.filtered.classifier_asset import load_quality_model
+from assets.filtered.classifier_asset import load_classifier
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.store.store import StoreError
@@ -23,22 +23,22 @@ LABELLED = [{"text": f"a fine day {i}", "label": "good"} for i in range(20)] + [
 
 
 def trained(folder: Path, build: Build, **classifier: Any) -> Any:
-    """A small corpus whose classifier is trained."""
+    """Open a small corpus and train its classifier."""
     corpus = open_corpus(write_corpus(folder, classifier={"held_out": 0.3} | classifier))
-    build(corpus, "raw", "quality")
+    build(corpus, "raw", "classifier")
     return corpus
 
 
 def test_a_classifier_is_trained_on_two_sources_and_found(tmp_path: Path, build: Build) -> None:
     corpus = trained(tmp_path, build, **EXAMPLES)
 
-    found = load_quality_model(corpus)
+    found = load_classifier(corpus)
 
     assert found is not None
     examples = pl.Series([sentence(3, 23), sentence(103, 13)])  # as write_corpus makes them
     good, bad = score_quality(examples, found[0])
     assert 0 < bad < 0.5 < good < 1
-    manifest = corpus.store.newest("quality", "all")
+    manifest = corpus.store.newest("classifier", "all")
     assert found[1] == manifest.parts[0].file("model").sha256
     assert manifest.stats.rows_in == 81
 
@@ -46,14 +46,14 @@ def test_a_classifier_is_trained_on_two_sources_and_found(tmp_path: Path, build:
 def test_the_report_is_shown(tmp_path: Path, build: Build) -> None:
     corpus = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES | {"held_out": 0.3}))
 
-    result = build(corpus, "raw", "quality")
+    result = build(corpus, "raw", "classifier")
 
     event = result.get_asset_materialization_events()[-1]
     shown = event.materialization.metadata["report"]
     assert isinstance(shown, dg.MarkdownMetadataValue)
     assert "**AUC" in str(shown.value) and "data:image/svg+xml" in str(shown.value)
     assert event.materialization.metadata["auc"].value > 0.5
-    manifest = corpus.store.newest("quality", "all")
+    manifest = corpus.store.newest("classifier", "all")
     path = corpus.store.path_of(manifest, manifest.parts[0].file("report"))
     report = json.loads(path.read_text())
     held = report["n_good"] + report["n_bad"]
@@ -61,21 +61,21 @@ def test_the_report_is_shown(tmp_path: Path, build: Build) -> None:
 
 
 def test_without_a_config_nothing_is_trained(corpus: Any, build: Build) -> None:
-    result = build(corpus, "raw", "quality")
+    result = build(corpus, "raw", "classifier")
 
     event = result.get_asset_materialization_events()[-1]
     assert "Not configured" in str(event.materialization.metadata["report"].value)
-    assert corpus.store.newest("quality", "all").parts == ()
-    assert load_quality_model(corpus) is None
+    assert corpus.store.newest("classifier", "all").parts == ()
+    assert load_classifier(corpus) is None
 
 
 def test_a_second_run_trains_nothing_and_changes_no_byte(tmp_path: Path, build: Build) -> None:
     corpus = trained(tmp_path, build, **EXAMPLES)
     before = hashes(corpus.store.root)
 
-    build(corpus, "raw", "quality")
+    build(corpus, "raw", "classifier")
 
-    assert read_report(corpus.store.root, "quality", "all").parts_computed == 0
+    assert read_report(corpus.store.root, "classifier", "all").parts_computed == 0
     assert hashes(corpus.store.root) == before
 
 
@@ -83,7 +83,7 @@ def test_engine_does_not_change_the_model(tmp_path: Path, build: Build) -> None:
     stores = []
     for name, engine in (("a", {"kind": "in_process"}), ("b", {"kind": "processes", "workers": 2})):
         corpus = open_corpus(write_corpus(tmp_path / name, classifier=EXAMPLES, engine=engine))
-        build(corpus, "raw", "quality")
+        build(corpus, "raw", "classifier")
         stores.append(hashes(corpus.store.root))
 
     assert stores[0] == stores[1]
@@ -94,7 +94,7 @@ def test_a_labelled_file_is_enough(tmp_path: Path, build: Build) -> None:
 
     corpus = trained(tmp_path, build, labelled="labels.jsonl")
 
-    found = load_quality_model(corpus)
+    found = load_classifier(corpus)
     assert found is not None
     scores = score_quality(pl.Series(["a fine day", "buy cheap", "..."]), found[0]).to_list()
     assert scores[0] > 0.5 > scores[1] and scores[2] is None
@@ -103,12 +103,12 @@ def test_a_labelled_file_is_enough(tmp_path: Path, build: Build) -> None:
 def test_a_changed_labelled_file_trains_again(tmp_path: Path, build: Build) -> None:
     write_jsonl(tmp_path / "labels.jsonl", LABELLED)
     corpus = trained(tmp_path, build, labelled="labels.jsonl")
-    before = load_quality_model(corpus)
+    before = load_classifier(corpus)
 
     write_jsonl(tmp_path / "labels.jsonl", LABELLED[1:])
-    build(corpus, "quality")
+    build(corpus, "classifier")
 
-    after = load_quality_model(corpus)
+    after = load_classifier(corpus)
     assert before is not None and after is not None
     assert before[1] != after[1] and not np.array_equal(before[0].weights, after[0].weights)
 
@@ -116,7 +116,7 @@ def test_a_changed_labelled_file_trains_again(tmp_path: Path, build: Build) -> N
 def test_a_sample_stays_below_its_bytes(tmp_path: Path, build: Build) -> None:
     corpus = trained(tmp_path, build, sample_bytes=4000, **EXAMPLES)
 
-    stats = corpus.store.newest("quality", "all").stats
+    stats = corpus.store.newest("classifier", "all").stats
     assert 0 < stats.text_bytes <= 8000
     assert min(stats.numbers["good_documents"], stats.numbers["bad_documents"]) > 5
 
@@ -125,14 +125,14 @@ def test_a_model_that_is_missing_or_old_says_what_to_materialize(
     tmp_path: Path, build: Build
 ) -> None:
     corpus = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES))
-    with pytest.raises(StoreError, match="Materialize `quality`"):
-        load_quality_model(corpus)
-    build(corpus, "raw", "quality")
+    with pytest.raises(StoreError, match="Materialize `classifier`"):
+        load_classifier(corpus)
+    build(corpus, "raw", "classifier")
 
     changed = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES | {"seed": 1}))
 
-    with pytest.raises(StoreError, match=r"another config.*Materialize `quality` first"):
-        load_quality_model(changed)
+    with pytest.raises(StoreError, match=r"another config.*Materialize `classifier` first"):
+        load_classifier(changed)
 
 
 @pytest.mark.parametrize(

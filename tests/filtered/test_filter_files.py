@@ -10,7 +10,7 @@ from resources.settings.filters import FilterConfig
 
 RULES_FILE = """
 import polars as pl
-from assets.filtered.rules.custom import CustomRule
+from assets.filtered.rules import CustomRule
 RULES = [CustomRule("long", pl.col("text").str.len_chars(), maximum=3, keeps=["a"])]
 """
 
@@ -83,6 +83,8 @@ def test_a_changed_file_changes_digest_and_data(tmp_path: Path) -> None:
         ("1 / 0", "ZeroDivisionError"),
         ("import", "SyntaxError"),
         (RULES_FILE.replace('keeps=["a"]', 'keeps=["aaaa"]'), "does not keep its example"),
+        ("import assets.other", "ModuleNotFoundError: No module named 'assets.other'"),
+        ("from assets.transforms.custom import CustomRule", "from assets.filtered.rules import"),
     ],
 )
 def test_a_wrong_rules_file_is_named(tmp_path: Path, content: str, message: str) -> None:

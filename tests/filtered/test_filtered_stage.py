@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
 import yaml
@@ -12,14 +13,14 @@ from resources.run_reports import read_report
 
 CUSTOM = """
 import polars as pl
-from assets.filtered.rules.custom import CustomRule
+from assets.filtered.rules import CustomRule
 RULES = [CustomRule("long", pl.col("text").str.len_chars(), maximum=LIMIT, keeps=["a"])]
 """
 MAIL = "Write to ann@example.org and the answer will come with the bridge of the town to have. "
 
 
 def with_filters(tmp_path: Path, **filters: Any) -> Any:
-    """The small corpus under other filters."""
+    """Open the small corpus under other filters."""
     return open_corpus(write_corpus(tmp_path, filters=filters))
 
 
@@ -39,7 +40,7 @@ def parts_computed(corpus: Any) -> int:
 def test_the_materialization_shows_plots_and_counts_of_every_rule(
     corpus: Any, build: Build
 ) -> None:
-    events = build(corpus, "raw", "quality", "filtered").get_asset_materialization_events()
+    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
 
     metadata = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     for name in ("funnel", "languages", "score_histograms"):
@@ -56,7 +57,7 @@ def test_decisions_hold_a_float_for_every_rule_of_every_document(
 ) -> None:
     corpus = with_filters(tmp_path, presets=["gopher-quality", "gopher-repetition", "fineweb"])
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     decisions = table(corpus, "decisions")
     assert decisions.height == corpus.store.newest("raw", "prose").stats.rows_kept
@@ -70,18 +71,42 @@ def test_a_changed_rules_file_recomputes_and_an_unchanged_one_does_not(
 ) -> None:
     (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "300"))
     corpus = with_filters(tmp_path, custom="rules.py")
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     first = corpus.store.newest("filtered", "prose").stats.rejected
     assert parts_computed(corpus) > 0
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     assert parts_computed(corpus) == 0
 
     (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "200"))
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
     second = corpus.store.newest("filtered", "prose").stats.rejected
     assert parts_computed(corpus) > 0
     assert 0 < first["custom.long"] < second["custom.long"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        (
+            {"custom": "rules.py", "rules": {"custom": {"longer": 1}}},
+            r"rules\.custom\.longer: no such rule in filters\.custom \(did you mean 'long'\?\); "
+            "it has long",
+        ),
+        ({"rules": {"custom": {"long": 1}}}, "no such rule in filters.custom; it has none"),
+        ({"custom": "wrong.py"}, "does not reject its example"),
+    ],
+)
+def test_a_wrong_custom_rule_stops_filtered_with_its_place(
+    tmp_path: Path, build: Build, filters: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "rules.py").write_text(CUSTOM.replace("LIMIT", "300"))
+    (tmp_path / "wrong.py").write_text(CUSTOM.replace("LIMIT", "9, rejects=['b']"))
+    corpus = with_filters(tmp_path, **filters)
+    build(corpus, "raw")
+
+    with pytest.raises(dg.Failure, match=f"pipeline.yaml: source 'prose': .*{message}"):
+        build(corpus, "filtered")
 
 
 def test_pii_is_redacted_in_what_later_stages_read(tmp_path: Path, build: Build) -> None:
@@ -89,7 +114,7 @@ def test_pii_is_redacted_in_what_later_stages_read(tmp_path: Path, build: Build)
     write_jsonl(tmp_path / "input/prose/mail.jsonl", [{"text": MAIL + sentence(77)}])
     corpus = open_corpus(config)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     (text,) = table(corpus, "documents").filter(pl.col("text").str.contains("Write to"))["text"]
     assert text.startswith("Write to <EMAIL> and the answer")
@@ -101,7 +126,7 @@ def test_both_modes_keep_the_same_documents(tmp_path: Path, build: Build, mode: 
     strict = {"length": {"min_chars": 300}, "gopher_quality": {"min_words": 80}}
     corpus = with_filters(tmp_path, mode=mode, rules=strict)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     stats = corpus.store.newest("filtered", "prose").stats
     assert stats.rejected == {"gopher_quality.too_few_words": 6, "length.too_short": 14}
@@ -114,6 +139,6 @@ def test_a_medical_source_is_judged_by_its_vocabulary(tmp_path: Path, build: Bui
     config.write_text(yaml.safe_dump(content, sort_keys=False))
     corpus = open_corpus(config)
 
-    build(corpus, "raw", "quality", "filtered")
+    build(corpus, "raw", "classifier", "filtered")
 
     assert "medical.too_few_terms" in corpus.store.newest("filtered", "prose").stats.rejected

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from assets.filtered.metadata import metadata_facts
+from assets.filtered.metadata import count_metadata
 from resources.settings.rules import MetadataRules
 
 BLANK = {"text": "t", "url": None, "license": None, "lang": None, "id": None, "meta": None}
@@ -17,7 +17,7 @@ def facts(
 ) -> pl.DataFrame:
     documents = pl.DataFrame([BLANK | row for row in rows], schema=dict.fromkeys(BLANK, pl.String))
     lists = frozenset(blocked.split()), frozenset(allowed.split())
-    return metadata_facts(documents, MetadataRules.model_validate(rules), *lists)
+    return count_metadata(documents, MetadataRules.model_validate(rules), *lists)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_million_domains_are_looked_up_by_hash() -> None:
         [BLANK | {"url": f"http://www.host{i}.example/{i}"} for i in range(299_990, 300_010)],
         schema=dict.fromkeys(BLANK, pl.String),
     )
-    found = metadata_facts(documents, MetadataRules(), listed, frozenset())
+    found = count_metadata(documents, MetadataRules(), listed, frozenset())
     assert found["blocked_domain"].to_list() == [1] * 10 + [0] * 10
 
 

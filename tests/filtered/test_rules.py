@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from assets.filtered.classifier.classifier import train_quality
+from assets.filtered.classifier.classifier import train_classifier
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import judge
 from assets.filtered.language.model_files import find_model
@@ -236,7 +236,7 @@ ELSEWHERE = {
 
 
 def documents(*texts: str, **columns: Any) -> pl.DataFrame:
-    """Documents as rules see them: the columns given are the same for each."""
+    """Build documents for rules; the given columns are the same for each."""
     given = {"lang": "en", "lang_score": 0.9} | columns
     rows = [dict.fromkeys(BASE) | given | {"text": text} for text in texts]
     schema = dict.fromkeys(BASE, pl.String) | {"lang_score": pl.Float64}
@@ -248,7 +248,7 @@ def config_of(rules: dict[str, Any], **more: Any) -> FilterConfig:
 
 
 def every_group() -> RulesConfig:
-    """All groups with all their thresholds set."""
+    """Return all groups with all their thresholds set."""
     groups: dict[str, Any] = {}
     for name, field in RulesConfig.model_fields.items():
         kinds = [k for k in getattr(field.annotation, "__args__", ()) if isinstance(k, type)]
@@ -426,9 +426,9 @@ def test_the_trained_classifier_gives_a_score() -> None:
     good, bad = ["the river flows to the sea"] * 5, ["buy cheap pills now"] * 5
     texts = pl.Series([f"{text} {i}" for i, text in enumerate(good + bad)])
     labels = np.array([True] * 5 + [False] * 5)
-    model = train_quality(texts, labels, ClassifierConfig(good=("a",), bad=("b",)))
+    model = train_classifier(texts, labels, ClassifierConfig(good=("a",), bad=("b",)))
 
-    data = FilterData(quality=model)
+    data = FilterData(classifier=model)
     judged = judge(documents("the sea", "buy pills", ""), config_of({"quality": {}}), data)
 
     assert judged["reasons"].to_list() == [[], ["quality.low_quality"], []]

@@ -30,7 +30,7 @@ BASE = RulesConfig.model_validate(
 
 
 def change(*assignments: str) -> dict[str, object]:
-    """Names and thresholds of the rules that the changes give."""
+    """Return names and thresholds of the rules under some changes."""
     overlay = overlay_of(BASE, [parse_change(assignment) for assignment in assignments])
     return {rule.name: rule.threshold for rule in rules_for(changed_rules(BASE, overlay))}
 

@@ -80,7 +80,7 @@ def words_of(text: str) -> list[str]:
 
 
 def hits(words: list[str], terms: list[str]) -> list[tuple[str, ...]]:
-    """The longest terms, left to right, without overlap."""
+    """Find the longest terms, left to right, without overlap."""
     listed, found, end = {tuple(words_of(term)) for term in terms}, [], 0
     for i in range(len(words)):
         fitting = [term for term in listed if tuple(words[i : i + len(term)]) == term]

@@ -10,8 +10,8 @@ SOURCE_STAGES = {
 }
 GRAPH = {
     "raw": set(),
-    "quality": {"raw"},
-    "filtered": {"raw", "quality"},
+    "classifier": {"raw"},
+    "filtered": {"raw", "classifier"},
     "signatures": {"filtered", "evaluation"},
     "band_index": {"signatures"},
     "duplicates": {"band_index"},

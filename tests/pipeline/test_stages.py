@@ -16,7 +16,7 @@ from resources.run_reports import read_report
 SOURCE_STAGES = ["raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded"]
 STAGES = {
     **{stage: ("prose", "notes") for stage in SOURCE_STAGES},
-    "quality": ("all",),
+    "classifier": ("all",),
     "band_index": ("all",),
     "duplicates": ("all",),
     "tokenizer": ("all",),
@@ -102,7 +102,7 @@ def test_a_changed_threshold_computes_filtered_and_what_follows(corpus: Any, bui
     build(changed := change(corpus, filters=stricter))
 
     done = computed(changed)
-    assert done.pop("raw") == done.pop("quality") == 0
+    assert done.pop("raw") == done.pop("classifier") == 0
     assert all(parts > 0 for parts in done.values())
 
 

@@ -15,7 +15,7 @@ from resources.run_reports import read_report
 from resources.store.disk import map_array
 
 TO_DEDUPED = (
-    *("raw", "quality", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
+    *("raw", "classifier", "filtered", "evaluation", "signatures", "band_index", "duplicates"),
     *("repeated", "substrings", "deduped"),
 )
 

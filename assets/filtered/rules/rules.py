@@ -1,4 +1,4 @@
-"""A rule: one score, one threshold, one fault; and the rules that a config puts in force.
+"""Rules of a config: one score, one threshold and one fault each.
 
 Rules come in groups (`rule_groups`), one per paper or purpose; scores are defined in `scores`.
 Scores are stored with the decision, so that other thresholds can be replayed without the text.
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from assets.filtered.rules.custom import CustomRule
+from resources.settings.faults import nearest
 from resources.settings.rules import RuleGroup, RulesConfig
 
 Threshold = float | tuple[str, ...]
@@ -35,12 +36,12 @@ class Rule:
 
     @property
     def group(self) -> str:
-        """The group's name."""
+        """Name of the rule's group."""
         return self.name.split(".")[0]
 
     @property
     def broken(self) -> pl.Expr:
-        """Boolean over the score columns, never null: a null breaks no rule, but is in no list."""
+        """Boolean expression, true where the rule is broken; a null breaks only an allow list."""
         score = pl.col(self.score)
         if isinstance(self.threshold, tuple):
             is_listed = score.is_in(list(self.threshold)).fill_null(False)
@@ -60,11 +61,22 @@ def rules_for(config: RulesConfig, custom: Sequence[CustomRule] = ()) -> list[Ru
         for field in type(group).model_fields
         if is_rule(group, field) and not _is_off(getattr(group, field))
     ]
-    return rules + [rule for each in custom for rule in _custom_rules(each, config.custom)]
+    return rules + [rule for own in custom for rule in _custom_rules(own, config.custom)]
+
+
+def unknown_custom_rules(config: RulesConfig, custom: Sequence[CustomRule]) -> list[str]:
+    """Describe each threshold of the config whose custom rule is not there."""
+    names = [rule.name for rule in custom]
+    return [
+        f"rules.custom.{name}: no such rule in filters.custom{nearest(name, names)}; "
+        f"it has {', '.join(names) or 'none'}"
+        for name in config.custom
+        if name not in names
+    ]
 
 
 def is_rule(group: RuleGroup, field: str) -> bool:
-    """Whether a field of a group is a threshold, and not a setting of how a score is made."""
+    """Check that a field of a group is a threshold, not a setting of its score."""
     return type(group).model_fields[field].json_schema_extra is not None
 
 
@@ -86,7 +98,7 @@ def _to_rule(group_name: str, group: RuleGroup, field: str) -> Rule:
 
 
 def _custom_rules(custom: CustomRule, thresholds: Mapping[str, float | None]) -> list[Rule]:
-    """A user's rule with its own threshold, or the one that the config gives (null: off)."""
+    """Return a user's rule with its own threshold, or the one of the config (null: no rule)."""
     threshold = thresholds.get(custom.name, custom.threshold)
     if threshold is None:
         return []

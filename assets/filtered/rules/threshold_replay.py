@@ -1,11 +1,10 @@
-"""Replay thresholds over stored decisions: what other thresholds would keep, without the text.
+"""Replay other thresholds over stored decisions, without the text.
 
 A change is named by its rule (`gopher_repetition.duplicate_lines`) or by its key in pipeline.yaml
 (`gopher_repetition.max_duplicate_lines`), laid over the rules that made the decisions, and checked
-by the same models. Which rules a document breaks is one bit each in a mask; documents are counted
-per mask, and all else (kept, alone, pairs) follows from the few masks that occur.
-Price, the command as a whole: 6 million documents under 22 rules in 2.1 CPU-seconds and 220 MB;
-memory grows with the number of different masks, not with the documents.
+by the same models. Every rule that a document breaks is a bit of its mask; documents are counted
+per mask, and all else (kept, alone, pairs) follows from the few masks that occur. Memory grows with
+the number of different masks, not with the documents.
 """
 
 from collections import Counter
@@ -26,11 +25,12 @@ from resources.settings.rules import RulesConfig
 
 OFF = ("null", "none", "off")
 FLAGS = {"true": True, "on": True, "false": False}
-COMPARED = "inclusive"  # no threshold, but it changes the comparison and not the score
+COMPARED = "inclusive"  # no threshold: it changes the comparison, not the score
 BITS = 63  # rules per mask column
 CUSTOM = "custom"
 
-Overlay = dict[str, dict[str, Any] | None]
+Value = str | float | bool | list[str] | None  # of a field; the rules' models check it
+Overlay = dict[str, dict[str, Value] | None]
 Floats = NDArray[np.float64]
 
 
@@ -40,18 +40,18 @@ class Change:
 
     group: str
     field: str
-    value: Any
+    value: Value
 
 
 @dataclass
 class Tally:
-    """Documents and bytes, all and kept; and per rule what it breaks, and what only it breaks."""
+    """Documents and bytes, all and kept; per rule those that break it, and that break only it."""
 
     documents: int = 0
     bytes: int = 0
     kept: int = 0
     kept_bytes: int = 0
-    contradicted: int = 0  # whose stored verdict is another than these rules give
+    contradicted: int = 0  # documents whose stored verdict differs from these rules'
     broken: Counter[str] = field(default_factory=Counter)
     broken_bytes: Counter[str] = field(default_factory=Counter)
     alone: Counter[str] = field(default_factory=Counter)
@@ -66,7 +66,7 @@ class Tally:
 
 
 def rule_groups() -> dict[str, type[BaseModel]]:
-    """The model of every group of rules, by the group's name."""
+    """Return the model of every group of rules, by the group's name."""
     return {
         name: model
         for name, info in RulesConfig.model_fields.items()
@@ -76,7 +76,7 @@ def rule_groups() -> dict[str, type[BaseModel]]:
 
 
 def thresholds() -> dict[str, tuple[str, str]]:
-    """(group, field) of every threshold, by group.fault, the rule's name, and by group.field."""
+    """Return (group, field) of every threshold, by the rule's name and by group.field."""
     fields = [
         (name, key, info.json_schema_extra)
         for name, model in rule_groups().items()
@@ -84,11 +84,11 @@ def thresholds() -> dict[str, tuple[str, str]]:
         if isinstance(info.json_schema_extra, dict)
     ]
     by_field = {f"{name}.{key}": (name, key) for name, key, _ in fields}
-    return by_field | {f"{name}.{extra['fault']}": (name, key) for name, key, extra in fields}
+    return by_field | {f"{name}.{rule['fault']}": (name, key) for name, key, rule in fields}
 
 
 def parse_change(assignment: str, custom: Sequence[str] = ()) -> Change:
-    """Read KEY=VALUE; `custom` are the names of custom rules. UsageError says what is wrong."""
+    """Read KEY=VALUE; `custom` are the names of custom rules. UsageError names the fault."""
     key, is_given, text = (part.strip() for part in assignment.partition("="))
     if not (is_given and text):
         raise UsageError(f"{assignment!r}: write KEY=VALUE, such as length.min_chars=200")
@@ -101,7 +101,7 @@ def parse_change(assignment: str, custom: Sequence[str] = ()) -> Change:
 
 
 def find_field(key: str, custom: Sequence[str] = ()) -> tuple[str, str]:
-    """(group, field) of a threshold, (group, "") of a group; UsageError for anything else."""
+    """Return (group, field) of a threshold, (group, "") of a group; UsageError otherwise."""
     key = key.removeprefix("filters.").removeprefix("rules.")
     known = thresholds() | {f"{CUSTOM}.{name}": (CUSTOM, name) for name in custom}
     groups = rule_groups()
@@ -123,14 +123,14 @@ def _annotation(group: str, name: str) -> Any:
     return float if group == CUSTOM else rule_groups()[group].model_fields[name].annotation
 
 
-def _parse_value(text: str, annotation: Any) -> Any:
-    kinds = {annotation, *get_args(annotation)}
+def _parse_value(text: str, annotation: Any) -> Value:
+    types = {annotation, *get_args(annotation)}
     lowered = text.lower()
     if lowered in OFF:
-        return False if bool in kinds else None
+        return False if bool in types else None
     if "tuple" in str(annotation):
         return [item.strip() for item in text.split(",") if item.strip()]
-    if bool in kinds and lowered in FLAGS:
+    if bool in types and lowered in FLAGS:
         return FLAGS[lowered]
     for read in (int, float):
         try:
@@ -141,7 +141,7 @@ def _parse_value(text: str, annotation: Any) -> Any:
 
 
 def overlay_of(rules: RulesConfig, changes: Sequence[Change]) -> Overlay:
-    """What to write under filters.rules for the changes: a group that is off gets one rule only."""
+    """Return what to write under filters.rules; a group that was off gets the changed rule only."""
     overlay: Overlay = {}
     for change in changes:
         if not change.field:
@@ -156,8 +156,8 @@ def overlay_of(rules: RulesConfig, changes: Sequence[Change]) -> Overlay:
     return overlay
 
 
-def all_off(group: str) -> dict[str, Any]:
-    """A group with every rule switched off."""
+def all_off(group: str) -> dict[str, Value]:
+    """Return the settings of a group with every rule switched off."""
     model = rule_groups()[group]
     return {
         name: None if NoneType in get_args(info.annotation) else False
@@ -167,7 +167,7 @@ def all_off(group: str) -> dict[str, Any]:
 
 
 def changed_rules(rules: RulesConfig, overlay: Overlay) -> RulesConfig:
-    """The rules with an overlay on them; UsageError for a value that the models refuse."""
+    """Lay an overlay over the rules; UsageError for a value that the models refuse."""
     try:
         return RulesConfig.model_validate(lay_over(rules.model_dump(), overlay))
     except ValidationError as error:
@@ -201,7 +201,7 @@ def count_masks(decisions: pl.LazyFrame, rules: Sequence[Rule]) -> pl.LazyFrame:
 
 
 def tally(masks: pl.DataFrame, rules: Sequence[Rule], chosen: Sequence[Rule]) -> Tally:
-    """Add up what `count_masks` of `rules` gave, as if only the rules `chosen` of them held."""
+    """Add up the masks of `count_masks` of `rules`, as if only the rules `chosen` held."""
     columns = [rules.index(rule) for rule in chosen]
     broken = _unpack(masks, len(rules))[:, columns]
     documents = masks["documents"].to_numpy().astype(np.float64)  # exact up to 2**53
@@ -225,7 +225,7 @@ def tally(masks: pl.DataFrame, rules: Sequence[Rule], chosen: Sequence[Rule]) ->
 
 
 def _unpack(masks: pl.DataFrame, num_rules: int) -> Floats:
-    """Return one row per mask and one column per rule: 1 where it is broken."""
+    """Return a matrix, float64 [masks, rules]: 1 where the rule is broken."""
     bits = np.arange(BITS, dtype=np.uint64)
     columns = [masks[name].to_numpy() for name in masks.columns if name.startswith("mask_")]
     unpacked = [column[:, None] >> bits & np.uint64(1) for column in columns]
