@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from resources.corpus import Corpus
-from resources.tasks import Outcome, Task, Work, run_tasks, within_memory
+from resources.store.records import fingerprint_of
+from resources.tasks import Outcome, Payload, Task, Work, run_tasks, within_memory
 
 Earlier = Sequence[Sequence[Outcome]]  # outcomes of one partition: by pass, then in task order
 PlanPass = Callable[[Corpus, list[Task], Earlier], Iterable[Task]]
@@ -117,3 +119,23 @@ def kept_outcomes(outcomes: Earlier, passes: Sequence[Pass]) -> list[Outcome]:
         else replace(outcome, seconds=outcome.seconds + seconds / computed)
         for outcome in kept
     ]
+
+
+def derive_task(
+    task: Task[Any],
+    name: str,
+    made_of: Sequence[Any],
+    payload: Payload,
+    *,
+    work_bytes: int | None = None,
+) -> Task[Payload]:
+    """Make a task of the same partition that depends on all that `task` does, and on `made_of`."""
+    return Task(
+        root=task.root,
+        stage=task.stage,
+        partition=task.partition,
+        name=name,
+        fingerprint=fingerprint_of(task.fingerprint, *made_of),
+        work_bytes=task.work_bytes if work_bytes is None else work_bytes,
+        payload=payload,
+    )
