@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from assets.deduped.index.band_index import (
     Entries,
     absorbed_from,
-    bereft,
+    unpaired_rows,
     candidate_pairs,
     live_pairs,
     merge_runs,
@@ -83,7 +83,7 @@ def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
     left = {i: keys for i, keys in enumerate(parts) if i not in gone}
     is_live = flags(left, size)
 
-    lonely = bereft(pairs, is_live)
+    lonely = unpaired_rows(pairs, is_live)
     runs = (entries(i, keys) for i, keys in left.items())
     keys, refs = merge_runs(runs, 0)
     wanted = keys[np.isin(refs, lonely)], refs[np.isin(refs, lonely)]
