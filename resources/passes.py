@@ -126,7 +126,6 @@ def derive_task(
     name: str,
     made_of: Sequence[Any],
     payload: Payload,
-    *,
     work_bytes: int | None = None,
 ) -> Task[Payload]:
     """Make a task of the same partition that depends on all that `task` does, and on `made_of`."""

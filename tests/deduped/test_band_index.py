@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from assets.deduped.index.band_index import (
     Entries,
     absorbed_from,
-    unpaired_rows,
     candidate_pairs,
     live_pairs,
     merge_runs,
     overlapping,
     slice_of_prefix,
     sorted_pairs,
+    unpaired_rows,
 )
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.index.row_ids import refs_of
