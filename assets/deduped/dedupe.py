@@ -57,7 +57,7 @@ class Deduped:
             self.rejected[reason] = int(gone.sum())
 
     def cut(self, step: str, outcome: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-        """Replace the documents by the outcome of a step; remove those that keep too little text."""
+        """Replace the documents by the outcome of a step; remove those that keep too little."""
         self.documents, changes = outcome
         self.changes.append(changes.with_columns(step=pl.lit(step)).select(list(CHANGES_SCHEMA)))
         self.reject(step, changes.filter("is_rejected")["doc_id"])

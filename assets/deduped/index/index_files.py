@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import Entries, live_pairs, overlapping, slice_of_prefix
-from assets.deduped.index.row_ids import parts_of, refs_of, slice_of_part
+from assets.deduped.index.row_ids import parts_of, row_ids_of, slice_of_part
 from resources.store.disk import map_array
 
 Files = list[tuple[Path, int]]  # paths of a segment's files by prefix, and their rows
@@ -31,7 +31,7 @@ def part_entries(part: KeyFile, prefix: int, prefix_bits: int) -> Entries:
     keys = map_array(part.path, np.uint64, (part.count,))
     rows = map_array(part.path, np.uint32, (part.count,), keys.nbytes)
     with_prefix = slice_of_prefix(keys, prefix, prefix_bits)
-    return keys[with_prefix], refs_of(part.id, rows[with_prefix])
+    return keys[with_prefix], row_ids_of(part.id, rows[with_prefix])
 
 
 def entries_of_rows(
