@@ -9,7 +9,7 @@ import pytest
 
 from resources import passes as module
 from resources.corpus import Corpus
-from resources.passes import Earlier, Pass, in_passes, run_passes
+from resources.passes import Earlier, Pass, derive_task, in_passes, run_passes
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Outcome, Task
 
@@ -138,3 +138,24 @@ def test_a_pass_that_shares_memory_has_few_workers(
 
 def test_without_tasks_there_are_no_outcomes(corpus: Corpus) -> None:
     assert run_passes(corpus, [], [Pass(count), Pass(count, plan=sum_up)]) == []
+
+
+def test_a_derived_task_is_made_of_all_that_the_other_is_made_of(corpus: Corpus) -> None:
+    one, other = task(corpus, "web", "a"), task(corpus, "web", "b")
+
+    derived = derive_task(one, "c", ["x", 1], 7)
+
+    assert (derived.partition, derived.name, derived.payload) == ("web", "c", 7)
+    assert derived.work_bytes == one.work_bytes
+    assert derive_task(one, "c", [], None, work_bytes=9).work_bytes == 9
+    fingerprints = {
+        made.fingerprint
+        for made in (
+            one,
+            derived,
+            derive_task(one, "c", ["x", 2], 7),
+            derive_task(other, "c", ["x", 1], 7),
+        )
+    }
+    assert len(fingerprints) == 4
+    assert derive_task(one, "other name", ["x", 1], 0).fingerprint == derived.fingerprint

@@ -8,7 +8,7 @@ Sibeyn 2004, "Engineering an External Memory Minimum Spanning Tree Algorithm"). 
 whose larger document is in a range are linked; where that connects two documents of lower ranges, a
 pair of those two is passed on. Upwards, a range reads the labels of the lower documents that it is
 linked to. There are no rounds until nothing changes, and no worst case of long paths or large
-stars: a passed pair stands for at least one finished document.
+stars: a passed pair represents at least one finished document.
 Trade-off: with more than one range, pairs are written to disk once more, and parents take 4 bytes a
 document.
 """
@@ -122,11 +122,11 @@ def find_components(
     """
     check_pair_files(pair_files)
     numbering = number_documents(*part_rows)
-    kind = np.uint32 if numbering.num_documents < 1 << 32 else np.int64
+    dtype = np.uint32 if numbering.num_documents < 1 << 32 else np.int64
     with tempfile.TemporaryDirectory(dir=scratch, prefix="components-") as folder:
-        size = max(1, memory_bytes // 4 // np.dtype(kind).itemsize)
+        size = max(1, memory_bytes // 4 // np.dtype(dtype).itemsize)
         ranges = Ranges(numbering, size, Path(folder), block_rows_of(memory_bytes))
-        sweep_down(pair_files, ranges, kind)
+        sweep_down(pair_files, ranges, dtype)
         unfinished = sweep_up(ranges)
         membership = Membership(scratch / "members.refs", scratch / "members.labels")
         unfinished.row_ids.replace(membership.row_ids)
@@ -134,7 +134,7 @@ def find_components(
     return membership
 
 
-def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic]) -> None:
+def sweep_down(pair_files: Sequence[Path], ranges: Ranges, dtype: type[np.generic]) -> None:
     """Link each range, the highest first, and write its parents to a file."""
     from assets.deduped.kernels.union_find import link_pairs
 
@@ -145,7 +145,7 @@ def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic
     for index in reversed(range(ranges.count)):
         low = ranges.low(index)
         high = min(low + ranges.size, ranges.numbering.num_documents)
-        parents = np.arange(low, high, dtype=kind)
+        parents = np.arange(low, high, dtype=dtype)
         for block in blocks if ranges.count == 1 else ranges.take("pairs", index):
             ranges.append("pairs", link_pairs(block, low, parents), 1)
         for start in range(0, len(parents) if low else 0, ranges.block_rows):

@@ -147,11 +147,11 @@ Rehydration = str | Mapping[int, int] | None
 def drop_duplicates(
     documents: pl.DataFrame, clusters: pl.DataFrame, rehydration: Rehydration = None
 ) -> pl.DataFrame:
-    """Remove documents that another stands for; the others stay in the same order.
+    """Remove the documents of which another is kept; the others stay in the same order.
 
     `clusters` has doc_id, kept_doc_id String and cluster_size UInt32 of all members of clusters.
     With `rehydration` the columns cluster_size and copies, UInt32, follow: the size of the cluster
-    that a document stands for (1 without one), and how often the table wants it.
+    that a document is the survivor of (1 without one), and its copies by the table.
     """
     removed = clusters.filter(IS_REMOVED).select("doc_id")
     kept = documents.join(removed, on="doc_id", how="anti", maintain_order="left")

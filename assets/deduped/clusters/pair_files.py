@@ -66,9 +66,9 @@ def append_grouped(rows: Pairs, groups: NDArray[np.int64], paths: Sequence[Path]
         start = end
 
 
-def read_rows(path: Path, kind: type[np.generic], start: int, count: int) -> Pairs:
+def read_rows(path: Path, dtype: type[np.generic], start: int, count: int) -> Pairs:
     """Read `count` rows, or as many as are left, [m, 2], of a raw file from row `start` on."""
-    values = np.fromfile(path, kind, 2 * count, offset=start * PAIR_BYTES)
+    values = np.fromfile(path, dtype, 2 * count, offset=start * PAIR_BYTES)
     return values.reshape(-1, 2)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-TASK_BYTES_PER_ENTRY = 224  # twice the measured peak: arrays below 32 MB are not mapped anew
+TASK_BYTES_PER_ENTRY = (
+    224  # twice the measured peak: arrays below 32 MB stay in the heap
+)
 
 
 MAX_PREFIX_BITS = 12
