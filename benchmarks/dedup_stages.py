@@ -76,18 +76,13 @@ def run_stage(corpus: Corpus, name: str) -> list[Manifest]:
 def steps_of(corpus: Corpus, name: str) -> Iterator[Any]:
     """Arguments of `publish` for each partition of a stage, planned when it is its turn."""
     if name == "band_index":
-        from assets.deduped.band_index_asset import BAND_INDEX, index_prefix, plan_index, run_index
+        from assets.deduped.band_index_asset import BAND_INDEX, plan_index
 
-        yield BAND_INDEX, GLOBAL, plan_index(corpus, GLOBAL), index_prefix, run_index
+        yield BAND_INDEX, GLOBAL, plan_index(corpus, GLOBAL), BAND_INDEX.work, BAND_INDEX.run
     elif name == "duplicates":
-        from assets.deduped.duplicates_asset import (
-            DUPLICATES,
-            find_duplicates,
-            plan_duplicates,
-            run_clustering,
-        )
+        from assets.deduped.duplicates_asset import DUPLICATES, plan_duplicates
 
-        yield DUPLICATES, GLOBAL, plan_duplicates(corpus, GLOBAL), find_duplicates, run_clustering
+        yield DUPLICATES, GLOBAL, plan_duplicates(corpus, GLOBAL), DUPLICATES.work, DUPLICATES.run
     elif name == "signatures":
         from assets.deduped.signatures_asset import SIGNATURES, plan_signatures, sign_part
 

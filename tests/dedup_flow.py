@@ -9,7 +9,7 @@ import polars as pl
 
 from assets.deduped.clusters.duplicates import decide
 from assets.deduped.index.band_index import candidate_pairs, merge_runs
-from assets.deduped.index.row_ids import refs_of
+from assets.deduped.index.row_ids import row_ids_of
 from assets.deduped.minhash.minhash import shingle_sets
 from assets.deduped.minhash.signatures import signatures
 from resources.settings.dedup import DedupConfig
@@ -25,9 +25,9 @@ def clusters_of(
     `key_mask` shortens the keys, as collisions of hashes would.
     """
     facts, keys = signatures(documents, config)
-    refs = refs_of(0, keys["row"].to_numpy())
-    order = np.lexsort([refs, keys["key"].to_numpy() & key_mask])
-    run = merge_runs([((keys["key"].to_numpy() & key_mask)[order], refs[order])], 0)
+    row_ids = row_ids_of(0, keys["row"].to_numpy())
+    order = np.lexsort([row_ids, keys["key"].to_numpy() & key_mask])
+    run = merge_runs([((keys["key"].to_numpy() & key_mask)[order], row_ids[order])], 0)
     pairs = candidate_pairs(run, [run], np.ones(1, np.bool_))
     members = facts.with_columns(
         ref=pl.Series(np.arange(len(facts), dtype=np.uint64)),

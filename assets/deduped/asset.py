@@ -1,35 +1,28 @@
-"""deduped: documents without copies, evaluation items and repeats, and what was cut from them."""
+"""deduped: documents without duplicates, evaluation items and repeats, and what was cut of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import Removals, removals_by_part
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
-from assets.deduped.dedupe import Findings, dedupe
-from assets.deduped.duplicates_asset import DUPLICATES
+from assets.deduped.dedupe import Deduped, Findings, dedupe
+from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
+from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeated_asset import REPEATED, configs_of
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.stage import HistoryCheck, Stage
+from resources.made_under import check_made_under
+from resources.settings.dedup import DedupConfig
+from resources.stage import HistoryCheck, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
-from resources.store.store import StoreError
-from resources.tasks import GLOBAL, MadeBy, Plan, Task, part_task
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Where the repeats of one part lie, and what changes when they do."""
-
-    path: Path | None = None
-    identity: str = ""
-
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 RATE_CHECK = HistoryCheck(
     name="duplicate_rate",
@@ -39,60 +32,87 @@ RATE_CHECK = HistoryCheck(
         rate, earlier, corpus.settings.dedup.max_rate_jump
     ),
 )
-NOT_CONFIGURED = Repeats()
 DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lines"}
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """File of one part's repeats, None if not configured, and an identity that changes with it."""
+
+    path: Path | None = None
+    identity: str = ""
+
+
+@dataclass(frozen=True)
+class DedupInputs:
+    """Inputs of one part: its documents, and the files of what is removed and cut."""
+
+    documents: Path
+    removals: Removals
+    repeated: Path | None
+    spans: Path | None
+    config: DedupConfig
+
+
+class DedupedProvenance(msgspec.Struct, frozen=True):
+    """Fingerprint of the filtered documents."""
+
+    filtered: str
+
+
+class DedupedNumbers(msgspec.Struct, frozen=True):
+    """Characters cut by step, and contaminated documents by evaluation set; unset if not looked."""
+
+    cut_chars: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    contaminated: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+
+
+DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
+
+
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
-    """One task per filtered part; it depends on what is removed and cut inside that part."""
-    manifest = corpus.store.newest("filtered", source)
-    clusters = corpus.store.newest("duplicates", GLOBAL)
-    config = corpus.settings.dedup
-    dump = config.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
+    """Plan one task per filtered part; it depends on what is removed and cut in that part."""
+    manifest = corpus.store.newest(FILTERED, source)
+    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    dedup = corpus.settings.dedup
+    config = dedup.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
     removals = removals_by_part(corpus, source)
-    lines = lines_by_part(corpus, source, clusters) if config.lines or config.paragraphs else {}
-    spans = spans_by_part(corpus, source, clusters) if config.substrings else {}
-    sizes = cluster_identities(clusters) if config.rehydration is not None else {}
+    lines = lines_by_part(corpus, source, clusters) if dedup.lines or dedup.paragraphs else {}
+    spans = spans_by_part(corpus, source, clusters) if dedup.substrings else {}
+    sizes = cluster_identities(clusters) if dedup.rehydration is not None else {}
+    make = tasks_of(corpus, DEDUPED, source)
     tasks = []
     for part in manifest.parts:
-        of_lines = lines.get(part.name, NOT_CONFIGURED)
-        of_spans = spans.get(part.name, NOT_CONFIGURED)
-        made_by = MadeBy(
-            DEDUPED.name,
-            DEDUPED.code_version,
-            dump,
-            inputs=(
-                *removals[part.name].identity,
-                sizes.get((source, part.name), ""),
-                of_lines.identity,
-                of_spans.identity,
-            ),
-            payload={
-                "removals": removals[part.name],
-                "repeated": of_lines.path,
-                "spans": of_spans.path,
-                "config": config,
-            },
-        )
-        tasks.append(part_task(corpus, manifest, part, "documents", made_by))
-    return Plan(tasks, dump, {"filtered": manifest.fingerprint})
+        file, removed = required_file(manifest, part, "documents"), removals[part.name]
+        of_lines, of_spans = lines.get(part.name, Repeats()), spans.get(part.name, Repeats())
+        path = corpus.store.path_of(manifest, file)
+        inputs = DedupInputs(path, removed, of_lines.path, of_spans.path, dedup)
+        size = sizes.get((source, part.name), "")
+        identities = (*removed.identity, size, of_lines.identity, of_spans.identity)
+        made_of = (config, part.fingerprint, identities)
+        tasks.append(make.task(part.name, made_of, inputs, work_bytes=file.bytes))
+    return Plan(tasks, config, DedupedProvenance(manifest.fingerprint))
 
 
-def cluster_identities(clusters: Manifest) -> dict[tuple[str, str], str]:
-    """What changes with the size of any cluster of a part: only with `rehydration` that matters.
+def cluster_identities(clusters: ClustersManifest) -> dict[PartKey, str]:
+    """Return what changes with the size of any cluster of a part: for `rehydration` only.
 
     Without it, a new copy elsewhere of a document that stays does not change the part.
     """
-    return {
-        (part.stats.numbers["source"], part.stats.numbers["part"]): part.fingerprint
-        for part in clusters.parts
-        if "part" in part.stats.numbers
-    }
+    return {part.stats.numbers.key: part.fingerprint for part in cluster_parts(clusters)}
 
 
-def lines_by_part(corpus: Corpus, source: str, clusters: Manifest) -> dict[str, Repeats]:
-    """The repeated lines and paragraphs of each filtered part of a source, by its name."""
-    manifest = made_for(corpus, "repeated", source, clusters, configs_of(corpus.settings.dedup))
+def lines_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> dict[str, Repeats]:
+    """Return the repeated lines and paragraphs of each filtered part of a source, by its name.
+
+    Raises StoreError if they were made of other duplicates, or under another config.
+    """
+    manifest = corpus.store.newest(REPEATED, source)
+    check_made_under(
+        manifest,
+        config=configs_of(corpus.settings.dedup),
+        inputs=newest_duplicates(manifest.provenance.duplicates, clusters),
+    )
     files = {part.name: part.file("repeated") for part in manifest.parts}
     return {
         name: Repeats(corpus.store.path_of(manifest, file), file.sha256)
@@ -101,79 +121,82 @@ def lines_by_part(corpus: Corpus, source: str, clusters: Manifest) -> dict[str, 
     }
 
 
-def spans_by_part(corpus: Corpus, source: str, clusters: Manifest) -> dict[str, Repeats]:
-    """The repeated spans of each filtered part of a source, by its name."""
-    manifest = made_for(
-        corpus, "substrings", GLOBAL, clusters, finding(corpus.settings.dedup.substrings)
+def spans_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> dict[str, Repeats]:
+    """Return the repeated spans of each filtered part of a source, by its name.
+
+    Raises StoreError if they were made of other duplicates, or under another config.
+    """
+    manifest = corpus.store.newest(SUBSTRINGS, GLOBAL)
+    check_made_under(
+        manifest,
+        config=finding(corpus.settings.dedup.substrings),
+        inputs=newest_duplicates(manifest.provenance.duplicates, clusters),
     )
     return {
-        part.stats.numbers["part"]: Repeats(
+        part.stats.numbers.part: Repeats(
             corpus.store.path_of(manifest, required_file(manifest, part, "spans")),
-            part.stats.numbers["spans_id"],
+            part.stats.numbers.spans_id,
         )
         for part in manifest.parts
-        if part.stats.numbers["source"] == source
+        if part.stats.numbers.source == source
     }
 
 
-def made_for(
-    corpus: Corpus, stage: str, partition: str, clusters: Manifest, config: dict[str, Any]
-) -> Manifest:
-    """The newest manifest of a stage; StoreError if it was made after other duplicates, or under
-    another config."""
-    manifest = corpus.store.newest(stage, partition)
-    if manifest.provenance.get("duplicates") != clusters.fingerprint or manifest.config != config:
-        raise StoreError(
-            f"{stage}[{partition}] was made for other duplicates than the newest ones, or under "
-            f"another config than pipeline.yaml's. Materialize `{stage}` first."
-        )
-    return manifest
+def newest_duplicates(made_of: object, clusters: ClustersManifest) -> dict[str, Any]:
+    """Return the fingerprint of duplicates that repeats are made of, and the newest, to compare."""
+    return {"duplicates than the newest ones": (made_of, clusters.fingerprint)}
 
 
-def dedup_part(task: Task) -> list[PartRecord]:
-    """Take out of one part what was found; publish what stays, what was cut, and who was hit."""
-    spec, config = task.payload, task.payload["config"]
-    documents = pl.read_parquet(spec["path"])
-    found = Findings(
-        clusters=pl.read_parquet(spec["removals"].clusters),
-        hits=read_if_there(spec["removals"].contamination),
-        spans=read_if_there(spec["spans"]),
-        repeated=read_if_there(spec["repeated"]),
+def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
+    """Apply to one part what was found; publish its documents, changes and contaminated items."""
+    inputs = task.payload
+    documents = pl.read_parquet(inputs.documents)
+    findings = Findings(
+        clusters=pl.read_parquet(inputs.removals.clusters),
+        hits=read_if_any(inputs.removals.contamination),
+        spans=read_if_any(inputs.spans),
+        repeated=read_if_any(inputs.repeated),
     )
-    done = dedupe(documents, found, config)
+    result = dedupe(documents, findings, inputs.config)
     writer = task.writer()
-    writer.write_parquet("documents", done.documents)
-    extra: dict[str, Any] = {}
-    if done.changes:
-        changes = done.all_changes()
-        writer.write_parquet("changes", changes)
-        cut = changes.group_by("step").agg(pl.sum("cut_chars").cast(pl.Int64)).sort("step")
-        extra["cut_chars"] = dict(cut.iter_rows())
-    if done.hits is not None:
-        writer.write_parquet("contamination", done.hits)
-        contaminated = (
-            done.hits.filter("is_contaminated").group_by("set").agg(pl.n_unique("doc_id"))
-        )
-        extra["contaminated"] = dict(contaminated.sort("set").iter_rows())
+    writer.write_parquet("documents", result.documents)
+    if result.changes:
+        writer.write_parquet("changes", result.all_changes())
+    if result.hits is not None:
+        writer.write_parquet("contamination", result.hits)
     stats = Stats(
         rows_in=documents.height,
-        rows_kept=done.documents.height,
-        rejected=done.rejected,
-        duplicates=done.num_duplicates,
-        bytes=count_bytes(done.documents["text"]),
+        rows_kept=result.documents.height,
+        rejected=result.rejected,
+        duplicates=result.num_duplicates,
+        bytes=count_bytes(result.documents["text"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers=extra,
+        numbers=numbers_of_result(result),
     )
     return [writer.publish(stats)]
 
 
-def read_if_there(path: Path | None) -> pl.DataFrame | None:
-    """A table, None without one."""
+def numbers_of_result(result: Deduped) -> DedupedNumbers:
+    """Count the characters that were cut, and the contaminated documents."""
+    numbers = DedupedNumbers()
+    if result.changes:
+        cut = result.all_changes().group_by("step").agg(pl.sum("cut_chars").cast(pl.Int64))
+        cut_chars = dict(cut.sort("step").iter_rows())
+        numbers = msgspec.structs.replace(numbers, cut_chars=cut_chars)
+    if result.hits is not None:
+        hits = result.hits.filter("is_contaminated")
+        by_set = hits.group_by("set").agg(pl.n_unique("doc_id")).sort("set")
+        numbers = msgspec.structs.replace(numbers, contaminated=dict(by_set.iter_rows()))
+    return numbers
+
+
+def read_if_any(path: Path | None) -> pl.DataFrame | None:
+    """Read a table, None without one."""
     return None if path is None else pl.read_parquet(path)
 
 
-def describe_deduped(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """The share of duplicates; which evaluation items were found in which documents."""
+def describe_deduped(corpus: Corpus, manifest: DedupedManifest) -> Metadata:
+    """Describe the share of duplicates, and the documents with items of evaluation sets."""
     stats = manifest.stats
     files = [file for part in manifest.parts if (file := part.file("contamination"))]
     hits = [pl.read_parquet(corpus.store.path_of(manifest, file)) for file in files]
@@ -190,8 +213,8 @@ DEDUPED = Stage(
     partitions="source",
     after=(FILTERED, DUPLICATES, REPEATED, SUBSTRINGS),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=DedupedProvenance,
+    numbers=DedupedNumbers,
     plan=plan_deduped,
     work=dedup_part,
     describe=describe_deduped,

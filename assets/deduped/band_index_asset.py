@@ -1,40 +1,45 @@
-"""band_index: all keys of all sources in sorted segments on disk, and the pairs that share one."""
+"""band_index: sorted segments of the keys of all sources, and the pairs that share a key."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from assets.deduped.index.band_index import (
-    Segment,
-    absorbed_from,
-    bereft,
-    candidate_pairs,
-    merge_runs,
-    sorted_pairs,
-)
+from assets.deduped.index.band_index import Segment, absorbed_from
 from assets.deduped.index.hash_prefixes import prefix_bits_for
-from assets.deduped.index.index_files import (
-    Files,
-    KeyFile,
-    entries_of,
-    inherited_pairs,
-    live_entries,
-    live_rows,
-    part_entries,
-    read_pairs,
-    read_runs,
-)
+from assets.deduped.index.index_files import KeyFile, SegmentFiles
 from assets.deduped.index.ledger import LedgerEntry, Order, SignedPart, continue_ledger, read_order
+from assets.deduped.index.segment_files import (
+    BandIndexNumbers,
+    PrefixInputs,
+    SearchInputs,
+    find_unpaired,
+    index_prefix,
+)
 from assets.deduped.signatures_asset import SIGNATURES
 from resources.corpus import Corpus
-from resources.stage import Stage
-from resources.store.disk import map_array
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
-from resources.store.store import StoreError
-from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks, within_memory
+from resources.made_under import check_made_under, is_made_by
+from resources.passes import Earlier, Pass, derive_task, in_passes
+from resources.stage import Metadata, Stage
+from resources.store.records import Manifest, PartRecord, required_file
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
+
+
+class BandIndexProvenance(msgspec.Struct, frozen=True):
+    """The ledger, the segments, and the fingerprints of the signatures that they are made of."""
+
+    ledger: list[LedgerEntry]
+    next_id: int
+    segments: list[Segment]
+    signatures: list[str]
+
+
+IndexManifest = Manifest[BandIndexProvenance, BandIndexNumbers]
 
 
 @dataclass(frozen=True)
@@ -47,213 +52,224 @@ class Index:
     next_id: int
     fingerprint: str
 
-    def files(self, segment: Segment, kind: str) -> Files:
-        """The segment's files of a kind, in the order of their prefixes."""
+    def files(self, segments: Sequence[Segment], kind: str) -> list[SegmentFiles]:
+        """Return the files of a kind of some segments, in the order of their prefixes."""
         return [
-            (task.folder.folder / file.path, file.rows)
-            for task in self.tasks[segment]
-            for record in task.published() or []
-            if (file := record.file(kind)) is not None
+            (
+                segment.prefix_bits,
+                [
+                    (task.folder.folder / file.path, file.rows)
+                    for task in self.tasks[segment]
+                    for record in task.published() or []
+                    if (file := record.file(kind)) is not None
+                ],
+            )
+            for segment in segments
         ]
 
 
+@dataclass(frozen=True)
+class Update:
+    """A change of the index: the ledger's kept and added entries, and their keys by entry id."""
+
+    index: Index
+    kept: list[LedgerEntry]
+    added: list[LedgerEntry]
+    keys: dict[int, KeyFile]
+
+    @property
+    def ledger(self) -> list[LedgerEntry]:
+        """The new ledger."""
+        return self.kept + self.added
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next part that is added."""
+        return self.index.next_id + len(self.added)
+
+    @property
+    def has_removals(self) -> bool:
+        """True if a part of the old ledger is gone."""
+        return len(self.kept) < len(self.index.ledger)
+
+    def num_keys(self, first: int, stop: int) -> int:
+        """Count the keys of live parts with ids from `first` up to `stop`."""
+        return sum(file.count for number, file in self.keys.items() if first <= number < stop)
+
+    def is_live(self) -> NDArray[np.bool_]:
+        """Mark the parts of the new ledger, bool [next_id]."""
+        is_live = np.zeros(self.next_id, np.bool_)
+        is_live[list(self.keys)] = True
+        return is_live
+
+
 def plan_index(corpus: Corpus, partition: str) -> Plan:
-    """One task per file of a segment; those of segments that stay are published already."""
-    dump = corpus.settings.dedup.signing()
-    manifests = [corpus.store.newest("signatures", s) for s in corpus.settings.source_names()]
-    signed = {(m.partition, part.name): (m, part) for m in manifests for part in m.parts}
-    for manifest in manifests:
-        if manifest.config != dump:
-            raise StoreError(
-                f"signatures[{manifest.partition}] were made under another `dedup` config than "
-                f"pipeline.yaml's. Materialize `signatures` for {manifest.partition!r} first."
-            )
-    index = read_index(corpus, partition, dump)
-    parts = [
-        SignedPart(*k, part.fingerprint, part.stats.rows_kept) for k, (_, part) in signed.items()
-    ]
-    kept, added = continue_ledger(index.ledger, parts, exported_order(corpus), index.next_id)
-    ledger = kept + added
-    keys = {entry.id: key_file(corpus, entry.id, *signed[entry.key]) for entry in ledger}
-    is_same = not added and kept == index.ledger
-    segments, tasks = (
-        (index.segments, [task for s in index.segments for task in index.tasks[s]])
-        if is_same
-        else plan_segments(corpus, index, (kept, added), keys)
+    """Plan one task per file of a segment; those of segments that stay are published already."""
+    config = corpus.settings.dedup.signing()
+    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
+    for manifest in signed:
+        check_made_under(manifest, config=config, section="dedup")
+    index = read_index(corpus, partition, config)
+    update = plan_update(corpus, index, signed)
+    if update.added or update.kept != index.ledger:
+        segments, tasks = plan_segments(corpus, update)
+    else:
+        segments, tasks = index.segments, tasks_of_segments(index, index.segments)
+    provenance = BandIndexProvenance(
+        ledger=update.ledger,
+        next_id=update.next_id,
+        segments=segments,
+        signatures=[manifest.fingerprint for manifest in signed],
     )
-    about = {
-        "ledger": msgspec.to_builtins(ledger),
-        "segments": [segment.model_dump() for segment in segments],
-        "next_id": index.next_id + len(added),
-        "signatures": [manifest.fingerprint for manifest in manifests],
-    }
-    return Plan(tasks, dump, about)
+    return Plan(tasks, config, provenance)
 
 
-def read_index(corpus: Corpus, partition: str, dump: dict[str, Any]) -> Index:
-    """What the newest manifest says; of an index of other keys or with a lost file the ledger."""
-    manifest = corpus.store.partition(BAND_INDEX.name, partition).newest_manifest()
+def read_index(corpus: Corpus, partition: str, config: dict[str, Any]) -> Index:
+    """Read the newest index; only its ledger if it has other keys or has lost a file."""
+    manifest = corpus.store.newest_or_none(BAND_INDEX, partition)
     if manifest is None:
         return Index([], [], {}, 0, "")
-    ledger = msgspec.convert(manifest.provenance["ledger"], list[LedgerEntry])
-    next_id = manifest.provenance["next_id"]
-    segments = [Segment.model_validate(segment) for segment in manifest.provenance["segments"]]
+    newest = manifest.provenance
     tasks = {
         segment: [
             published_task(corpus, manifest, part)
             for part in manifest.parts
             if part.name.startswith(segment_name(segment))
         ]
-        for segment in segments
+        for segment in newest.segments
     }
-    is_whole = all(task.published() is not None for each in tasks.values() for task in each)
-    if is_whole and manifest.config == dump and manifest.code_version == BAND_INDEX.code_version:
-        return Index(ledger, segments, tasks, next_id, manifest.fingerprint)
-    unknown = [msgspec.structs.replace(entry, fingerprint="") for entry in ledger]
-    return Index(unknown, [], {}, next_id, "")
+    index = Index(newest.ledger, newest.segments, tasks, newest.next_id, manifest.fingerprint)
+    is_whole = all(task.published() for task in tasks_of_segments(index, index.segments))
+    if is_whole and is_made_by(manifest, BAND_INDEX, config):
+        return index
+    unknown = [msgspec.structs.replace(entry, fingerprint="") for entry in newest.ledger]
+    return Index(unknown, [], {}, newest.next_id, "")
 
 
-def published_task(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Task:
-    """The task whose outcome a manifest names."""
-    return Task(
-        corpus.store.root, manifest.stage, manifest.partition, part.name, part.fingerprint, 0
-    )
+def published_task(corpus: Corpus, manifest: IndexManifest, part: PartRecord[Any]) -> Task[None]:
+    """Return the task that published a part of a manifest."""
+    place = corpus.store.root, manifest.stage, manifest.partition
+    return Task(*place, part.name, part.fingerprint, work_bytes=0, payload=None)
 
 
 def segment_name(segment: Segment) -> str:
-    """What the names of a segment's files begin with."""
+    """Return what the names of a segment's files begin with."""
     return f"{segment.first:08d}-{segment.stop:08d}-"
 
 
-def exported_order(corpus: Corpus) -> Order:
-    """The ingest order that `dedup.ledger` names."""
+def tasks_of_segments(index: Index, segments: Sequence[Segment]) -> list[Task]:
+    """Return the tasks of some segments of the index, in order."""
+    return [task for segment in segments for task in index.tasks[segment]]
+
+
+def plan_update(corpus: Corpus, index: Index, signed: Sequence[Manifest[Any, Any]]) -> Update:
+    """Continue the ledger of the index with the parts that are signed now."""
+    parts = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
+    signed_parts = [
+        SignedPart(*key, part.fingerprint, part.stats.rows_kept) for key, (_, part) in parts.items()
+    ]
+    kept, added = continue_ledger(index.ledger, signed_parts, read_ledger(corpus), index.next_id)
+    keys = {entry.id: key_file(corpus, entry.id, *parts[entry.key]) for entry in kept + added}
+    return Update(index, kept, added, keys)
+
+
+def read_ledger(corpus: Corpus) -> Order:
+    """Read the ingest order of the exported ledger that `dedup.ledger` names, if it names one."""
     name = corpus.settings.dedup.ledger
     return {} if name is None else read_order(name, (corpus.config.parent / name).read_bytes())
 
 
-def key_file(corpus: Corpus, number: int, manifest: Manifest, part: PartRecord) -> KeyFile:
-    """Where the keys of a signed part lie."""
+def key_file(
+    corpus: Corpus, number: int, manifest: Manifest[Any, Any], part: PartRecord[Any]
+) -> KeyFile:
+    """Return the file of a signed part's keys."""
     file = required_file(manifest, part, "keys")
     return KeyFile(number, corpus.store.path_of(manifest, file), file.rows)
 
 
-def plan_segments(
-    corpus: Corpus,
-    index: Index,
-    ledger: tuple[list[LedgerEntry], list[LedgerEntry]],
-    keys: dict[int, KeyFile],
-) -> tuple[list[Segment], list[Task]]:
-    """The segments with what was added and without what is gone, and the tasks of all of them."""
-    kept, added = ledger
-    next_id = index.next_id + len(added)
-    live = {number: file.count for number, file in keys.items()}
-    sizes = [
-        sum(n for number, n in live.items() if s.first <= number < s.stop) for s in index.segments
-    ]
-    staying = absorbed_from(sizes, sum(live[entry.id] for entry in added))
-    stay, absorbed = index.segments[:staying], index.segments[staying:]
-    total = sum(live[entry.id] for entry in added) + sum(sizes[staying:])
-    bits = prefix_bits_for(total, corpus.settings.dedup.memory_bytes)
-    first = absorbed[0].first if absorbed else index.next_id
-    new = Segment(first=first, stop=next_id, prefix_bits=bits, entries=total)
-    is_live = np.zeros(next_id, np.bool_)
-    is_live[list(live)] = True
-    all_pairs = [file for s in index.segments for file in index.files(s, "pairs")]
-    has_lost = len(kept) < len(index.ledger) and bool(index.segments)
-    template = Task(
-        root=corpus.store.root,
-        stage=BAND_INDEX.name,
-        partition=GLOBAL,
-        name="bereft",
-        fingerprint=fingerprint_of(
-            BAND_INDEX.name,
-            BAND_INDEX.code_version,
-            corpus.settings.dedup.signing(),
-            index.fingerprint,
-            msgspec.to_builtins(kept + added),
-            bits,
-        ),
-        work_bytes=total * 16 >> bits,
-        payload={
-            "is_live": is_live,
-            "pairs": all_pairs,
-            "parts": [keys[entry.id] for entry in kept],
-        },
+def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[Task]]:
+    """Plan a segment of the added keys and of the segments that it absorbs.
+
+    Returns all segments of the new index, and their tasks.
+    """
+    index = update.index
+    sizes = [update.num_keys(segment.first, segment.stop) for segment in index.segments]
+    num_added = update.num_keys(index.next_id, update.next_id)
+    num_staying = absorbed_from(sizes, num_added)
+    staying, absorbed = index.segments[:num_staying], index.segments[num_staying:]
+    num_keys = num_added + sum(sizes[num_staying:])
+    segment = Segment(
+        first=absorbed[0].first if absorbed else index.next_id,
+        stop=update.next_id,
+        prefix_bits=prefix_bits_for(num_keys, corpus.settings.dedup.memory_bytes),
+        entries=num_keys,
     )
-    spec = {
-        "is_live": is_live,
-        "prefix_bits": bits,
-        "parts": [keys[entry.id] for entry in added],
-        "others": [(s.prefix_bits, index.files(s, "entries")) for s in stay],
-        "absorbed": [(s.prefix_bits, index.files(s, "entries")) for s in absorbed],
-        "pairs": [(s.prefix_bits, index.files(s, "pairs")) for s in absorbed],
-        "bereft": template if has_lost else None,
-    }
-    tasks = [task for s in stay for task in index.tasks[s]]
-    tasks += [
-        replace(
-            template,
-            name=f"{segment_name(new)}{prefix:04d}",
-            fingerprint=fingerprint_of(template.fingerprint, prefix),
-            payload={**spec, "prefix": prefix},
+    tasks = segment_tasks(corpus, update, segment, (staying, absorbed))
+    return [*staying, segment], tasks_of_segments(index, staying) + tasks
+
+
+def segment_tasks(
+    corpus: Corpus,
+    update: Update,
+    segment: Segment,
+    others: tuple[Sequence[Segment], Sequence[Segment]],
+) -> list[Task[PrefixInputs]]:
+    """Make the tasks of a new segment; `others` are the staying and the absorbed segments."""
+    index, (staying, absorbed), bits = update.index, others, segment.prefix_bits
+    search = search_task(corpus, update, segment)
+    shared = PrefixInputs(
+        is_live=search.payload.is_live,
+        prefix=0,
+        prefix_bits=bits,
+        added=[update.keys[entry.id] for entry in update.added],
+        kept=[update.keys[entry.id] for entry in update.kept],
+        staying=index.files(staying, "entries"),
+        absorbed=index.files(absorbed, "entries"),
+        absorbed_pairs=index.files(absorbed, "pairs"),
+        search=search if update.has_removals and index.segments else None,
+    )
+    return [
+        derive_task(
+            search,
+            f"{segment_name(segment)}{prefix:04d}",
+            [prefix],
+            replace(shared, prefix=prefix),
         )
         for prefix in range(1 << bits)
     ]
-    return [*stay, new], tasks
 
 
-def run_index(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Build the missing files; before, find the documents that lost one they were paired with."""
-    bounded = within_memory(corpus)
-    missing = [task for task in tasks if task.published() is None]
-    searches = [
-        task.payload["bereft"] for task in missing[:1] if task.payload["bereft"] is not None
-    ]
-    run_tasks(bounded, searches, find_bereft)
-    return run_tasks(bounded, tasks, work)
+def search_task(corpus: Corpus, update: Update, segment: Segment) -> Task[SearchInputs]:
+    """Make the task that finds unpaired rows; it is made of all that a new segment is made of."""
+    index, bits = update.index, segment.prefix_bits
+    pairs = [file for _, files in index.files(index.segments, "pairs") for file in files]
+    return tasks_of(corpus, BAND_INDEX, GLOBAL).task(
+        "unpaired",
+        (
+            corpus.settings.dedup.signing(),
+            index.fingerprint,
+            msgspec.to_builtins(update.ledger),
+            bits,
+        ),
+        SearchInputs(update.is_live(), pairs),
+        work_bytes=segment.entries * 16 >> bits,
+    )
 
 
-def find_bereft(task: Task) -> list[PartRecord]:
-    """The documents that were paired with one that is gone: they look for another."""
-    is_live = task.payload["is_live"]
-    empty = np.empty(0, np.uint64)
-    found = [bereft(read_pairs(path, rows), is_live) for path, rows in task.payload["pairs"]]
-    refs = np.unique(np.concatenate([empty, *found]))
-    writer = task.writer()
-    writer.write_arrays("refs", refs)
-    return [writer.publish(Stats(len(refs), len(refs)))]
+def plan_search(_: Corpus, tasks: list[Task], __: Earlier) -> list[Task[SearchInputs]]:
+    """Plan the search for unpaired rows, if there are any; all missing tasks name the same one."""
+    missing: Iterator[Task[PrefixInputs]] = (task for task in tasks if task.published() is None)
+    searches = [task.payload.search for task in missing]
+    return [search for search in searches[:1] if search is not None]
 
 
-def index_prefix(task: Task) -> list[PartRecord]:
-    """Build one file of a segment and find the pairs that its new documents are in."""
-    spec, is_live = task.payload, task.payload["is_live"]
-    place = spec["prefix"], spec["prefix_bits"]
-    new = merge_runs((part_entries(part, *place) for part in spec["parts"]), place[1])
-    absorbed = [live_entries(run, is_live) for run in read_runs(spec["absorbed"], *place)]
-    run = merge_runs([*absorbed, new], place[1]) if absorbed else new
-    runs = [*read_runs(spec["others"], *place), run]
-    pairs = [live_rows(p, is_live) for p in inherited_pairs(spec["pairs"], *place)]
-    pairs.append(candidate_pairs(new, runs, is_live))
-    if spec["bereft"] is not None:
-        path, count = spec["bereft"].published_file("refs")
-        refs = map_array(path, np.uint64, (count,))
-        looking = entries_of(refs, spec["bereft"].payload["parts"], *place)
-        pairs += [candidate_pairs(wanted, runs, is_live) for wanted in looking]
-    writer = task.writer()
-    found = sorted_pairs(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
-    writer.write_arrays("entries", *run)
-    writer.write_arrays("pairs", found)
-    count = len(run[0])
-    return [writer.publish(Stats(count, count, numbers={"pairs": len(found)}))]
-
-
-def describe_index(_: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """How large the index is."""
-    ledger = manifest.provenance["ledger"]
+def describe_index(_: Corpus, manifest: IndexManifest) -> Metadata:
+    """Describe the size of the index."""
+    ledger = manifest.provenance.ledger
     return {
-        "segments": len(manifest.provenance["segments"]),
-        "documents": sum(entry["rows"] for entry in ledger),
-        "generations": max((g for entry in ledger for _, g in entry["generations"]), default=0),
+        "segments": len(manifest.provenance.segments),
+        "documents": sum(entry.rows for entry in ledger),
+        "generations": max((g for entry in ledger for _, g in entry.generations), default=0),
         "index_bytes": sum(file.bytes for part in manifest.parts for file in part.files),
     }
 
@@ -266,10 +282,13 @@ BAND_INDEX = Stage(
     partitions="none",
     after=(SIGNATURES,),
     kinds=frozenset({"numba"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=BandIndexProvenance,
+    numbers=BandIndexNumbers,
     plan=plan_index,
     work=index_prefix,
-    run=run_index,
+    run=in_passes(
+        Pass(find_unpaired, plan_search, shares_memory=True, is_kept=False),
+        Pass(index_prefix, shares_memory=True),
+    ),
     describe=describe_index,
 )

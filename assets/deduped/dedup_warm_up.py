@@ -9,7 +9,7 @@ import polars as pl
 
 from assets.deduped.clusters.duplicates import decide
 from assets.deduped.index.band_index import candidate_pairs, merge_runs
-from assets.deduped.index.row_ids import refs_of
+from assets.deduped.index.row_ids import row_ids_of
 from assets.deduped.minhash.minhash import shingle_sets
 from assets.deduped.minhash.signatures import signatures
 from resources.settings.dedup import DedupConfig
@@ -33,7 +33,7 @@ def dedup_warm_ups(config: DedupConfig) -> Iterator[Callable[[], object]]:
 def cluster(documents: pl.DataFrame, config: DedupConfig) -> pl.DataFrame:
     """Cluster the documents of one part, as the stages do it by way of files."""
     facts, keys = signatures(documents, config)
-    run = merge_runs([(keys["key"].to_numpy(), refs_of(0, keys["row"].to_numpy()))], 0)
+    run = merge_runs([(keys["key"].to_numpy(), row_ids_of(0, keys["row"].to_numpy()))], 0)
     pairs = candidate_pairs(run, [run], np.ones(1, np.bool_))
     members = facts.with_columns(
         ref=pl.Series(np.arange(len(facts), dtype=np.uint64)),

@@ -1,9 +1,7 @@
-"""Stage `deduped`: documents without copies, evaluation items and repeats.
+"""Apply to the documents of one part what other stages found.
 
-Purpose: what other stages found about the documents of one part is applied here, in this order:
-documents that another stands for go, contaminated ones go or are tagged, spans, then paragraphs,
-then lines are cut, and documents that keep too little of their text go. Price: 50 ms per 100,000
-documents for the copies; cutting and comparing as the steps themselves say.
+In this order: remove duplicates; remove or tag contaminated documents; cut spans, then paragraphs,
+then lines. After each cut, documents that keep too little of their text are removed.
 """
 
 from dataclasses import dataclass, field
@@ -29,9 +27,9 @@ CHANGES_SCHEMA = {
 
 @dataclass(frozen=True)
 class Findings:
-    """What other stages found for one part; None: that step is not configured.
+    """Tables of other stages for one part; None if the step is not configured.
 
-    clusters as in the stage `duplicates`; hits as of `find_contamination`, and is_contaminated;
+    clusters as of the stage `duplicates`; hits as of `find_contamination`, and is_contaminated;
     spans: doc_id, start, stop (bytes); repeated: unit, text.
     """
 
@@ -43,7 +41,7 @@ class Findings:
 
 @dataclass
 class Deduped:
-    """Documents on their way through the steps, and what was done to them."""
+    """Documents on their way through the steps, and the record of each step."""
 
     documents: pl.DataFrame
     num_duplicates: int
@@ -52,45 +50,50 @@ class Deduped:
     hits: pl.DataFrame | None = None
 
     def reject(self, reason: str, doc_ids: pl.Series) -> None:
-        """Take documents out, counted under a reason."""
+        """Remove documents, and count them under a reason."""
         gone = self.documents["doc_id"].is_in(doc_ids.implode())
         self.documents = self.documents.filter(~gone)
         if gone.any():
             self.rejected[reason] = int(gone.sum())
 
     def cut(self, step: str, outcome: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-        """Go on with what a step left, without the documents of which it left too little."""
+        """Replace the documents by the outcome of a step; remove those that keep too little."""
         self.documents, changes = outcome
         self.changes.append(changes.with_columns(step=pl.lit(step)).select(list(CHANGES_SCHEMA)))
         self.reject(step, changes.filter("is_rejected")["doc_id"])
 
     def all_changes(self) -> pl.DataFrame:
-        """A row per document and step that cut something: the columns `CHANGES_SCHEMA`."""
+        """Return a row per document and step that cut something: the columns `CHANGES_SCHEMA`."""
         return pl.concat([pl.DataFrame(schema=CHANGES_SCHEMA), *self.changes])
 
 
-def dedupe(documents: pl.DataFrame, found: Findings, config: DedupConfig) -> Deduped:
-    """Apply to documents what was found; see the module for the order.
+def dedupe(documents: pl.DataFrame, findings: Findings, config: DedupConfig) -> Deduped:
+    """Apply findings to documents, in the order of the module's steps.
 
     A rejected document is counted once: as `contaminated`, `substrings`, `paragraphs` or `lines`.
     """
-    kept = drop_duplicates(documents, found.clusters, config.rehydration)
-    done = Deduped(kept, documents.height - kept.height)
-    if found.hits is not None and config.decontamination is not None:
-        done.hits = found.hits.join(kept, on="doc_id", how="semi", maintain_order="left")
+    kept = drop_duplicates(documents, findings.clusters, config.rehydration)
+    result = Deduped(kept, documents.height - kept.height)
+    if findings.hits is not None and config.decontamination is not None:
+        result.hits = findings.hits.join(kept, on="doc_id", how="semi", maintain_order="left")
         if config.decontamination.action == "tag":
-            done.documents = tag_documents(kept, done.hits, config.decontamination)
+            result.documents = tag_documents(kept, result.hits, config.decontamination)
         else:
-            done.reject("contaminated", done.hits.filter("is_contaminated")["doc_id"])
-    if found.spans is not None and config.substrings is not None:
-        done.cut("substrings", cut_spans(done.documents, found.spans, config.substrings))
-    if found.repeated is not None:
-        units: dict[Unit, RepeatedLinesConfig | None] = {
-            "paragraphs": config.paragraphs,
-            "lines": config.lines,
-        }
-        for unit, settings in units.items():
-            if settings is not None:
-                texts = found.repeated.filter(pl.col("unit") == unit)
-                done.cut(unit, cut_repeated(done.documents, texts, settings, unit))
-    return done
+            result.reject("contaminated", result.hits.filter("is_contaminated")["doc_id"])
+    if findings.spans is not None and config.substrings is not None:
+        result.cut("substrings", cut_spans(result.documents, findings.spans, config.substrings))
+    if findings.repeated is not None:
+        cut_units(result, findings.repeated, config)
+    return result
+
+
+def cut_units(result: Deduped, repeated: pl.DataFrame, config: DedupConfig) -> None:
+    """Cut repeated paragraphs, then repeated lines, as far as they are configured."""
+    units: dict[Unit, RepeatedLinesConfig | None] = {
+        "paragraphs": config.paragraphs,
+        "lines": config.lines,
+    }
+    for unit, settings in units.items():
+        if settings is not None:
+            texts = repeated.filter(pl.col("unit") == unit)
+            result.cut(unit, cut_repeated(result.documents, texts, settings, unit))

@@ -1,9 +1,10 @@
-"""duplicates: clusters of equal and near-equal documents, and which document of each stays."""
+"""duplicates: clusters of equal and near-equal documents, and the document of each that stays."""
 
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 import xxhash
 
-from assets.deduped.band_index_asset import BAND_INDEX
+from assets.deduped.band_index_asset import BAND_INDEX, IndexManifest
 from assets.deduped.clusters.candidate_files import (
     SignedFiles,
     Words,
@@ -29,13 +30,21 @@ from assets.deduped.clusters.cluster_files import (
 )
 from assets.deduped.clusters.component_files import Components, find_components
 from assets.deduped.clusters.duplicates import IS_REMOVED
-from assets.deduped.clusters.report import duplicates_markdown, largest_clusters, summarize_clusters
+from assets.deduped.clusters.report import (
+    TOP_CLUSTERS,
+    duplicates_markdown,
+    largest_clusters,
+    summarize_clusters,
+)
 from assets.deduped.dedup_warm_up import dedup_warm_ups
-from assets.deduped.index.ledger import LedgerEntry
+from assets.deduped.index.ledger import LedgerEntry, PartKey
+from assets.deduped.signatures_asset import SIGNATURES, SignaturesNumbers, SignaturesProvenance
+from assets.filtered.asset import FILTERED
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
+from resources.made_under import check_made_under, is_made_by
 from resources.settings.dedup import DedupConfig
-from resources.stage import Stage
+from resources.stage import Metadata, Stage
 from resources.store.disk import has_size
 from resources.store.records import (
     Manifest,
@@ -45,89 +54,121 @@ from resources.store.records import (
     required_file,
     to_json,
 )
-from resources.store.store import TEMPORARY_PREFIX, PartWriter, StoreError, part_stem
-from resources.tasks import Outcome, Plan, Task, Work
+from resources.store.store import TEMPORARY_PREFIX, part_stem
+from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
-STATE = "components"  # the part that tells the next run which components it need not decide again
+STATE = "components"  # the part with the digests by which the next run knows decided components
+EXCERPT_CHARS = 400
+
+
+@dataclass(frozen=True)
+class ClusteringInputs:
+    """Inputs of the clustering: all signed parts, the files of their pairs, the last decisions."""
+
+    parts: list[SignedFiles]
+    pairs: list[Path]
+    config: DedupConfig
+    decided: Decided
+
+
+class DuplicatesProvenance(msgspec.Struct, frozen=True):
+    """Fingerprints of the index and of the signatures, and the ledger that numbers the parts."""
+
+    band_index: str
+    ledger: list[LedgerEntry]
+    signatures: list[str]
+
+
+class DuplicatesNumbers(msgspec.Struct, frozen=True):
+    """The filtered part of a part of clusters, and a digest of its removed doc_ids.
+
+    Empty for the part `STATE`, and for the total of a manifest.
+    """
+
+    source: str = ""
+    part: str = ""
+    removed_ids: str = ""
+
+    @property
+    def key(self) -> PartKey:
+        """Source and name of the filtered part."""
+        return self.source, self.part
+
+
+ClustersManifest = Manifest[DuplicatesProvenance, DuplicatesNumbers]
+ClustersPart = PartRecord[DuplicatesNumbers]
+Signed = Manifest[SignaturesProvenance, SignaturesNumbers]
 
 
 def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
-    """One task over the whole index; it publishes a part per signed part."""
-    index = corpus.store.newest("band_index", partition)
-    signed = [corpus.store.newest("signatures", s) for s in corpus.settings.source_names()]
-    fingerprints = [manifest.fingerprint for manifest in signed]
-    if index.provenance["signatures"] != fingerprints:
-        raise StoreError(
-            "band_index[all] is of other signatures than the newest ones. Materialize "
-            "`band_index` first."
-        )
-    config = corpus.settings.dedup
-    if index.config != config.signing():
-        raise StoreError(
-            "band_index[all] was made under another `dedup` config than pipeline.yaml's. "
-            "Materialize `signatures` and `band_index` first."
-        )
-    dump = config.signing() | config.clustering()
+    """Plan one task over the whole index; it publishes a part per signed part."""
+    index = corpus.store.newest(BAND_INDEX, partition)
+    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
+    dedup = corpus.settings.dedup
+    signatures = [manifest.fingerprint for manifest in signed]
+    compared = {"signatures than the newest ones": (index.provenance.signatures, signatures)}
+    check_made_under(index, inputs=compared)
+    again = SIGNATURES.name, BAND_INDEX.name
+    check_made_under(index, config=dedup.signing(), section="dedup", again=again)
+    config = dedup.signing() | dedup.clustering()
     pairs = [required_file(index, part, "pairs") for part in index.parts]
-    task = Task(
-        root=corpus.store.root,
-        stage=DUPLICATES.name,
-        partition=partition,
-        name=STATE,
-        fingerprint=fingerprint_of(
-            DUPLICATES.name, DUPLICATES.code_version, dump, index.fingerprint
-        ),
-        work_bytes=sum(file.bytes for file in pairs),
-        payload={
-            "parts": signed_files(corpus, index, signed),
-            "pairs": [corpus.store.path_of(index, file) for file in pairs if file.rows],
-            "config": config,
-            "decided": read_decided(corpus, index, dump),
-        },
+    inputs = ClusteringInputs(
+        parts=signed_files(corpus, index, signed),
+        pairs=[corpus.store.path_of(index, file) for file in pairs if file.rows],
+        config=dedup,
+        decided=read_decided(corpus, index, config),
     )
-    about = {
-        "band_index": index.fingerprint,
-        "signatures": fingerprints,
-        "ledger": index.provenance["ledger"],
-    }
-    return Plan([task], dump, about)
+    task = tasks_of(corpus, DUPLICATES, partition).task(
+        STATE,
+        (config, index.fingerprint),
+        inputs,
+        work_bytes=sum(file.bytes for file in pairs),
+    )
+    provenance = DuplicatesProvenance(index.fingerprint, index.provenance.ledger, signatures)
+    return Plan([task], config, provenance)
 
 
-def signed_files(corpus: Corpus, index: Manifest, signed: list[Manifest]) -> list[SignedFiles]:
-    """Every signed part, in the order of the ledger."""
-    by_key = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
-    filtered = {m.partition: corpus.store.newest("filtered", m.partition) for m in signed}
+def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> list[SignedFiles]:
+    """Return the files of every signed part, in the order of the ledger.
+
+    Raises StoreError if signatures are of other documents than the newest ones.
+    """
+    parts = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
+    filtered = {m.partition: corpus.store.newest(FILTERED, m.partition) for m in signed}
+    for manifest in signed:
+        check_signed(manifest, filtered[manifest.partition])
     documents = {(m.partition, part.name): part for m in filtered.values() for part in m.parts}
     files = []
-    for entry in msgspec.convert(index.provenance["ledger"], list[LedgerEntry]):
-        manifest, part = by_key[entry.key]
-        texts, of_texts = filtered[entry.source], documents.get(entry.key)
-        if of_texts is None or texts.fingerprint != manifest.provenance["filtered"]:
-            raise StoreError(
-                f"signatures[{entry.source}] are of other documents than the newest "
-                f"filtered[{entry.source}]. Materialize `signatures` for {entry.source!r} first."
-            )
+    for entry in index.provenance.ledger:
+        manifest, part = parts[entry.key]
+        texts = filtered[entry.source]
         path = corpus.store.path_of(manifest, required_file(manifest, part, "signatures"))
-        text_path = corpus.store.path_of(texts, required_file(texts, of_texts, "documents"))
+        text_file = required_file(texts, documents[entry.key], "documents")
+        text_path = corpus.store.path_of(texts, text_file)
         files.append(SignedFiles(entry, path, text_path, part.stats.text_bytes))
     return files
 
 
-def read_decided(corpus: Corpus, index: Manifest, dump: dict[str, Any]) -> Decided:
-    """What the newest manifest decided; nothing if its config, code or ledger was another.
+def check_signed(
+    signed: Signed, filtered: Manifest[Any, Any], again: Sequence[str] = (SIGNATURES.name,)
+) -> None:
+    """Raise StoreError, which names the stages `again`, unless the newest documents are signed."""
+    of_documents = f"documents than the newest filtered[{filtered.partition}]"
+    made_of = {of_documents: (signed.provenance.filtered, filtered.fingerprint)}
+    check_made_under(signed, inputs=made_of, again=again)
 
-    An index built anew without its ledger numbers parts from 0 again: the same refs would stand for
-    other documents, or for the same ones of another generation.
+
+def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -> Decided:
+    """Return the last decisions; none if they are of another config, code version or ledger.
+
+    An index that is built again without its ledger numbers parts from 0: equal row ids would then
+    stand for other documents, or for the same documents of another generation.
     """
-    manifest = corpus.store.partition(DUPLICATES.name, index.partition).newest_manifest()
-    if (
-        manifest is None
-        or manifest.config != dump
-        or manifest.code_version != DUPLICATES.code_version
-    ):
+    manifest = corpus.store.newest_or_none(DUPLICATES, index.partition)
+    if manifest is None or not is_made_by(manifest, DUPLICATES, config):
         return NOTHING_DECIDED
-    before = {entry["id"]: entry for entry in manifest.provenance["ledger"]}
-    if any(before.get(entry["id"], entry) != entry for entry in index.provenance["ledger"]):
+    before = {entry.id: entry for entry in manifest.provenance.ledger}
+    if any(before.get(entry.id, entry) != entry for entry in index.provenance.ledger):
         return NOTHING_DECIDED
     paths: dict[str, Path] = {}
     for part in manifest.parts:
@@ -140,38 +181,41 @@ def read_decided(corpus: Corpus, index: Manifest, dump: dict[str, Any]) -> Decid
 
 
 def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the task, unless all that it would publish is there; an outcome per part."""
+    """Run the task unless all its parts are published; return an outcome per part.
+
+    Not a pass: only the computed clusters tell the names of the parts, and which of them are new.
+    """
     outcomes = []
     for task in tasks:
-        there = set(task.folder.records.glob("*.json"))
+        published = set(task.folder.records.glob("*.json"))
         start = time.perf_counter()
         records = published_parts(task) or work(task)
         seconds = time.perf_counter() - start
         for record in records:
             stem = part_stem(record.name, record.fingerprint)
-            is_reused = task.folder.records / f"{stem}.json" in there
+            is_reused = task.folder.records / f"{stem}.json" in published
             outcomes.append(Outcome(task, [record], 0.0 if is_reused else seconds, is_reused))
             seconds = seconds if is_reused else 0.0
     return outcomes
 
 
-def published_parts(task: Task) -> list[PartRecord] | None:
-    """The parts of a finished run, which its last part names; None if one is missing."""
+def published_parts(task: Task[ClusteringInputs]) -> list[PartRecord] | None:
+    """Return the parts of a finished run, which its last part names; None if one is missing."""
     state = task.published()
     if state is None:
         return None
     path, _ = task.published_file("parts")
     names = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
     records = [task.folder.find_part(name, fingerprint) for name, fingerprint in names.items()]
-    found = [record for record in records if record is not None]
-    return found + state if len(found) == len(records) else None
+    present = [record for record in records if record is not None]
+    return present + state if len(present) == len(records) else None
 
 
-def find_duplicates(task: Task) -> list[PartRecord]:
+def find_duplicates(task: Task[ClusteringInputs]) -> list[PartRecord]:
     """Cluster all documents in bounded memory, and publish for each signed part its clusters.
 
-    Components of the candidate pairs first, then the facts of their members in batches of whole
-    components, of which each is decided alone. Files in between lie in a folder of their own.
+    Components of the candidate pairs come first. Then their members are compared, in batches of
+    whole components, which are decided one by one. Intermediate files go to a scratch folder.
     """
     folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=task.folder.folder))
     try:
@@ -180,77 +224,74 @@ def find_duplicates(task: Task) -> list[PartRecord]:
         shutil.rmtree(folder)
 
 
-def cluster_in(scratch: Path, task: Task) -> list[PartRecord]:
-    """The steps of `find_duplicates`, with their files below `scratch`."""
-    parts: list[SignedFiles] = task.payload["parts"]
-    config: DedupConfig = task.payload["config"]
-    decided: Decided = task.payload["decided"]
-    by_number = sorted((part.entry.id, part.entry.rows) for part in parts)
+def cluster_in(scratch: Path, task: Task[ClusteringInputs]) -> list[PartRecord]:
+    """Take the steps of `find_duplicates`, with their files below `scratch`."""
+    inputs = task.payload
+    by_number = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
     numbers = np.array(by_number, np.int64).reshape(-1, 2)
     membership = find_components(
-        task.payload["pairs"], (numbers[:, 0], numbers[:, 1]), scratch, config.memory_bytes
+        inputs.pairs, (numbers[:, 0], numbers[:, 1]), scratch, inputs.config.memory_bytes
     )
-    refs, labels = membership.open()
-    digests = digest_components(refs, labels, scratch)
-    is_known = known_members(labels, digests, decided.read_digests())
-    components = Components(refs, labels, is_known)
-    decisions = decide_batches(parts, task.payload["pairs"], components, config, scratch)
+    row_ids, labels = membership.open()
+    digests = digest_components(row_ids, labels, scratch)
+    is_known = known_members(labels, digests, inputs.decided.read_digests())
+    components = Components(row_ids, labels, is_known)
+    decisions = decide_batches(inputs.parts, inputs.pairs, components, inputs.config, scratch)
+    tables = inputs.decided.tables
     records = [
-        publish_clusters(task, part, components, decisions, decided.tables.get(part.entry.id))
-        for part in parts
+        publish_clusters(
+            task, part, clusters_of(part, components, decisions, tables.get(part.entry.id))
+        )
+        for part in inputs.parts
     ]
     return [*records, publish_state(task, digests, records)]
 
 
-def publish_clusters(
-    task: Task,
-    part: SignedFiles,
-    components: Components,
-    decisions: list[pl.DataFrame],
-    before: Path | None,
-) -> PartRecord:
-    """Publish the clusters of one signed part: what was decided now, and before.
+def clusters_of(
+    part: SignedFiles, components: Components, decisions: list[pl.DataFrame], before: Path | None
+) -> pl.DataFrame:
+    """Return the clusters of one signed part, decided now or `before`, sorted by row."""
+    decided = rows_of_part(part.entry.id, decisions)
+    return pl.concat([*decided, *known_rows(part, components, before)]).sort("row")
 
-    The part is named by its content: one that nothing changed in is not written again.
+
+def publish_clusters(
+    task: Task[ClusteringInputs], part: SignedFiles, clusters: pl.DataFrame
+) -> PartRecord:
+    """Publish the clusters of one signed part; one that has not changed is not written again.
+
+    The part's fingerprint is that of its content.
     """
-    table = pl.concat(
-        [*rows_of_part(part.entry.id, decisions), *known_rows(part, components, before)]
-    )
-    table = table.sort("row")
-    removed = table.filter(IS_REMOVED)["doc_id"]
     content = BytesIO()
-    table.write_ipc(content, compression="uncompressed")
-    fingerprint = fingerprint_of(
-        task.stage,
-        DUPLICATES.code_version,
-        part.entry.fingerprint,
-        xxhash.xxh3_128_hexdigest(content.getbuffer()),
+    clusters.write_ipc(content, compression="uncompressed")
+    digest = xxhash.xxh3_128_hexdigest(content.getbuffer())
+    make = TaskMaker(task.root, task.stage, DUPLICATES.code_version, task.partition)
+    part_task = make.task(
+        f"{part.entry.id:08d}", (part.entry.fingerprint, digest), None, work_bytes=0
     )
-    name = f"{part.entry.id:08d}"
-    if (published := task.folder.find_part(name, fingerprint)) is not None:
-        return published
-    rows, count = part.entry.rows, len(removed)
-    writer = PartWriter(task.folder, name, fingerprint)
-    writer.write_parquet("clusters", table)
-    summary = {
-        "counts": summarize_clusters(table, part.entry.source, rows),
-        "largest": largest_clusters(table),
-    }
+    if published := part_task.published():
+        return published[0]
+    removed = clusters.filter(IS_REMOVED)["doc_id"]
+    rows, num_removed = part.entry.rows, len(removed)
+    writer = part_task.writer()
+    writer.write_parquet("clusters", clusters)
+    counts = summarize_clusters(clusters, part.entry.source, rows)
+    summary = PartSummary(counts, largest_clusters(clusters))
     writer.write_text("summary", "json", to_json(summary).decode())
-    extra = {
-        "source": part.entry.source,
-        "part": part.entry.part,
-        "removed_ids": fingerprint_of(sorted(removed)),
-    }
-    return writer.publish(
-        Stats(rows, rows - count, duplicates=count, text_bytes=part.text_bytes, numbers=extra)
+    stats = Stats(
+        rows_in=rows,
+        rows_kept=rows - num_removed,
+        duplicates=num_removed,
+        text_bytes=part.text_bytes,
+        numbers=DuplicatesNumbers(*part.entry.key, fingerprint_of(sorted(removed))),
     )
+    return writer.publish(stats)
 
 
 def publish_state(
-    task: Task, digests: tuple[Words, Words], records: list[PartRecord]
+    task: Task[ClusteringInputs], digests: tuple[Words, Words], records: list[PartRecord]
 ) -> PartRecord:
-    """Publish, after all other parts, what the next run must know to decide only what changed."""
+    """Publish, after all other parts, what the next run compares to decide only changes."""
     writer = task.writer()
     writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
     names = {record.name: record.fingerprint for record in records}
@@ -258,37 +299,40 @@ def publish_state(
     return writer.publish(Stats())
 
 
-class PartSummary(msgspec.Struct):
-    """What a part's summary file holds: counts that add up, and its largest clusters."""
+class PartSummary(msgspec.Struct, frozen=True):
+    """Summary file of a part: counts that add up, and its largest clusters."""
 
     counts: Summary
     largest: list[tuple[int, str]]
 
 
-def describe_duplicates(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """Rates per source and pair of sources, sizes, similarities, the ten largest clusters."""
+def cluster_parts(manifest: ClustersManifest) -> list[ClustersPart]:
+    """Return the parts of a manifest that hold the clusters of a signed part."""
+    return [part for part in manifest.parts if part.name != STATE]
+
+
+def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
+    """Describe rates per source and pair of sources, sizes, similarities, the largest clusters."""
     counts: list[Summary] = []
-    largest: list[tuple[int, str, str, str]] = []
-    for part in manifest.parts:
-        if part.name == STATE:
-            continue
+    largest: list[tuple[int, str, PartKey]] = []
+    for part in cluster_parts(manifest):
         path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
         summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
         counts.append(summary.counts)
-        place = part.stats.numbers["source"], part.stats.numbers["part"]
-        largest += [(size, doc_id, *place) for size, doc_id in summary.largest]
-    largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:10]
-    shown = [(size, doc_id, excerpt(corpus, doc_id, *place)) for size, doc_id, *place in largest]
+        largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
+    largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:TOP_CLUSTERS]
+    shown = [(size, doc_id, excerpt(corpus, doc_id, key)) for size, doc_id, key in largest]
     return duplicates_markdown(add_summaries(counts), shown)
 
 
-def excerpt(corpus: Corpus, doc_id: str, source: str, part_name: str) -> str:
-    """The beginning of a document's text."""
-    manifest = corpus.store.newest("filtered", source)
+def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
+    """Return the beginning of the text of a document in a filtered part."""
+    source, part_name = key
+    manifest = corpus.store.newest(FILTERED, source)
     part = next(part for part in manifest.parts if part.name == part_name)
     path = corpus.store.path_of(manifest, required_file(manifest, part, "documents"))
-    found = pl.scan_parquet(path).filter(pl.col("doc_id") == doc_id)
-    texts = found.select(pl.col("text").str.slice(0, 400)).collect()["text"]
+    document = pl.scan_parquet(path).filter(pl.col("doc_id") == doc_id)
+    texts = document.select(pl.col("text").str.slice(0, EXCERPT_CHARS)).collect()["text"]
     return str(texts.first() or "")
 
 
@@ -300,8 +344,8 @@ DUPLICATES = Stage(
     partitions="none",
     after=(BAND_INDEX,),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=DuplicatesProvenance,
+    numbers=DuplicatesNumbers,
     plan=plan_duplicates,
     work=find_duplicates,
     warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),

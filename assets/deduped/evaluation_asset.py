@@ -1,15 +1,18 @@
-"""evaluation: the n-grams of all evaluation sets, which `deduped` looks for in documents."""
+"""evaluation: the n-grams of all evaluation sets, which `signatures` looks for in documents."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from unicodedata import unidata_version
 
+import msgspec
 import polars as pl
 
-from assets.deduped.decontamination.evaluation_files import find_evaluation_files, read_items
+from assets.deduped.decontamination.evaluation_files import (
+    EvaluationFile,
+    find_evaluation_files,
+    read_items,
+)
 from assets.deduped.decontamination.evaluation_index import (
     REPEATED,
     TOO_SHORT,
@@ -18,11 +21,11 @@ from assets.deduped.decontamination.evaluation_index import (
 )
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.made_under import check_made_under
 from resources.settings.decontamination import DecontaminationConfig
-from resources.stage import Stage
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
-from resources.store.store import StoreError
-from resources.tasks import GLOBAL, Plan, Task
+from resources.stage import Metadata, Stage
+from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 NOT_CONFIGURED = (
     "Not configured: pipeline.yaml has no `dedup.decontamination`, so no document is compared "
@@ -31,62 +34,70 @@ NOT_CONFIGURED = (
 TABLES = ("items", "ngrams", "filter")
 
 
+@dataclass(frozen=True)
+class EvaluationInputs:
+    """Inputs of the index: the config, and the files of every set."""
+
+    config: DecontaminationConfig
+    files: list[EvaluationFile]
+
+
+class EvaluationNumbers(msgspec.Struct, frozen=True):
+    """Numbers of files and of distinct n-grams."""
+
+    files: int = 0
+    ngrams: int = 0
+
+
 def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
-    """One task over the files of every set; none if `dedup.decontamination` is not configured."""
+    """Plan one task over the files of all sets; none without `dedup.decontamination`."""
     config = corpus.settings.dedup.decontamination
     if config is None:
-        return Plan([], {})
-    dump = config.indexing()
+        return Plan([], {}, Empty())
     files = find_evaluation_files(config, corpus.config.parent, corpus.downloads)
-    digests = [(each.name, file.name, file.digest) for each, file in files]
-    task = Task(
-        root=corpus.store.root,
-        stage=EVALUATION.name,
-        partition=partition,
-        name="index",
-        fingerprint=fingerprint_of(
-            EVALUATION.name, EVALUATION.code_version, dump, unidata_version, digests
-        ),
+    digests = [(items.name, file.name, file.digest) for items, file in files]
+    task = tasks_of(corpus, EVALUATION, partition).task(
+        "index",
+        (config.indexing(), unidata_version, digests),
+        EvaluationInputs(config, files),
         work_bytes=sum(file.bytes for _, file in files),
-        payload={"config": config, "files": files},
     )
-    return Plan([task], dump)
+    return Plan([task], config.indexing(), Empty())
 
 
-def index_items(task: Task) -> list[PartRecord]:
+def index_items(task: Task[EvaluationInputs]) -> list[PartRecord]:
     """Read the items of every set, and publish them with their n-grams."""
-    config: DecontaminationConfig = task.payload["config"]
-    items, quarantine = read_items(task.payload["files"])
+    config, files = task.payload.config, task.payload.files
+    items, quarantine = read_items(files)
     index = build_index(items, config.ngram, config.min_item_words)
     writer = task.writer()
     for name, table in zip(TABLES, (index.items, index.ngrams, index.filter), strict=True):
         writer.write_parquet(name, table)
     if quarantine.height:
         writer.write_parquet("quarantine", quarantine)
-    reasons = dict(index.items["reason"].drop_nulls().value_counts().sort("reason").iter_rows())
-    kept = index.items.filter(pl.col("reason").is_null())
+    reasons = index.items["reason"].drop_nulls().value_counts().sort("reason")
     num_bytes = count_bytes(items["text"])
     stats = Stats(
         rows_in=items.height + quarantine.height,
-        rows_kept=kept.height,
-        rejected=reasons,
+        rows_kept=index.items["reason"].null_count(),
+        rejected=dict(reasons.iter_rows()),
         quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
-        numbers={
-            "files": len(task.payload["files"]),
-            "ngrams": index.ngrams.height,
-        },
+        numbers=EvaluationNumbers(len(files), index.ngrams.height),
     )
     return [writer.publish(stats)]
 
 
-def describe_evaluation(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """Items of each set, and those that are not looked for, with the reason."""
+EvaluationManifest = Manifest[Empty, EvaluationNumbers]
+
+
+def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadata:
+    """Describe the items of each set, and count those that are not looked for by reason."""
     files = index_files(corpus, manifest)
     if files is None:
         return {"report": NOT_CONFIGURED}
-    counted = (
+    by_set = (
         pl.scan_parquet(files.items)
         .group_by("set", maintain_order=True)
         .agg(
@@ -99,7 +110,7 @@ def describe_evaluation(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]
     )
     rows = "".join(
         f"| {name} | {items:,} | {ngrams:,} | {short:,} | {repeated:,} |\n"
-        for name, items, ngrams, short, repeated in counted.iter_rows()
+        for name, items, ngrams, short, repeated in by_set.iter_rows()
     )
     quarantined = manifest.stats.quarantined
     return {
@@ -110,15 +121,15 @@ def describe_evaluation(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]
 
 @dataclass(frozen=True)
 class IndexFiles:
-    """Where a published index lies: small, for tasks that cross a process border."""
+    """Paths of a published index: small, for tasks that cross a process border."""
 
     items: Path
     ngrams: Path
     filter: Path
 
 
-def index_files(corpus: Corpus, manifest: Manifest) -> IndexFiles | None:
-    """The files of a manifest's index, None if nothing was configured."""
+def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles | None:
+    """Return the files of a manifest's index, None if nothing was configured."""
     if not manifest.parts:
         return None
     files = [required_file(manifest, manifest.parts[0], name) for name in TABLES]
@@ -126,20 +137,17 @@ def index_files(corpus: Corpus, manifest: Manifest) -> IndexFiles | None:
 
 
 def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:
-    """(files, fingerprint) of the index, None if `dedup.decontamination` is not configured.
+    """Return the files and the fingerprint of the index, None without `dedup.decontamination`.
 
-    Raises StoreError if it is missing, or was made under another config.
+    Raises StoreError if the index is missing, or was made under another config.
     """
     config = corpus.settings.dedup.decontamination
     if config is None:
         return None
-    manifest = corpus.store.newest(EVALUATION.name, GLOBAL)
+    manifest = corpus.store.newest(EVALUATION, GLOBAL)
+    check_made_under(manifest, config=config.indexing())
     files = index_files(corpus, manifest)
-    if files is None or manifest.config != config.indexing():
-        raise StoreError(
-            "evaluation[all] was made under another config than pipeline.yaml's. "
-            "Materialize `evaluation` first."
-        )
+    assert files is not None, "an index that was configured has a part"
     return files, manifest.parts[0].fingerprint
 
 
@@ -158,8 +166,8 @@ EVALUATION = Stage(
     partitions="none",
     after=(),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=Empty,
+    numbers=EvaluationNumbers,
     plan=plan_evaluation,
     work=index_items,
     describe=describe_evaluation,

@@ -1,49 +1,47 @@
-"""repeated: the lines and paragraphs that a source repeats, and which of them each part has.
+"""repeated: the lines and paragraphs that a source repeats, and those that each part has.
 
-Passes: hashes are counted per part; those with enough documents are selected, prefix by prefix;
-their texts are counted per part; texts with enough documents are listed, prefix by prefix; and for
-each part those that it has, which is all that `deduped` must know of it.
-Every pass reads files of the one before: memory is a part, or `dedup.memory_bytes` over four.
-A new file costs its own counting, and a second reading of the parts that have lines which it made
-reach the threshold.
+Five passes: count the hashes of each part; select those with enough documents, prefix by prefix;
+count the texts behind them, part by part; add these up, prefix by prefix; list for each part those
+that it has, which is all that `deduped` reads.
+Every pass reads files of earlier ones. Memory is one part, or `dedup.memory_bytes` over four. A new
+file costs its own counting, and a second reading of the parts with lines that it brought to the
+threshold.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 import polars as pl
 
 from assets.deduped.clusters.removal_files import removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
+    CollectInputs,
+    HashInputs,
+    ListInputs,
+    PartInputs,
+    RepeatedNumbers,
+    SelectNumbers,
     add_texts,
     collect_part,
     count_part,
     list_part,
-    select,
+    select_hashes,
 )
 from assets.deduped.repeats.repeated_lines import Unit, most_frequent, repeated_markdown
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
+from resources.passes import Earlier, Pass, in_passes
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
-from resources.stage import Stage
-from resources.store.records import Manifest, fingerprint_of, required_file
-from resources.tasks import (
-    GLOBAL,
-    MadeBy,
-    Outcome,
-    Plan,
-    Task,
-    Work,
-    group_by_partition,
-    part_task,
-    run_tasks,
-    within_memory,
-)
+from resources.stage import Metadata, Stage
+from resources.store.records import Manifest, numbers_of, required_file
+from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
 NOT_CONFIGURED = (
     "Not configured: pipeline.yaml has neither `dedup.lines` nor `dedup.paragraphs`, so nothing "
@@ -52,8 +50,21 @@ NOT_CONFIGURED = (
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
 
 
+Inputs = TypeVar("Inputs")
+
+
+class RepeatedProvenance(msgspec.Struct, frozen=True):
+    """Fingerprints of documents and duplicates; unset if nothing is configured."""
+
+    filtered: str | msgspec.UnsetType = msgspec.UNSET
+    duplicates: str | msgspec.UnsetType = msgspec.UNSET
+
+
+RepeatedManifest = Manifest[RepeatedProvenance, RepeatedNumbers]
+
+
 def configs_of(dedup: DedupConfig) -> dict[str, Any]:
-    """What the lists depend on besides documents, as the manifest has it; {} if not configured."""
+    """Return the config of a manifest: all that the lists depend on; {} if not configured."""
     return {
         unit: config.model_dump(mode="json", exclude={"min_kept_share"})  # that is for cutting
         for unit, config in units_of(dedup).items()
@@ -61,7 +72,7 @@ def configs_of(dedup: DedupConfig) -> dict[str, Any]:
 
 
 def units_of(dedup: DedupConfig) -> dict[Unit, RepeatedLinesConfig]:
-    """The config of each unit that is cut."""
+    """Return the config of each unit that is cut."""
     both: dict[Unit, RepeatedLinesConfig | None] = {
         "lines": dedup.lines,
         "paragraphs": dedup.paragraphs,
@@ -70,130 +81,114 @@ def units_of(dedup: DedupConfig) -> dict[Unit, RepeatedLinesConfig]:
 
 
 def plan_repeated(corpus: Corpus, source: str) -> Plan:
-    """The tasks of the first pass, one per filtered part; none if nothing is configured."""
+    """Plan the tasks of the first pass, one per filtered part; none if nothing is configured."""
     dedup = corpus.settings.dedup
     configs = units_of(dedup)
     if not configs:
-        return Plan([], {})
-    manifest = corpus.store.newest("filtered", source)
-    clusters = corpus.store.newest("duplicates", GLOBAL)
+        return Plan([], {}, RepeatedProvenance())
+    manifest = corpus.store.newest(FILTERED, source)
+    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     removals = removals_by_part(corpus, source)
+    comparisons = {unit: config.comparison() for unit, config in configs.items()}
+    make = tasks_of(corpus, REPEATED, source)
     tasks = []
     for part in manifest.parts:
-        removed = removals[part.name]
-        made_by = MadeBy(
-            REPEATED.name,
-            REPEATED.code_version,
-            {unit: config.comparison() for unit, config in configs.items()},
-            inputs=removed.identity,
-            payload={
-                "removals": removed,
-                "configs": configs,
-                "part": part.name,
-                "memory_bytes": dedup.memory_bytes,
-            },
-        )
-        task = part_task(corpus, manifest, part, "documents", made_by)
-        tasks.append(replace(task, name=COUNT + part.name))
-    about = {"filtered": manifest.fingerprint, "duplicates": clusters.fingerprint}
-    return Plan(tasks, configs_of(dedup), about)
+        file, removed = required_file(manifest, part, "documents"), removals[part.name]
+        inputs = PartInputs(part.name, corpus.store.path_of(manifest, file), removed, configs)
+        made_of = (comparisons, part.fingerprint, removed.identity)
+        tasks.append(make.task(COUNT + part.name, made_of, inputs, work_bytes=file.bytes))
+    provenance = RepeatedProvenance(manifest.fingerprint, clusters.fingerprint)
+    return Plan(tasks, configs_of(dedup), provenance)
 
 
-def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the passes: each is planned when the one before has run. All of their parts are kept."""
-    bounded = within_memory(corpus)
-    counted = group_by_partition(run_tasks(corpus, tasks, work))
-    selected = group_by_partition(run_tasks(bounded, plan_each(plan_select, counted), select))
-    collects = plan_each(plan_collect, counted, selected)
-    collected = group_by_partition(run_tasks(corpus, collects, collect_part))
-    totals = plan_each(plan_total, collected, selected)
-    totalled = group_by_partition(run_tasks(bounded, totals, add_texts))
-    listed = group_by_partition(
-        run_tasks(corpus, plan_each(plan_list, collected, totalled), list_part)
-    )
-    passes = (counted, selected, collected, totalled, listed)
-    return [outcome for each in passes for outcomes in each.values() for outcome in outcomes]
+def files_of(outcomes: Sequence[Outcome], unit: Unit) -> list[Path]:
+    """Return the file of a unit of each outcome's part."""
+    files = [(outcome.task.folder.folder, outcome.records[0].file(unit)) for outcome in outcomes]
+    return [folder / file.path for folder, file in files if file is not None]
 
 
-def plan_each(
-    plan: Callable[..., Iterable[Task]], *passes: Mapping[str, list[Outcome]]
-) -> list[Task]:
-    """The tasks of a pass for every source, from the outcomes of earlier ones."""
-    return [task for source in passes[0] for task in plan(*(each[source] for each in passes))]
+def files_by_unit(outcomes: Sequence[Outcome], units: Sequence[Unit]) -> dict[Unit, list[Path]]:
+    """Return the files of each outcome's part, by unit."""
+    return {unit: files_of(outcomes, unit) for unit in units}
 
 
-def next_task(task: Task, name: str, made_of: Sequence[Any], spec: Mapping[str, Any]) -> Task:
-    """A task of a later pass in the same source."""
-    return replace(
-        task,
-        name=name,
-        fingerprint=fingerprint_of(REPEATED.name, REPEATED.code_version, name, made_of),
-        payload={**task.payload, **spec},
-    )
+def file_by_unit(outcome: Outcome, units: Sequence[Unit]) -> dict[Unit, Path]:
+    """Return the file of one outcome's part, by unit."""
+    return {unit: files_of([outcome], unit)[0] for unit in units}
 
 
-def files_of(outcomes: Sequence[Outcome], kind: str) -> list[Path]:
-    """The file of a kind of each outcome's part."""
-    found = [(outcome.task.folder.folder, outcome.records[0].file(kind)) for outcome in outcomes]
-    return [folder / file.path for folder, file in found if file is not None]
-
-
-def plan_select(counted: list[Outcome]) -> Iterator[Task]:
-    """Second pass: one task per prefix of the hash."""
-    first, records = counted[0].task, [outcome.records[0] for outcome in counted]
-    configs = first.payload["configs"]
+def plan_select(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> Iterator[Task[HashInputs]]:
+    """Plan the second pass: one task per prefix of the hash."""
+    (counted,) = earlier
+    configs, memory_bytes = units_of(corpus.settings.dedup), corpus.settings.dedup.memory_bytes
+    records = [outcome.records[0] for outcome in counted]
     num_documents = sum(record.stats.rows_kept for record in records)
     thresholds = {unit: config.threshold(num_documents) for unit, config in configs.items()}
-    entries = sum(file.rows for record in records for file in record.files)
-    bits = prefix_bits_for(entries, first.payload["memory_bytes"])
-    made_of = (thresholds, bits, [outcome.task.fingerprint for outcome in counted])
+    num_hashes = sum(file.rows for record in records for file in record.files)
+    bits = prefix_bits_for(num_hashes, memory_bytes)
+    made_of = (thresholds, bits, [task.fingerprint for task in tasks])
+    files = files_by_unit(counted, list(configs))
     for prefix in range(1 << bits):
-        spec = {
-            "thresholds": thresholds,
-            "place": (prefix, bits),
-            "files": {unit: files_of(counted, unit) for unit in configs},
-        }
-        yield next_task(first, f"{SELECT}{prefix:04d}", made_of, spec)
+        name = f"{SELECT}{prefix:04d}"
+        inputs = HashInputs((prefix, bits), files, thresholds, memory_bytes)
+        yield next_task(corpus, tasks[0], name, made_of, inputs)
 
 
-def plan_collect(counted: list[Outcome], selected: list[Outcome]) -> Iterator[Task]:
-    """Third pass: one task per part; it depends on which of the part's hashes were selected."""
-    digests = [outcome.records[0].stats.numbers["digests"] for outcome in selected]
-    for number, outcome in enumerate(counted):
-        task = outcome.task
-        spec = {
-            "own": {unit: files_of([outcome], unit)[0] for unit in task.payload["configs"]},
-            "selected": {unit: files_of(selected, unit) for unit in task.payload["configs"]},
-        }
-        made_of = (task.fingerprint, [each[number] for each in digests])
-        yield next_task(task, COLLECT + task.payload["part"], made_of, spec)
+def plan_collect(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> Iterator[Task[CollectInputs]]:
+    """Plan the third pass: one task per part, made of those of its hashes that were selected."""
+    counted, selected = earlier
+    digests = [numbers_of(outcome.records[0], SelectNumbers).digests for outcome in selected]
+    for number, (task, outcome) in enumerate(zip(tasks, counted, strict=True)):
+        units = list(task.payload.configs)
+        inputs = CollectInputs(
+            task.payload, file_by_unit(outcome, units), files_by_unit(selected, units)
+        )
+        made_of = (task.fingerprint, [of_prefix[number] for of_prefix in digests])
+        yield next_task(corpus, task, COLLECT + task.payload.part, made_of, inputs)
 
 
-def plan_total(collected: list[Outcome], selected: list[Outcome]) -> Iterator[Task]:
-    """Fourth pass: one task per prefix of the hash."""
-    made_of = [outcome.task.fingerprint for outcome in collected]
+def plan_total(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> Iterator[Task[HashInputs]]:
+    """Plan the fourth pass: one task per prefix of the hash."""
+    _, selected, collected = earlier
+    fingerprints = [outcome.task.fingerprint for outcome in collected]
+    files = files_by_unit(collected, list(tasks[0].payload.configs))
     for outcome in selected:
-        task = outcome.task
-        name = task.name.replace(SELECT, TOTAL)
-        files = {unit: files_of(collected, unit) for unit in task.payload["configs"]}
-        thresholds = task.payload["thresholds"]
-        yield next_task(task, name, (made_of, thresholds, task.payload["place"]), {"files": files})
+        hashes: HashInputs = outcome.task.payload
+        inputs = HashInputs(hashes.place, files, hashes.thresholds, hashes.memory_bytes)
+        name = outcome.task.name.replace(SELECT, TOTAL)
+        made_of = (fingerprints, hashes.thresholds, hashes.place)
+        yield next_task(corpus, outcome.task, name, made_of, inputs)
 
 
-def plan_list(collected: list[Outcome], totalled: list[Outcome]) -> Iterator[Task]:
-    """Fifth pass: one task per part, under the name of the filtered part."""
-    all_totals = [outcome.task.fingerprint for outcome in totalled]
-    for outcome in collected:
-        task = outcome.task
-        spec = {
-            "own": {unit: files_of([outcome], unit)[0] for unit in task.payload["configs"]},
-            "totals": {unit: files_of(totalled, unit) for unit in task.payload["configs"]},
-        }
-        yield next_task(task, task.payload["part"], (task.fingerprint, all_totals), spec)
+def plan_list(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> Iterator[Task[ListInputs]]:
+    """Plan the fifth pass: one task per part, under the name of the filtered part."""
+    _, _, collected, totalled = earlier
+    totals = [outcome.task.fingerprint for outcome in totalled]
+    for task, outcome in zip(tasks, collected, strict=True):
+        units = list(task.payload.configs)
+        inputs = ListInputs(file_by_unit(outcome, units), files_by_unit(totalled, units))
+        made_of = (outcome.task.fingerprint, totals)
+        yield next_task(corpus, outcome.task, task.payload.part, made_of, inputs)
 
 
-def describe_repeated(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """How many lines are repeated is in the stats; here the most frequent ones."""
+def next_task(
+    corpus: Corpus, task: Task, name: str, made_of: Sequence[Any], inputs: Inputs
+) -> Task[Inputs]:
+    """Make a task of a later pass, of as much work as one of an earlier pass."""
+    make = tasks_of(corpus, REPEATED, task.partition)
+    return make.task(name, (name, made_of), inputs, work_bytes=task.work_bytes)
+
+
+def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
+    """Show the most frequent lines and paragraphs; their number is in the stats."""
     if not manifest.config:
         return {"report": NOT_CONFIGURED}
     shown = {}
@@ -218,10 +213,16 @@ REPEATED = Stage(
     partitions="source",
     after=(FILTERED, DUPLICATES),
     kinds=frozenset({"numba"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=RepeatedProvenance,
+    numbers=RepeatedNumbers,
     plan=plan_repeated,
     work=count_part,
-    run=run_passes,
+    run=in_passes(
+        Pass(count_part),
+        Pass(select_hashes, plan_select, shares_memory=True),
+        Pass(collect_part, plan_collect),
+        Pass(add_texts, plan_total, shares_memory=True),
+        Pass(list_part, plan_list),
+    ),
     describe=describe_repeated,
 )

@@ -1,16 +1,23 @@
-"""signatures: for each document what deduplication must know of it, and the keys it is found by.
+"""signatures: hashes, MinHash signature and ranking values of each document, and its sorted keys.
 
 Contaminated documents that will be rejected have no keys: no clean copy is removed for one of them.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass
+from pathlib import Path
 from unicodedata import unidata_version
 
+import msgspec
 import polars as pl
 
 from assets.deduped.decontamination.contaminated_documents import is_contaminated
 from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.evaluation_asset import EVALUATION, find_evaluation_index, load_index
+from assets.deduped.evaluation_asset import (
+    EVALUATION,
+    IndexFiles,
+    find_evaluation_index,
+    load_index,
+)
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.asset import FILTERED
@@ -19,83 +26,117 @@ from resources.corpus import Corpus
 from resources.settings.dedup import DedupConfig
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, required_file
-from resources.tasks import MadeBy, Plan, Task, part_task
+from resources.tasks import Plan, Task, tasks_of
+
+
+@dataclass(frozen=True)
+class SigningInputs:
+    """Inputs of one part: its documents and decisions, and the index of evaluation sets."""
+
+    documents: Path
+    decisions: Path
+    config: DedupConfig
+    evaluation: IndexFiles | None
+
+
+class SignaturesProvenance(msgspec.Struct, frozen=True):
+    """Fingerprint of the documents that are signed."""
+
+    filtered: str
+
+
+class SignaturesNumbers(msgspec.Struct, frozen=True):
+    """Number of documents with a value of each field that the config names."""
+
+    documents_with: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
-    """One task per filtered part."""
-    manifest = corpus.store.newest("filtered", source)
-    config = corpus.settings.dedup
-    dump = config.signing()
+    """Plan one task per filtered part."""
+    manifest = corpus.store.newest(FILTERED, source)
+    dedup = corpus.settings.dedup
+    config = dedup.signing()
     index, fingerprint = find_evaluation_index(corpus) or (None, "")
-    inputs = (unidata_version, fingerprint)
-    spec = {"config": config, "evaluation": index}
-    made_by = MadeBy(SIGNATURES.name, SIGNATURES.code_version, dump, inputs, spec)
+    make = tasks_of(corpus, SIGNATURES, source)
     tasks = []
     for part in manifest.parts:
-        task = part_task(corpus, manifest, part, "documents", made_by)
-        decisions = corpus.store.path_of(manifest, required_file(manifest, part, "decisions"))
-        tasks.append(replace(task, payload={**task.payload, "decisions": decisions}))
-    return Plan(tasks, dump, {"filtered": manifest.fingerprint})
+        documents = required_file(manifest, part, "documents")
+        decisions = required_file(manifest, part, "decisions")
+        inputs = SigningInputs(
+            documents=corpus.store.path_of(manifest, documents),
+            decisions=corpus.store.path_of(manifest, decisions),
+            config=dedup,
+            evaluation=index,
+        )
+        made_of = (config, part.fingerprint, (unidata_version, fingerprint))
+        tasks.append(make.task(part.name, made_of, inputs, work_bytes=documents.bytes))
+    return Plan(tasks, config, SignaturesProvenance(manifest.fingerprint))
 
 
-def sign_part(task: Task) -> list[PartRecord]:
+def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     """Sign one part; publish its signatures and its sorted keys."""
-    config: DedupConfig = task.payload["config"]
-    documents = pl.read_parquet(task.payload["path"], columns=columns_read(config))
-    facts, keys = sign_documents(documents, config, read_scores(task, config))
-    hits = find_hits(task, documents)
+    config = task.payload.config
+    documents = pl.read_parquet(task.payload.documents, columns=columns_read(config))
+    scores = read_scores(task.payload.decisions, config)
+    signed, keys = sign_documents(documents, config, scores)
+    hits = find_hits(documents, task.payload)
     writer = task.writer()
     if hits is not None and config.decontamination is not None:
         writer.write_parquet("contamination", hits)
         if config.decontamination.action == "reject":
             keys = without_documents(keys, documents, hits.filter("is_contaminated"))
-    writer.write_arrow("signatures", facts)
+    writer.write_arrow("signatures", signed)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
-    num_bytes = count_bytes(documents["text"])
-    rows, extra = documents.height, documents_with(facts, config)
-    return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=extra))]
+    rows, num_bytes = documents.height, count_bytes(documents["text"])
+    numbers = SignaturesNumbers(count_values(signed, config) or msgspec.UNSET)
+    return [
+        writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=numbers))
+    ]
 
 
-def documents_with(facts: pl.DataFrame, config: DedupConfig) -> dict[str, dict[str, int]]:
-    """How many documents have what the config names: 0 is most often a misspelt name."""
+def count_values(signed: pl.DataFrame, config: DedupConfig) -> dict[str, int]:
+    """Count the documents that have a value of each field that the config names.
+
+    0 is most often a misspelt name.
+    """
     columns = {name: f"field_{number:02}" for number, name in enumerate(config.fields)}
     if config.quality_field is not None:
         columns[config.quality_field] = "quality"
     if config.date_field is not None:
         columns[config.date_field] = "date"
-    counts = {name: facts.height - facts[column].null_count() for name, column in columns.items()}
-    return {"documents_with": counts} if counts else {}
+    return {name: signed.height - signed[column].null_count() for name, column in columns.items()}
 
 
-def read_scores(task: Task, config: DedupConfig) -> pl.DataFrame | None:
-    """The score of `filtered` that the keep policy looks at, None if it looks at none."""
+def read_scores(decisions: Path, config: DedupConfig) -> pl.DataFrame | None:
+    """Read the score of `filtered` that the keep policy compares, None if it compares none.
+
+    Raises ValueError if the decisions have no such score.
+    """
     field = config.quality_field
     if field is None or field.startswith("meta."):
         return None
-    columns = pl.read_parquet_schema(task.payload["decisions"])
+    columns = pl.read_parquet_schema(decisions)
     if field not in columns:
         raise ValueError(
             f"dedup.quality_field: `filtered` has no score {field!r}. It has "
             f"{', '.join(name for name in columns if name != 'doc_id')}; or name meta.<field>."
         )
-    return pl.read_parquet(task.payload["decisions"], columns=["doc_id", field])
+    return pl.read_parquet(decisions, columns=["doc_id", field])
 
 
-def find_hits(task: Task, documents: pl.DataFrame) -> pl.DataFrame | None:
-    """Evaluation items in documents, and whether that is enough; None if not configured."""
-    config: DedupConfig = task.payload["config"]
-    if task.payload["evaluation"] is None or config.decontamination is None:
+def find_hits(documents: pl.DataFrame, inputs: SigningInputs) -> pl.DataFrame | None:
+    """Find evaluation items in documents, with `is_contaminated`; None if not configured."""
+    config = inputs.config.decontamination
+    if inputs.evaluation is None or config is None:
         return None
-    index = load_index(task.payload["evaluation"])
-    hits = find_contamination(documents, index, config.decontamination)
-    return hits.with_columns(is_contaminated=is_contaminated(config.decontamination))
+    hits = find_contamination(documents, load_index(inputs.evaluation), config)
+    return hits.with_columns(is_contaminated=is_contaminated(config))
 
 
 def without_documents(
     keys: pl.DataFrame, documents: pl.DataFrame, gone: pl.DataFrame
 ) -> pl.DataFrame:
-    """The keys of documents that are not among `gone` (doc_id)."""
+    """Return the keys of documents that are not among `gone` (doc_id)."""
     rows = documents["doc_id"].is_in(gone["doc_id"].implode()).arg_true().cast(pl.UInt32)
     return keys.filter(~pl.col("row").is_in(rows.implode()))
 
@@ -108,8 +149,8 @@ SIGNATURES = Stage(
     partitions="source",
     after=(FILTERED, EVALUATION),
     kinds=frozenset({"arrow", "numba"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=SignaturesProvenance,
+    numbers=SignaturesNumbers,
     plan=plan_signatures,
     work=sign_part,
     preload=("assets.deduped.kernels.minhash_sketch",),

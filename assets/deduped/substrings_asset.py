@@ -1,12 +1,14 @@
-"""substrings: long runs of words that stand elsewhere too, found over all sources.
+"""substrings: long runs of words that occur elsewhere too, found over all sources.
 
-Five passes, the second and fourth over the hashes with one prefix, the others over one part: picks,
-which of them occur twice, the runs behind those, which of these stand elsewhere, spans. What the
-first four write is removed when the manifest is there. `transforms/substring_runs.py` says why that
-finds all repeats and nothing else.
+Five passes, the second and fourth over the hashes with one prefix, the others over one part: find
+the picks of each part, those that occur twice, the runs behind them, those that occur elsewhere,
+and the spans. Parts of the first four are removed when the manifest is committed.
+`repeats/substring_runs.py` explains why this finds all repeats and nothing else.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from unicodedata import unidata_version
@@ -14,30 +16,30 @@ from unicodedata import unidata_version
 import msgspec
 
 from assets.deduped.clusters.removal_files import removals_by_part
-from assets.deduped.duplicates_asset import DUPLICATES
+from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.repeats.substring_files import (
+    HashInputs,
+    PartInputs,
+    RunsInputs,
+    SpansInputs,
     find_elsewhere,
     find_picks,
     find_runs,
     find_spans,
     find_twice,
 )
-from assets.deduped.repeats.substrings import substrings_markdown
+from assets.deduped.repeats.substrings import (
+    LongestSpan,
+    SubstringsNumbers,
+    substrings_markdown,
+)
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
+from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.settings.repeats import SubstringsConfig
-from resources.stage import Stage
+from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
-from resources.tasks import (
-    GLOBAL,
-    SIMULTANEOUS,
-    Outcome,
-    Plan,
-    Task,
-    Work,
-    run_tasks,
-    within_memory,
-)
+from resources.tasks import GLOBAL, SIMULTANEOUS, Outcome, Plan, Task, tasks_of
 
 NOT_CONFIGURED = "Not configured: pipeline.yaml has no `dedup.substrings`, so nothing was cut."
 FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the rest is for cutting
@@ -45,151 +47,152 @@ FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the res
 MEMORY_PER_TEXT_BYTE = 4
 MAX_PREFIX_BITS = 12
 
-Spec = dict[str, Any]
+
+class SubstringsProvenance(msgspec.Struct, frozen=True):
+    """Fingerprints of documents and duplicates; unset if nothing is configured."""
+
+    filtered: list[str] | msgspec.UnsetType = msgspec.UNSET
+    duplicates: str | msgspec.UnsetType = msgspec.UNSET
+
+
+SubstringsManifest = Manifest[SubstringsProvenance, SubstringsNumbers]
 
 
 def finding(config: SubstringsConfig | None) -> dict[str, Any]:
-    """What spans depend on besides documents, as the manifest has it; {} if not configured."""
+    """Return the config of a manifest: all that spans depend on; {} if not configured."""
     return {} if config is None else config.model_dump(mode="json", include=FINDING)
 
 
 def plan_substrings(corpus: Corpus, partition: str) -> Plan:
-    """The tasks of the last pass, one per filtered part in ingest order; each depends on all."""
+    """Plan the tasks of the last pass, one per filtered part in ingest order; each needs all."""
     config = corpus.settings.dedup.substrings
     if config is None:
-        return Plan([], finding(config))
-    clusters = corpus.store.newest("duplicates", GLOBAL)
-    texts = [corpus.store.newest("filtered", name) for name in corpus.settings.source_names()]
-    specs = list(part_specs(corpus, texts, clusters, config))
-    everything = fingerprint_of(
-        SUBSTRINGS.name,
-        SUBSTRINGS.code_version,
-        finding(config),
-        unidata_version,
-        [spec["identity"] for spec in specs],
-    )
+        return Plan([], finding(config), SubstringsProvenance())
+    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    texts = [corpus.store.newest(FILTERED, name) for name in corpus.settings.source_names()]
+    parts = list(plan_parts(corpus, texts, clusters, config))
+    identities = [identity for _, identity, _ in parts]
+    make = tasks_of(corpus, SUBSTRINGS, partition)
+    made_of = (finding(config), unidata_version, identities)
+    whole = make.task("spans", made_of, None, work_bytes=0)
     tasks = [
-        Task(
-            root=corpus.store.root,
-            stage=SUBSTRINGS.name,
-            partition=partition,
-            name=f"spans-{number:05d}",
-            fingerprint=fingerprint_of(everything, number),
-            work_bytes=spec["text_bytes"],
-            payload={**spec, "number": number},
-        )
-        for number, spec in enumerate(specs)
+        derive_task(whole, numbered_name("spans", inputs), [inputs.number], inputs, text_bytes)
+        for inputs, _, text_bytes in parts
     ]
-    about = {
-        "filtered": [manifest.fingerprint for manifest in texts],
-        "duplicates": clusters.fingerprint,
-    }
-    return Plan(tasks, finding(config), about)
+    filtered = [manifest.fingerprint for manifest in texts]
+    return Plan(tasks, finding(config), SubstringsProvenance(filtered, clusters.fingerprint))
 
 
-def part_specs(
-    corpus: Corpus, texts: Sequence[Manifest], clusters: Manifest, config: SubstringsConfig
-) -> Iterator[Spec]:
-    """What the passes must know of each part, in ingest order: that of `clusters`."""
+def plan_parts(
+    corpus: Corpus,
+    texts: Sequence[Manifest[Any, Any]],
+    clusters: ClustersManifest,
+    config: SubstringsConfig,
+) -> Iterator[tuple[PartInputs, Sequence[object], int]]:
+    """Yield inputs, identity and text bytes of each part, in ingest order: that of `clusters`."""
     documents = {(m.partition, part.name): (m, part) for m in texts for part in m.parts}
     removals = {m.partition: removals_by_part(corpus, m.partition) for m in texts}
-    for record in clusters.parts:
-        if "part" not in record.stats.numbers:
-            continue
-        source, name = record.stats.numbers["source"], record.stats.numbers["part"]
+    for number, clusters_part in enumerate(cluster_parts(clusters)):
+        source, name = clusters_part.stats.numbers.key
         manifest, part = documents[source, name]
         removed = removals[source][name]
-        yield {
-            "source": source,
-            "part": name,
-            "path": corpus.store.path_of(manifest, required_file(manifest, part, "documents")),
-            "removals": removed,
-            "text_bytes": part.stats.text_bytes,
-            "identity": (source, name, part.fingerprint, removed.identity),
-            "config": config,
-            "salt": int(fingerprint_of(source)[:16], 16) if config.within == "source" else 0,
-        }
-
-
-def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the passes one after the other, if there is a part whose spans are missing."""
-    missing = sum(task.published() is None for task in tasks)
-    seconds = 0.0
-    if missing:
-        bounded = within_memory(corpus)
-        prefixes = prefix_tasks(tasks, corpus.settings.dedup.memory_bytes)
-        picks = plan_pass("picks", tasks)
-        twice = plan_pass("twice", prefixes, picks=published_by(picks))
-        runs = plan_pass("runs", tasks, twice=published_by(twice))
-        elsewhere = plan_pass("elsewhere", prefixes, runs=published_by(runs))
-        for workers, to_do, find in (
-            (corpus, picks, find_picks),
-            (bounded, twice, find_twice),
-            (corpus, runs, find_runs),
-            (bounded, elsewhere, find_elsewhere),
-        ):
-            seconds += sum(outcome.seconds for outcome in run_tasks(workers, to_do, find))
-        tasks = [
-            replace(
-                task, payload={**task.payload, "runs": own, "elsewhere": published_by(elsewhere)}
-            )
-            for task, own in zip(tasks, published_by(runs), strict=True)
-        ]
-    return [
-        outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds / missing)
-        for outcome in run_tasks(corpus, tasks, work)
-    ]
-
-
-def prefix_tasks(tasks: list[Task], memory_bytes: int) -> list[Task]:
-    """What passes over prefixes begin with: all of them together depend on all parts."""
-    bits = prefix_bits(sum(task.payload["text_bytes"] for task in tasks), memory_bytes)
-    config = tasks[0].payload["config"]
-    return [
-        replace(
-            tasks[0],
-            fingerprint=fingerprint_of(tasks[0].fingerprint, bits, prefix),
-            work_bytes=0,
-            payload={"place": (prefix, bits), "config": config},
+        inputs = PartInputs(
+            source=source,
+            part=name,
+            number=number,
+            documents=corpus.store.path_of(manifest, required_file(manifest, part, "documents")),
+            removals=removed,
+            config=config,
+            salt=int(fingerprint_of(source)[:16], 16) if config.within == "source" else 0,
         )
-        for prefix in range(1 << bits)
+        yield inputs, (source, name, part.fingerprint, removed.identity), part.stats.text_bytes
+
+
+def numbered_name(name: str, inputs: PartInputs) -> str:
+    """Return the name of a part of a pass over the filtered parts."""
+    return f"{name}-{inputs.number:05d}"
+
+
+def plan_picks(_: Corpus, tasks: list[Task[PartInputs]], __: Earlier) -> list[Task[PartInputs]]:
+    """Plan the first pass: one task per part."""
+    return [
+        derive_task(task, numbered_name("picks", task.payload), ["picks"], task.payload)
+        for task in tasks
     ]
+
+
+def plan_twice(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> list[Task[HashInputs]]:
+    """Plan the second pass: one task per prefix of the hash."""
+    (picks,) = earlier
+    return hash_tasks(corpus, tasks, "twice", picks)
+
+
+def plan_runs(_: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier) -> list[Task[RunsInputs]]:
+    """Plan the third pass: one task per part."""
+    twice = without_inputs(earlier[-1])
+    return [
+        derive_task(
+            task, numbered_name("runs", task.payload), ["runs"], RunsInputs(task.payload, twice)
+        )
+        for task in tasks
+    ]
+
+
+def plan_elsewhere(
+    corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
+) -> list[Task[HashInputs]]:
+    """Plan the fourth pass: one task per prefix of the hash."""
+    return hash_tasks(corpus, tasks, "elsewhere", earlier[-1])
+
+
+def plan_spans(_: Corpus, tasks: list[Task], earlier: Earlier) -> list[Task]:
+    """Plan the last pass: the stage's own tasks, with the runs of their parts if any is missing."""
+    *_others, runs, elsewhere = earlier
+    if not runs:
+        return tasks
+    everywhere = without_inputs(elsewhere)
+    return [
+        replace(task, payload=SpansInputs(task.payload, own, everywhere))
+        for task, own in zip(tasks, without_inputs(runs), strict=True)
+    ]
+
+
+def hash_tasks(
+    corpus: Corpus, tasks: list[Task[PartInputs]], name: str, earlier: Sequence[Outcome]
+) -> list[Task[HashInputs]]:
+    """Make the tasks of a pass over prefixes; all of them together depend on all parts."""
+    text_bytes = sum(task.work_bytes for task in tasks)
+    bits = prefix_bits(text_bytes, corpus.settings.dedup.memory_bytes)
+    parts = without_inputs(earlier)
+    made = []
+    for prefix in range(1 << bits):
+        inputs = HashInputs((prefix, bits), tasks[0].payload.config, parts)
+        of_prefix = derive_task(tasks[0], name, [bits, prefix], inputs, 0)
+        made.append(derive_task(of_prefix, f"{name}-{prefix:05d}", [name], inputs))
+    return made
 
 
 def prefix_bits(text_bytes: int, memory_bytes: int) -> int:
-    """Bits of the hashes that tell prefixes apart, so that SIMULTANEOUS of them fit the memory."""
+    """Return the bits of a prefix of the hash, so that SIMULTANEOUS prefixes fit the memory."""
     most = memory_bytes // (SIMULTANEOUS * MEMORY_PER_TEXT_BYTE)
     return min(MAX_PREFIX_BITS, (text_bytes // most).bit_length())
 
 
-def plan_pass(name: str, tasks: list[Task], **inputs: Any) -> list[Task]:
-    """A task of the pass for each of `tasks`, numbered; `inputs` are for all of them."""
-    return [
-        replace(
-            task,
-            name=f"{name}-{number:05d}",
-            fingerprint=fingerprint_of(task.fingerprint, name),
-            payload={**task.payload, **inputs},
-        )
-        for number, task in enumerate(tasks)
-    ]
+def without_inputs(outcomes: Sequence[Outcome]) -> list[Task[None]]:
+    """Return the tasks of a pass, for later ones to name: with inputs, pickles would add up."""
+    return [replace(outcome.task, payload=None) for outcome in outcomes]
 
 
-def published_by(tasks: list[Task]) -> list[Task]:
-    """Tasks as later ones name them: with their own inputs, pickles would grow with every pass."""
-    return [replace(task, payload={}) for task in tasks]
-
-
-def describe_spans(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """How much repeats, and where the longest spans begin, as Markdown."""
+def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
+    """Describe how much repeats, and show the longest spans, as Markdown."""
     if not manifest.parts:
         return {"report": NOT_CONFIGURED}
-    longest = []
+    longest: list[LongestSpan] = []
     for part in manifest.parts:
         path = corpus.store.path_of(manifest, required_file(manifest, part, "longest"))
-        longest += msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]])
+        longest += msgspec.json.decode(path.read_bytes(), type=list[LongestSpan])
     stats = manifest.stats
     return {"report": substrings_markdown(stats.numbers, stats.text_bytes, longest)}
 
@@ -202,10 +205,16 @@ SUBSTRINGS = Stage(
     partitions="none",
     after=(FILTERED, DUPLICATES),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=SubstringsProvenance,
+    numbers=SubstringsNumbers,
     plan=plan_substrings,
     work=find_spans,
-    run=run_passes,
+    run=in_passes(
+        Pass(find_picks, plan_picks, is_kept=False),
+        Pass(find_twice, plan_twice, shares_memory=True, is_kept=False),
+        Pass(find_runs, plan_runs, is_kept=False),
+        Pass(find_elsewhere, plan_elsewhere, shares_memory=True, is_kept=False),
+        Pass(find_spans, plan_spans),
+    ),
     describe=describe_spans,
 )

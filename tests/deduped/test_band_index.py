@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from assets.deduped.index.band_index import (
     Entries,
     absorbed_from,
-    bereft,
     candidate_pairs,
     live_pairs,
     merge_runs,
     overlapping,
     slice_of_prefix,
     sorted_pairs,
+    unpaired_rows,
 )
 from assets.deduped.index.hash_prefixes import prefix_bits_for
-from assets.deduped.index.row_ids import refs_of
+from assets.deduped.index.row_ids import row_ids_of
 
 SPREAD = 0x9E3779B97F4A7C15
 parts_of_keys = st.lists(st.lists(st.integers(0, 7), max_size=6), max_size=7)
@@ -31,7 +31,7 @@ def entries(part: int, keys: Sequence[int]) -> Entries:
     """A part whose row i has the key keys[i], spread over all 64 bits; sorted."""
     spread = np.array([key * SPREAD % 2**64 for key in keys], np.uint64)
     order = np.argsort(spread, kind="stable")
-    return spread[order], refs_of(part, order.astype(np.uint32))
+    return spread[order], row_ids_of(part, order.astype(np.uint32))
 
 
 def as_pairs(found: NDArray[np.uint64]) -> Pairs:
@@ -83,10 +83,10 @@ def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
     left = {i: keys for i, keys in enumerate(parts) if i not in gone}
     is_live = flags(left, size)
 
-    lonely = bereft(pairs, is_live)
+    lonely = unpaired_rows(pairs, is_live)
     runs = (entries(i, keys) for i, keys in left.items())
-    keys, refs = merge_runs(runs, 0)
-    wanted = keys[np.isin(refs, lonely)], refs[np.isin(refs, lonely)]
+    keys, row_ids = merge_runs(runs, 0)
+    wanted = keys[np.isin(row_ids, lonely)], row_ids[np.isin(row_ids, lonely)]
     found = candidate_pairs(wanted, segments, is_live)
     kept = pairs[live_pairs(pairs, is_live)]
 
@@ -97,8 +97,8 @@ def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
 @settings(deadline=None, max_examples=60)
 def test_merging_sorts_by_key_and_keeps_the_order_of_equal_ones(keys: list[int], runs: int) -> None:
     keys = [key // 2**60 * 2**60 if key % 2 else key for key in keys]
-    all_keys, refs = np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint64)
-    pieces = zip(np.array_split(all_keys, runs), np.array_split(refs, runs), strict=True)
+    all_keys, row_ids = np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint64)
+    pieces = zip(np.array_split(all_keys, runs), np.array_split(row_ids, runs), strict=True)
 
     merged = merge_runs(pieces, 0)
 

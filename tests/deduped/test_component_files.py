@@ -45,14 +45,14 @@ def write_files(folder: Path, files: list[list[Pair]]) -> list[Path]:
 
 
 def unknown(membership: Membership) -> Components:
-    refs, labels = membership.open()
-    return Components(refs, labels, np.zeros(len(refs), np.bool_))
+    row_ids, labels = membership.open()
+    return Components(row_ids, labels, np.zeros(len(row_ids), np.bool_))
 
 
 def labels_of(membership: Membership) -> dict[int, int]:
-    refs, labels = membership.open()
-    assert (np.diff(refs.astype(np.int64)) > 0).all()
-    return dict(zip(refs.tolist(), labels.tolist(), strict=True))
+    row_ids, labels = membership.open()
+    assert (np.diff(row_ids.astype(np.int64)) > 0).all()
+    return dict(zip(row_ids.tolist(), labels.tolist(), strict=True))
 
 
 def reference(pairs: list[Pair]) -> dict[int, int]:
@@ -133,8 +133,8 @@ def test_one_giant_component_is_found(shape: str, ranges: int, tmp_path: Path) -
 
     membership = find_components([tmp_path / "pairs"], parts, tmp_path, 16 * -(-size // ranges))
 
-    refs, labels = membership.open()
-    assert (refs == np.arange(size, dtype=np.uint64) + np.uint64(4 << 32)).all()
+    row_ids, labels = membership.open()
+    assert (row_ids == np.arange(size, dtype=np.uint64) + np.uint64(4 << 32)).all()
     assert (labels == np.uint64(4 << 32)).all()
 
 
@@ -153,8 +153,8 @@ def test_no_pairs_have_no_components(tmp_path: Path) -> None:
 
     for paths in ([], [empty]):
         membership = find_components(paths, PARTS, tmp_path, LITTLE)
-        refs, labels = membership.open()
-        assert len(refs) == len(labels) == 0
+        row_ids, labels = membership.open()
+        assert len(row_ids) == len(labels) == 0
         split = split_pairs(paths, PARTS[0], unknown(membership), 2, tmp_path, LITTLE)
         assert [path.stat().st_size for path in split] == [0, 0]
 

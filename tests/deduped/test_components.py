@@ -11,7 +11,7 @@ from assets.deduped.clusters.components import (
     merge_pairs,
     number_documents,
     number_pairs,
-    numbered_refs,
+    numbered_row_ids,
 )
 from assets.deduped.kernels.union_find import find_labels, group_rows, link_pairs, rows_up_to
 
@@ -20,16 +20,16 @@ ALL_REFS = [2 << 32, 2 << 32 | 1, 2 << 32 | 2, 7 << 32, 7 << 32 | 1]
 few_pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30)
 
 
-def refs(rows: list[tuple[int, int]]) -> NDArray[np.uint64]:
+def row_ids(rows: list[tuple[int, int]]) -> NDArray[np.uint64]:
     return np.array(rows, np.uint64).reshape(-1, 2)
 
 
 def test_numbers_and_refs_are_each_others_inverse() -> None:
     numbering = number_documents(*LEDGER)
-    pairs = refs([(ref, ALL_REFS[-1]) for ref in ALL_REFS[:-1]])
+    pairs = row_ids([(ref, ALL_REFS[-1]) for ref in ALL_REFS[:-1]])
 
     assert number_pairs(pairs, numbering).tolist() == [[0, 4], [1, 4], [2, 4], [3, 4]]
-    assert numbered_refs(np.arange(5), numbering).tolist() == ALL_REFS
+    assert numbered_row_ids(np.arange(5), numbering).tolist() == ALL_REFS
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_numbers_and_refs_are_each_others_inverse() -> None:
 )
 def test_pair_of_other_documents_is_refused(pair: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="are no pair of two documents"):
-        number_pairs(refs([(2 << 32, 7 << 32), pair]), number_documents(*LEDGER))
+        number_pairs(row_ids([(2 << 32, 7 << 32), pair]), number_documents(*LEDGER))
 
 
 @pytest.mark.parametrize("pair", [(7 << 32, 2 << 32), (7 << 32, 7 << 32)])
 def test_pair_out_of_order_is_refused(pair: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="part 7 row 0 and part"):
-        number_pairs(refs([pair]), number_documents(*LEDGER))
+        number_pairs(row_ids([pair]), number_documents(*LEDGER))
 
 
 def test_parts_must_ascend() -> None:
@@ -57,13 +57,13 @@ def test_no_parts_number_nothing() -> None:
     numbering = number_documents(np.empty(0, np.int64), np.empty(0, np.int64))
 
     assert numbering.num_documents == 0
-    assert number_pairs(refs([]), numbering).shape == (0, 2)
+    assert number_pairs(row_ids([]), numbering).shape == (0, 2)
 
 
 @settings(deadline=None)
 @given(st.lists(few_pairs, max_size=6))
 def test_merged_runs_are_their_union_sorted(runs: list[list[tuple[int, int]]]) -> None:
-    merged = merge_pairs([refs(sorted(set(run))) for run in runs])
+    merged = merge_pairs([row_ids(sorted(set(run))) for run in runs])
 
     assert [tuple(pair) for pair in merged.tolist()] == sorted(
         {pair for run in runs for pair in run}
@@ -75,7 +75,9 @@ def test_merged_runs_are_their_union_sorted(runs: list[list[tuple[int, int]]]) -
 def test_rows_up_to_counts_pairs_not_after(
     pairs: list[tuple[int, int]], last: tuple[int, int]
 ) -> None:
-    assert rows_up_to(refs(sorted(pairs)), refs([last])) == sum(pair <= last for pair in pairs)
+    assert rows_up_to(row_ids(sorted(pairs)), row_ids([last])) == sum(
+        pair <= last for pair in pairs
+    )
 
 
 def test_ends_below_the_range_are_passed_on() -> None:
@@ -98,7 +100,7 @@ def test_parents_of_four_and_of_eight_bytes_link_alike() -> None:
 
 
 def test_rows_of_a_group_stay_in_order() -> None:
-    grouped, ends = group_rows(refs([(0, 1), (2, 3), (4, 5), (6, 7)]), np.array([2, 0, 2, 0]), 3)
+    grouped, ends = group_rows(row_ids([(0, 1), (2, 3), (4, 5), (6, 7)]), np.array([2, 0, 2, 0]), 3)
 
     assert grouped.tolist() == [[2, 3], [6, 7], [0, 1], [4, 5]]
     assert ends.tolist() == [2, 2, 4]
@@ -107,11 +109,11 @@ def test_rows_of_a_group_stay_in_order() -> None:
 def test_search_for_labels_goes_on_where_it_stopped() -> None:
     members, labels = np.array([1, 5, 9], np.uint64), np.array([1, 1, 9], np.uint64)
 
-    found, position = find_labels(refs([(1, 9), (5, 9), (5, 10)]), members, labels, 0)
+    found, position = find_labels(row_ids([(1, 9), (5, 9), (5, 10)]), members, labels, 0)
 
     assert (found.tolist(), position) == ([1, 1, 1], 1)
     with pytest.raises(ValueError, match="a pair is of no component"):
-        find_labels(refs([(6, 9)]), members, labels, position)
+        find_labels(row_ids([(6, 9)]), members, labels, position)
 
 
 def test_batches_are_of_nearly_equal_size_and_named_by_the_label_alone() -> None:

@@ -9,7 +9,8 @@ import pytest
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.evaluation_asset import evaluation, find_evaluation_index, load_index
+from assets.deduped.evaluation_asset import EVALUATION, find_evaluation_index, load_index
+from resources.materialization import stage_asset
 from resources.run_reports import read_report
 from resources.store.store import StoreError
 
@@ -28,7 +29,8 @@ def with_quiz(folder: Path, **changes: Any) -> Any:
 def index(corpus: Any) -> dg.ExecuteInProcessResult:
     """Materialize `evaluation`."""
     with dg.DagsterInstance.ephemeral() as instance:
-        return dg.materialize([evaluation], instance=instance, resources={"corpus": corpus})
+        asset = stage_asset(EVALUATION, {"none": None})
+        return dg.materialize([asset], instance=instance, resources={"corpus": corpus})
 
 
 def test_an_index_is_published_and_finds_documents(tmp_path: Path) -> None:

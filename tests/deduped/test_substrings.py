@@ -21,6 +21,7 @@ from assets.deduped.repeats.substring_runs import (
     shared_runs,
 )
 from assets.deduped.repeats.substrings import (
+    SubstringsNumbers,
     cut_spans,
     cut_text,
     longest_spans,
@@ -311,10 +312,10 @@ def test_the_longest_spans_are_shown_and_escaped() -> None:
     spans = find([table["text"].to_list()], SubstringsConfig())[0]
 
     longest = longest_spans(table, spans)
-    shown = substrings_markdown({"spans": 2, "span_bytes": 10}, 1000, longest + longest)
+    shown = substrings_markdown(SubstringsNumbers(spans=2, span_bytes=10), 1000, longest + longest)
 
-    assert [(span["times"], span["doc_id"][-1]) for span in longest] == [(1, "2"), (1, "1")]
-    assert longest[0]["words"] == 2 * longest[1]["words"] == 2 * (60 + 7)
+    assert [(span.times, span.doc_id[-1]) for span in longest] == [(1, "2"), (1, "1")]
+    assert longest[0].words == 2 * longest[1].words == 2 * (60 + 7)
     assert "1.00%" in shown and "| 134 | 2 |" in shown
     assert not any(sign in shown for sign in ("<", "[link", "`"))
     assert "x&#62; &#124; &#91;link" in shown

@@ -9,8 +9,11 @@ from builders import Build, hashes, open_corpus, write_corpus, write_jsonl
 
 from assets.deduped import substrings_asset as stage
 from assets.deduped.repeats.substrings import cut_spans
+from resources import passes
+from resources import tasks as tasks_module
 from resources.run_reports import read_report
 from resources.store.store import StoreError
+from resources.tasks import Task
 
 PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))  # 90 words
 # Enough other words that the documents are no near-duplicates.
@@ -101,17 +104,21 @@ def test_tasks_name_those_of_earlier_passes_without_their_inputs(
 
     def run_tasks(corpus: Any, tasks: list[Any], work: Any) -> list[Any]:
         seen.extend(tasks)
-        return run(corpus, tasks, work)
+        return tasks_module.run_tasks(corpus, tasks, work)
 
-    run = stage.run_tasks
-    monkeypatch.setattr(stage, "run_tasks", run_tasks)
+    monkeypatch.setattr(passes, "run_tasks", run_tasks)
     build(corpus_with_passages(tmp_path), *STAGES)
 
-    passes = ("picks", "twice", "runs", "elsewhere")
-    inputs = [task.payload[name] for task in seen for name in passes if name in task.payload]
-    named = [each for one in inputs for each in (one if isinstance(one, list) else [one])]
-    assert {task.name.split("-")[0] for task in named} == set(passes)
-    assert all(task.payload == {} for task in named)
+    inputs = [value for task in seen for value in vars(task.payload).values()]
+    named = [
+        each
+        for one in inputs
+        for each in (one if isinstance(one, list) else [one])
+        if isinstance(each, Task) and each.stage == "substrings"
+    ]
+    earlier = {"picks", "twice", "runs", "elsewhere"}
+    assert {task.name.split("-")[0] for task in named} == earlier
+    assert all(task.payload is None for task in named)
 
 
 def test_a_second_run_changes_no_byte_and_leaves_spans_only(tmp_path: Path, build: Build) -> None:

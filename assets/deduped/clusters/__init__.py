@@ -1,1 +1,1 @@
-"""From pairs to clusters, and who stays."""
+"""Clusters of candidate pairs, and the document of each that stays."""

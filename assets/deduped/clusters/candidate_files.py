@@ -1,9 +1,9 @@
-"""The members of candidate components, gathered from signed parts into batches on disk.
+"""Gather the members of candidate components from signed parts into batches on disk.
 
-Purpose: clusters are decided from facts of their members, of which there may be more than fit the
-memory. They are read part by part, in ingest order, and go to the batch of their component, so that
-a batch holds whole components. A component that has the members that it had in the last run is not
-gathered again: what was decided then still holds.
+Clusters are decided from the signatures of their members, which may not fit the memory. They are
+read part by part, in ingest order, and appended to the batch of their component, so that a batch
+holds whole components. A component with the same members as in the last run is not gathered again:
+the last decision still holds.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from resources.settings.dedup import DedupConfig
 
 BLOCK_ROWS = 1 << 20
 SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
-FIXED_MEMBER_BYTES = 400  # a member's facts but for its signature and shingles, in a Polars frame
+FIXED_MEMBER_BYTES = 400  # of a member in a Polars frame, without its signature and shingles
 
 Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class SignedFiles:
-    """A signed part: its place in the ledger and its files."""
+    """A signed part: its ledger entry and its files."""
 
     entry: LedgerEntry
     signatures: Path
@@ -42,29 +42,32 @@ class SignedFiles:
     text_bytes: int
 
 
-def digest_components(refs: Words, labels: Words, scratch: Path) -> tuple[Words, Words]:
-    """(labels, ascending; digests, uint64 [components, 2]) of the components' members.
+def digest_components(row_ids: Words, labels: Words, scratch: Path) -> tuple[Words, Words]:
+    """Digest the members of each component.
 
-    A digest is the sum of two hashes of each member: the same for the same members in any order.
-    The sums lie in a file below `scratch`, 16 bytes a member.
+    Returns labels, uint64 [c] ascending, and digests, uint64 [c, 2]: sums of two hashes of each
+    member, equal for equal members in any order. The sums are kept in a file below `scratch`, 16
+    bytes a member.
     """
-    if len(refs) == 0:
+    if len(row_ids) == 0:
         return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
-    sums = np.memmap(scratch / "digests", np.uint64, "w+", shape=(len(refs), 2))
-    for start in range(0, len(refs), BLOCK_ROWS):
+    sums = np.memmap(scratch / "digests", np.uint64, "w+", shape=(len(row_ids), 2))
+    for start in range(0, len(row_ids), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
-        places = np.searchsorted(refs, labels[block])
+        places = np.searchsorted(row_ids, labels[block])
         for column in range(2):
-            np.add.at(sums[:, column], places, mix64(refs[block] ^ SALTS[column]))
-    is_label = np.flatnonzero(refs == labels)
-    return np.asarray(refs[is_label]), np.asarray(sums[is_label])
+            np.add.at(sums[:, column], places, mix64(row_ids[block] ^ SALTS[column]))
+    is_label = np.flatnonzero(row_ids == labels)
+    return np.asarray(row_ids[is_label]), np.asarray(sums[is_label])
 
 
 def known_members(
     labels: Words, now: tuple[Words, Words], before: tuple[Words, Words]
 ) -> NDArray[np.bool_]:
-    """Whether each member's component has the digest that it had before; all of `now` and `before`
-    as `digest_components` returns them."""
+    """Mark the members, bool [n], whose component has the digest that it had in the last run.
+
+    `now` and `before` are as `digest_components` returns them.
+    """
     if len(before[0]) == 0 or len(labels) == 0:
         return np.zeros(len(labels), np.bool_)
     places = np.minimum(np.searchsorted(before[0], now[0]), len(before[0]) - 1)
@@ -77,7 +80,7 @@ def known_members(
 
 
 def member_bytes(config: DedupConfig, text_bytes: float) -> int:
-    """Memory of a member's facts; `text_bytes` is the mean length of a document's text."""
+    """Return the bytes of a member in memory; `text_bytes` is the mean length of a text."""
     # 8 bytes a shingle, twice: one begins at every fifth byte, a word, or at every byte.
     per_byte = 3 if config.shingle == "words" else 16
     shingles = per_byte * text_bytes if config.verify == "exact" else 0
@@ -91,67 +94,69 @@ def gather_batches(
     config: DedupConfig,
     scratch: Path,
 ) -> list[list[Path]]:
-    """Files of the members' facts by batch, each in ascending order of refs; see `read_facts`."""
+    """Return the files of each batch's members (see `read_members`), ascending by row id."""
     files: list[list[Path]] = [[] for _ in range(batches)]
     held: list[pl.DataFrame] = []
     flush_bytes = max(1 << 20, config.memory_bytes // 16)
-    for facts in facts_of_parts(parts, components, config):
-        held.append(facts)
+    for members in members_of_parts(parts, components, config):
+        held.append(members)
         if sum(frame.estimated_size() for frame in held) >= flush_bytes:
             flush(held, files, scratch)
     flush(held, files, scratch)
     return files
 
 
-def facts_of_parts(
+def members_of_parts(
     parts: Sequence[SignedFiles], components: Components, config: DedupConfig
 ) -> Iterator[pl.DataFrame]:
-    """Facts of the members to decide on, part by part, two parts read at the same time."""
+    """Yield the members to decide on, part by part; two parts are read at the same time."""
 
     def read(part: SignedFiles) -> pl.DataFrame | None:
-        return read_facts(part, components, config)
+        return read_members(part, components, config)
 
     with ThreadPoolExecutor(2) as pool:
         for start in range(0, len(parts), 2):
-            for facts in pool.map(read, parts[start : start + 2]):
-                if facts is not None:
-                    yield facts
+            for members in pool.map(read, parts[start : start + 2]):
+                if members is not None:
+                    yield members
 
 
-def read_facts(
+def read_members(
     part: SignedFiles, components: Components, config: DedupConfig
 ) -> pl.DataFrame | None:
-    """Facts of one part's members whose component is not known: the columns that `decide` reads,
-    and `shingles` List(UInt64) for `verify: exact`."""
-    piece = slice_of_part(components.refs, part.entry.id)
-    is_new = ~components.is_known[piece]
-    refs, labels = components.refs[piece][is_new], components.labels[piece][is_new]
-    if len(refs) == 0:
+    """Read the members of one part whose component is not known; None if there are none.
+
+    Returns the columns that `decide` reads, and `shingles` List(UInt64) for `verify: exact`.
+    """
+    of_part = slice_of_part(components.row_ids, part.entry.id)
+    is_new = ~components.is_known[of_part]
+    row_ids, labels = components.row_ids[of_part][is_new], components.labels[of_part][is_new]
+    if len(row_ids) == 0:
         return None
-    rows = rows_of(refs)
-    facts = pl.read_ipc(part.signatures)[rows].with_columns(
-        ref=pl.Series(refs),
+    rows = rows_of(row_ids)
+    members = pl.read_ipc(part.signatures)[rows].with_columns(
+        ref=pl.Series(row_ids),
         component=pl.Series(labels),
         source=pl.lit(part.entry.source),
         generation=generations_of(part.entry, rows),
     )
     if config.verify != "exact":
-        return facts
+        return members
     from assets.deduped.minhash.minhash import shingle_sets
 
     texts = pl.read_parquet(part.documents, columns=["text"])["text"][rows].fill_null("")
     values, offsets = shingle_sets(texts, config)
-    return facts.with_columns(shingles=list_series(values, offsets))
+    return members.with_columns(shingles=list_series(values, offsets))
 
 
 def generations_of(entry: LedgerEntry, rows: NDArray[np.uint32]) -> pl.Series:
-    """The generation of each of a part's rows, UInt32."""
+    """Return the generation of each of a part's rows, UInt32."""
     stops, generations = np.array(entry.generations, np.int64).T
     return pl.Series(generations[np.searchsorted(stops, rows, side="right")], dtype=pl.UInt32)
 
 
 def list_series(values: Words, offsets: NDArray[np.int64]) -> pl.Series:
-    """List(UInt64) whose item i is values[offsets[i] : offsets[i + 1]]."""
+    """Make a List(UInt64) series whose item i is values[offsets[i] : offsets[i + 1]]."""
     import pyarrow as pa
 
     array = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
@@ -161,28 +166,28 @@ def list_series(values: Words, offsets: NDArray[np.int64]) -> pl.Series:
 
 
 def list_buffers(series: pl.Series) -> tuple[Words, NDArray[np.int64]]:
-    """(values, offsets [n + 1]) of a List(UInt64) series; the inverse of `list_series`."""
+    """Return values and offsets, int64 [n + 1], of a List(UInt64): undo `list_series`."""
     array: Any = series.rechunk().to_arrow()
     offsets = array.offsets.to_numpy()
     return array.values.to_numpy(), offsets
 
 
 def flush(held: list[pl.DataFrame], files: list[list[Path]], scratch: Path) -> None:
-    """Write what is held to a new file of each batch that has some of it."""
+    """Write the held members to a new file of each batch that has any of them; hold no more."""
     if not held:
         return
-    facts = pl.concat(held)
+    members = pl.concat(held)
     held.clear()
-    batches = batch_of(facts["component"].to_numpy(), len(files))
+    batches = batch_of(members["component"].to_numpy(), len(files))
     for batch in np.unique(batches):
-        path = scratch / f"facts-{batch}-{len(files[batch])}.arrow"
-        facts.filter(pl.Series(batches == batch)).write_ipc(path, compression="uncompressed")
+        path = scratch / f"members-{batch}-{len(files[batch])}.arrow"
+        members.filter(pl.Series(batches == batch)).write_ipc(path, compression="uncompressed")
         files[batch].append(path)
 
 
 def read_batch(files: Sequence[Path]) -> pl.DataFrame:
-    """The facts of one batch; its files are removed."""
-    facts = pl.concat([pl.read_ipc(path) for path in files], rechunk=True)
+    """Read the members of one batch, and remove its files."""
+    members = pl.concat([pl.read_ipc(path) for path in files], rechunk=True)
     for path in files:
         path.unlink()
-    return facts
+    return members

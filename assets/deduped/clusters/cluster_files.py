@@ -1,6 +1,6 @@
-"""Clusters decided batch by batch, and what is carried over from the last run.
+"""Decide clusters batch by batch, and carry over decisions of the last run.
 
-Two batches are decided at a time; files in between lie in a scratch folder.
+Two batches are decided at a time; intermediate files go to a scratch folder.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from assets.deduped.index.row_ids import rows_of, slice_of_part
 from resources.settings.dedup import DedupConfig
 
 TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}}
-BATCHES_IN_MEMORY = 8  # the memory over the facts of a batch: two at a time, each with its working
+BATCHES_IN_MEMORY = 8  # memory over the members of a batch: two at a time, with working space
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Where digests and tables of the last run lie, if what it decided still holds."""
+    """Files of the last run: its digests, and its tables by ledger id; None and {} if unusable."""
 
     digests: Path | None
     tables: dict[int, Path]
 
     def read_digests(self) -> tuple[Words, Words]:
-        """Labels and digests of the components, as `digest_components` returned them."""
+        """Read labels and digests of the components, as `digest_components` returned them."""
         if self.digests is None:
             return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
         table = np.fromfile(self.digests, np.uint64).reshape(3, -1)
@@ -56,7 +56,7 @@ def decide_batches(
     config: DedupConfig,
     scratch: Path,
 ) -> list[pl.DataFrame]:
-    """Decisions on every component that is not known, a mapped frame per batch, sorted by ref."""
+    """Decide every component that is not known; return a mapped frame per batch, sorted by ref."""
     to_decide = int((~components.is_known).sum())
     if to_decide == 0:
         return []
@@ -65,42 +65,42 @@ def decide_batches(
     batches = max(1, -(-needed // config.memory_bytes))
     numbers = np.array([part.entry.id for part in parts], np.int64)
     pairs = split_pairs(pair_files, numbers, components, batches, scratch, config.memory_bytes)
-    facts = gather_batches(parts, components, batches, config, scratch)
+    members = gather_batches(parts, components, batches, config, scratch)
     with ThreadPoolExecutor(2) as pool:
         work = partial(decide_batch, config, scratch)
-        return list(pool.map(work, range(batches), facts, pairs))
+        return list(pool.map(work, range(batches), members, pairs))
 
 
 def decide_batch(
-    config: DedupConfig, scratch: Path, batch: int, facts: list[Path], pairs: Path
+    config: DedupConfig, scratch: Path, batch: int, member_files: list[Path], pairs: Path
 ) -> pl.DataFrame:
-    """Decide one batch; its decisions are mapped from a file."""
-    if not facts:
+    """Decide one batch; map its decisions from a file."""
+    if not member_files:
         return pl.DataFrame(schema=CLUSTER_SCHEMA)
-    members = read_batch(facts)
+    members = read_batch(member_files)
     shingles = list_buffers(members["shingles"]) if config.verify == "exact" else None
-    found = np.fromfile(pairs, np.uint64).reshape(-1, 2)
+    candidates = np.fromfile(pairs, np.uint64).reshape(-1, 2)
     path = scratch / f"decisions-{batch}.arrow"
-    decide(members.drop("shingles", strict=False), found, config, shingles).write_ipc(path)
+    decide(members.drop("shingles", strict=False), candidates, config, shingles).write_ipc(path)
     return pl.read_ipc(path)
 
 
 def rows_of_part(number: int, decisions: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The decisions on documents of one part, with their rows instead of refs."""
+    """Yield the decisions on documents of one part, with rows in place of row ids."""
     yield pl.DataFrame(schema=TABLE_SCHEMA)
     for frame in decisions:
-        piece = frame[slice_of_part(frame["ref"].to_numpy(), number)]
-        rows = pl.Series(rows_of(piece["ref"].to_numpy()))
-        yield piece.with_columns(row=rows).select(list(TABLE_SCHEMA))
+        of_part = frame[slice_of_part(frame["ref"].to_numpy(), number)]
+        rows = pl.Series(rows_of(of_part["ref"].to_numpy()))
+        yield of_part.with_columns(row=rows).select(list(TABLE_SCHEMA))
 
 
 def known_rows(
     part: SignedFiles, components: Components, before: Path | None
 ) -> Iterator[pl.DataFrame]:
-    """Rows of the last run whose components have not changed."""
+    """Yield the rows of the last run whose components have not changed."""
     if before is None:
         return
-    piece = slice_of_part(components.refs, part.entry.id)
-    refs = components.refs[piece][components.is_known[piece]]
-    rows = pl.Series(rows_of(refs))
+    of_part = slice_of_part(components.row_ids, part.entry.id)
+    row_ids = components.row_ids[of_part][components.is_known[of_part]]
+    rows = pl.Series(rows_of(row_ids))
     yield pl.read_parquet(before).filter(pl.col("row").is_in(rows.implode()))

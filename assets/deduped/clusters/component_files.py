@@ -1,17 +1,16 @@
-"""Connected components of candidate pairs that lie on disk, within a memory limit.
+"""Connected components of candidate pairs on disk, within a memory limit.
 
-Purpose: which documents hang together by any chain of candidate pairs. Documents are numbered in
-ingest order and cut into ranges whose parents (4 bytes each) take a quarter of the memory; usually
+A component is all documents that any chain of candidate pairs connects. Documents are numbered in
+ingest order and cut into ranges whose parents (4 bytes each) take a quarter of the memory. Usually
 there is one range, and this is union-find over a stream of pairs.
-With more, two sweeps over the ranges (node elimination: Dementiev, Sanders, Schultes and Sibeyn
-2004, "Engineering an External Memory Minimum Spanning Tree Algorithm"). Downwards: the pairs whose
-larger document is in a range are linked; where that connects two documents of lower ranges, a pair
-of those two is passed on. Upwards: a range asks for the labels of the lower documents that it hangs
-on. No rounds until nothing changes, and no worst case of long paths or large stars: a passed pair
-stands for at least one document that is done with.
-Price, of 37 million pairs (12 million without repeats) among 10 million documents: 1.6 to 2.2 CPU
-seconds, and 125 MB of memory with one range; 2.2 s and 15 MB with ten ranges.
-Trade-off: with more than one range, pairs lie on disk once more, and parents 4 bytes a document.
+With more ranges, there are two sweeps over them (node elimination: Dementiev, Sanders, Schultes and
+Sibeyn 2004, "Engineering an External Memory Minimum Spanning Tree Algorithm"). Downwards, the pairs
+whose larger document is in a range are linked; where that connects two documents of lower ranges, a
+pair of those two is passed on. Upwards, a range reads the labels of the lower documents that it is
+linked to. There are no rounds until nothing changes, and no worst case of long paths or large
+stars: a passed pair represents at least one finished document.
+Trade-off: with more than one range, pairs are written to disk once more, and parents take 4 bytes a
+document.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from assets.deduped.clusters.components import (
     batch_of,
     number_documents,
     number_pairs,
-    numbered_refs,
+    numbered_row_ids,
 )
 from assets.deduped.clusters.pair_files import (
     PAIR_BYTES,
@@ -47,29 +46,29 @@ Pairs = NDArray[Any]
 
 @dataclass(frozen=True)
 class Membership:
-    """Where every document that occurs in a pair, and the label of its component, lie on disk."""
+    """Files of all documents that occur in a pair, and of the labels of their components."""
 
-    refs: Path
+    row_ids: Path
     labels: Path
 
     def open(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """The refs, ascending, and the smallest ref of each one's component: mapped, uint64 [n]."""
-        refs, labels = (_map_words(path) for path in (self.refs, self.labels))
-        return refs, labels
+        """Map the row ids, ascending, and the smallest of each one's component, uint64 [n]."""
+        row_ids, labels = (_map_words(path) for path in (self.row_ids, self.labels))
+        return row_ids, labels
 
 
 @dataclass(frozen=True)
 class Components:
-    """Every document with a candidate (refs ascending), and the label of its component."""
+    """All documents with a candidate (row ids ascending), and the labels of their components."""
 
-    refs: NDArray[np.uint64]
+    row_ids: NDArray[np.uint64]
     labels: NDArray[np.uint64]
-    is_known: NDArray[np.bool_]  # whether a member's component is as it was in the last run
+    is_known: NDArray[np.bool_]  # if a member's component is as it was in the last run
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The documents, cut into ranges of `size` numbers; files between the sweeps in `folder`."""
+    """Ranges of `size` document numbers each, and the folder of files between the sweeps."""
 
     numbering: Numbering
     size: int
@@ -78,28 +77,28 @@ class Ranges:
 
     @property
     def count(self) -> int:
-        """Ranges: at least one."""
+        """Number of ranges: at least one."""
         return max(1, -(-self.numbering.num_documents // self.size))
 
     def low(self, index: int) -> int:
-        """First number of a range."""
+        """Return the first number of a range."""
         return index * self.size
 
     def path(self, kind: str, index: int) -> Path:
-        """The file of a kind that belongs to a range."""
+        """Return the file of a kind of a range."""
         return self.folder / f"{kind}_{index:06}"
 
     def append(self, kind: str, rows: Pairs, column: int) -> None:
-        """Add rows, int64 [m, 2], to the files of the ranges that their `column` lies in."""
+        """Add rows, int64 [m, 2], to the files of the ranges of the numbers in their `column`."""
         if len(rows):
             append_grouped(rows, rows[:, column] // self.size, self.paths(kind))
 
     def paths(self, kind: str) -> list[Path]:
-        """The files of a kind, of all ranges."""
+        """Return the files of a kind of all ranges."""
         return [self.path(kind, index) for index in range(self.count)]
 
     def take(self, kind: str, index: int) -> Iterator[Pairs]:
-        """Rows, int64 [m, 2], of a range's file in blocks; the file is removed after the last."""
+        """Yield rows, int64 [m, 2], of a range's file in blocks; remove it after the last."""
         path = self.path(kind, index)
         if path.exists():
             for start in range(0, path.stat().st_size // PAIR_BYTES, self.block_rows):
@@ -113,30 +112,30 @@ def find_components(
     scratch: Path,
     memory_bytes: int,
 ) -> Membership:
-    """The connected components of all pairs, in files below `scratch`.
+    """Find the connected components of all pairs; write them to files below `scratch`.
 
-    pair_files: raw little-endian uint64 [m, 2], rows (a, b) of refs with a < b, sorted, unique in
-    their file. part_rows: ids of all parts, ascending, and the documents of each. The result does
-    not depend on `memory_bytes` nor on the order of the files. Raises StoreError for a file that is
-    truncated or names rows that a part does not have; pairs of parts that are not among
-    `part_rows` are passed over.
+    pair_files: raw little-endian uint64 [m, 2], rows (a, b) of row ids with a < b, sorted, unique
+    in their file. part_rows: ids of all parts, ascending, and the number of documents of each. The
+    result depends neither on `memory_bytes` nor on the order of the files. Pairs of parts that are
+    not among `part_rows` are passed over. Raises StoreError for a file that is truncated or names
+    rows that a part does not have.
     """
     check_pair_files(pair_files)
     numbering = number_documents(*part_rows)
-    kind = np.uint32 if numbering.num_documents < 1 << 32 else np.int64
+    dtype = np.uint32 if numbering.num_documents < 1 << 32 else np.int64
     with tempfile.TemporaryDirectory(dir=scratch, prefix="components-") as folder:
-        size = max(1, memory_bytes // 4 // np.dtype(kind).itemsize)
+        size = max(1, memory_bytes // 4 // np.dtype(dtype).itemsize)
         ranges = Ranges(numbering, size, Path(folder), block_rows_of(memory_bytes))
-        sweep_down(pair_files, ranges, kind)
+        sweep_down(pair_files, ranges, dtype)
         unfinished = sweep_up(ranges)
         membership = Membership(scratch / "members.refs", scratch / "members.labels")
-        unfinished.refs.replace(membership.refs)
+        unfinished.row_ids.replace(membership.row_ids)
         unfinished.labels.replace(membership.labels)
     return membership
 
 
-def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic]) -> None:
-    """Link each range, the highest first, and leave its parents in a file of their own."""
+def sweep_down(pair_files: Sequence[Path], ranges: Ranges, dtype: type[np.generic]) -> None:
+    """Link each range, the highest first, and write its parents to a file."""
     from assets.deduped.kernels.union_find import link_pairs
 
     blocks = numbered_blocks(pair_files, ranges)
@@ -146,7 +145,7 @@ def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic
     for index in reversed(range(ranges.count)):
         low = ranges.low(index)
         high = min(low + ranges.size, ranges.numbering.num_documents)
-        parents = np.arange(low, high, dtype=kind)
+        parents = np.arange(low, high, dtype=dtype)
         for block in blocks if ranges.count == 1 else ranges.take("pairs", index):
             ranges.append("pairs", link_pairs(block, low, parents), 1)
         for start in range(0, len(parents) if low else 0, ranges.block_rows):
@@ -157,11 +156,11 @@ def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic
 
 
 def sweep_up(ranges: Ranges) -> Membership:
-    """Turn parents into labels, the lowest range first, and write down who is in a component."""
+    """Turn parents into labels, the lowest range first; write the members of components."""
     from assets.deduped.kernels.union_find import settle
 
     unfinished = Membership(ranges.folder / "refs", ranges.folder / "labels")
-    with unfinished.refs.open("wb") as refs, unfinished.labels.open("wb") as labels:
+    with unfinished.row_ids.open("wb") as row_ids, unfinished.labels.open("wb") as labels:
         for index in range(ranges.count):
             low, path = ranges.low(index), ranges.path("parents", index).with_suffix(".npy")
             parents = np.load(path)
@@ -176,8 +175,8 @@ def sweep_up(ranges: Ranges) -> Membership:
                 ranges.append("answers", rows, 1)
             for start in range(0, len(parents), ranges.block_rows):
                 members = np.flatnonzero(is_member[start : start + ranges.block_rows]) + start
-                numbered_refs(members + low, ranges.numbering).tofile(refs)
-                numbered_refs(parents[members].astype(np.int64), ranges.numbering).tofile(labels)
+                numbered_row_ids(members + low, ranges.numbering).tofile(row_ids)
+                numbered_row_ids(parents[members].astype(np.int64), ranges.numbering).tofile(labels)
     return unfinished
 
 
@@ -189,12 +188,11 @@ def split_pairs(
     scratch: Path,
     memory_bytes: int,
 ) -> list[Path]:
-    """A file for each batch below `scratch`, with the pairs of its components (see `batch_of`) that
-    are not known.
+    """Write a file for each batch with the pairs of its components that are not known.
 
-    Pairs of other parts than `part_ids` are passed over, as by `find_components`. Files are as
-    those of `find_components`, of whose pairs `membership` must be; in all of them together each
-    pair comes once. A batch without pairs has an empty file.
+    `batch_of` gives the batch of a component. Pairs of other parts than `part_ids` are passed over.
+    `pair_files` are those that `members` was found in by `find_components`; in all the files
+    together each pair comes once. A batch without pairs has an empty file.
     """
     from assets.deduped.kernels.union_find import find_labels
 
@@ -204,15 +202,18 @@ def split_pairs(
         path.write_bytes(b"")
     position = 0
     for block in unique_blocks(pair_files, part_ids, block_rows_of(memory_bytes)):
-        places = np.minimum(np.searchsorted(members.refs, block[:, 0]), len(members.refs) - 1)
+        places = np.minimum(np.searchsorted(members.row_ids, block[:, 0]), len(members.row_ids) - 1)
         block = block[~members.is_known[places]]
-        found, position = find_labels(block, members.refs, members.labels, position)
+        found, position = find_labels(block, members.row_ids, members.labels, position)
         append_grouped(block, batch_of(found, batches), paths)
     return paths
 
 
 def numbered_blocks(pair_files: Sequence[Path], ranges: Ranges) -> Iterator[Pairs]:
-    """All pairs once, as numbers, int64 [m, 2]; StoreError for a pair of other documents."""
+    """Yield all pairs once, as numbers, int64 [m, 2].
+
+    Raises StoreError for a pair of other documents.
+    """
     for block in unique_blocks(pair_files, ranges.numbering.part_ids, ranges.block_rows):
         try:
             yield number_pairs(block, ranges.numbering)
@@ -225,7 +226,7 @@ def numbered_blocks(pair_files: Sequence[Path], ranges: Ranges) -> Iterator[Pair
 
 
 def _map_words(path: Path) -> NDArray[np.uint64]:
-    """A raw file of uint64, mapped; an empty file cannot be."""
+    """Map a raw file of uint64; an empty file, which cannot be mapped, is an empty array."""
     if path.stat().st_size == 0:
         return np.empty(0, np.uint64)
     return np.memmap(path, np.uint64, mode="r")

@@ -1,7 +1,7 @@
 """Connected components of candidate pairs: the steps on arrays that fit the memory.
 
-Purpose: refs (part << 32 | row) become dense numbers and back, sorted runs of pairs become one, and
-components go to batches. `component_files` runs them over files of any size.
+Row ids (part << 32 | row) become dense numbers and back, sorted runs of pairs are merged, and
+components are assigned to batches. `component_files` runs the steps over files of any size.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.deduped.index.row_ids import Refs, parts_of, refs_of, rows_of
+from assets.deduped.index.row_ids import RowIds, parts_of, row_ids_of, rows_of
 from corpus_loader.permutation import mix64
 
 Integers = NDArray[np.int64]
 
 
 class Numbering(NamedTuple):
-    """Dense numbers 0 to n - 1 of all documents, in the order of their refs.
+    """Dense numbers 0 to n - 1 of all documents, in the order of their row ids.
 
     part_ids: int64 [p], ascending. starts: int64 [p], the number of each part's first document.
     spans: int64 [largest part id + 1, 2], first number of a part's documents and the one after the
-    last; 0, 0 of a part that is not there.
+    last; 0, 0 for an id without a part.
     """
 
     part_ids: Integers
@@ -31,7 +31,7 @@ class Numbering(NamedTuple):
 
 
 def number_documents(part_ids: Integers, rows: Integers) -> Numbering:
-    """The numbering of parts with these ids, int64 [p], and so many rows each, int64 [p].
+    """Number the documents of parts with these ids, int64 [p], and row counts, int64 [p].
 
     Raises ValueError unless the ids ascend.
     """
@@ -44,9 +44,9 @@ def number_documents(part_ids: Integers, rows: Integers) -> Numbering:
 
 
 def number_pairs(pairs: NDArray[np.uint64], numbering: Numbering) -> Integers:
-    """Pairs of refs, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
+    """Return pairs of row ids, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
 
-    Raises ValueError, with the pair, for a ref that no part has and for a pair out of order.
+    Raises ValueError, with the pair, for a row id that no part has and for a pair out of order.
     """
     from assets.deduped.kernels.union_find import number_refs
 
@@ -60,16 +60,16 @@ def number_pairs(pairs: NDArray[np.uint64], numbering: Numbering) -> Integers:
     return np.asarray(numbers)
 
 
-def numbered_refs(numbers: Integers, numbering: Numbering) -> Refs:
-    """The refs, uint64 [n], of dense numbers, int64 [n]."""
+def numbered_row_ids(numbers: Integers, numbering: Numbering) -> RowIds:
+    """Return the row ids, uint64 [n], of dense numbers, int64 [n]."""
     places = np.searchsorted(numbering.starts, numbers, side="right") - 1
-    return refs_of(numbering.part_ids[places], numbers - numbering.starts[places])
+    return row_ids_of(numbering.part_ids[places], numbers - numbering.starts[places])
 
 
 def merge_pairs(runs: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Sorted runs of pairs, uint64 [m, 2] each, as one sorted run in which each pair comes once.
+    """Merge sorted runs of pairs, uint64 [m, 2] each, into one in which each pair comes once.
 
-    Merged two by two: with 15 runs, each level halves the repeats that the next one sees.
+    Two by two: each level removes the repeats that the next one would see.
     """
     from assets.deduped.kernels.union_find import merge_two
 
@@ -81,5 +81,5 @@ def merge_pairs(runs: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 def batch_of(labels: NDArray[np.uint64], batches: int) -> Integers:
-    """Batch of each component, int64 [n] in [0, batches), by a hash of its label, uint64 [n]."""
+    """Return the batch, int64 [n] in [0, batches), of each component by a hash of its label."""
     return (mix64(labels) % np.uint64(batches)).astype(np.int64)

@@ -1,11 +1,10 @@
-"""Stage `duplicates`: which candidates are duplicates, and the one document of each that stays.
+"""Compare candidates, join duplicates into clusters, and choose the document of each that stays.
 
-Purpose: candidates share a key; here they are compared, joined into clusters (all that a chain of
-pairs connects, or stars around the documents that stay) and ranked by the keep policy.
+Candidates are documents that share a key. Clusters are all documents that a chain of pairs
+connects, or stars around the documents that stay; the keep policy ranks their members.
 Trade-off: in a component of more than 64 different documents not all pairs are compared, so that
 a million near copies cost a million comparisons; some pairs that share no key are missed there.
-Price: 4 microseconds per member with 10 candidate pairs, most of it waiting for memory; 8 bytes
-per pair and 150 per member.
+Price: 8 bytes of memory per pair and 150 per member.
 """
 
 from collections.abc import Mapping
@@ -43,8 +42,8 @@ def decide(
 
     `members` are whole components of candidates, in any order: ref UInt64, source String,
     generation UInt32 (the run that first ingested it) and the columns of a `signatures` table.
-    `pairs`, uint64 [m, 2], are refs of candidates, in any order, repeated or not. `shingles`, for
-    `verify: exact`, are sorted unique values, uint64, and offsets of the members, int64 [n + 1].
+    `pairs`, uint64 [m, 2], are row ids of candidates, in any order, repeated or not. `shingles`,
+    for `verify: exact`, are sorted unique values, uint64, and the members' offsets, int64 [n + 1].
 
     cluster_id is the smallest doc_id; similarity and method ("exact", "field:<name>", "minhash")
     say what a document has in common with its survivor, and are null for the survivor; similarity
@@ -61,7 +60,7 @@ def decide(
     if members.is_empty():
         return pl.DataFrame(schema=CLUSTER_SCHEMA)
     members = with_spans(members, shingles).with_columns(_round_column(config).alias("round"))
-    order = np.lexsort([members["ref"], members["round"]])  # sorted already: 8 ns each
+    order = np.lexsort([members["ref"], members["round"]])  # cheap: mostly sorted already
     members = members if (np.diff(order) == 1).all() else members[order]
     candidates = _candidates(members["ref"].to_numpy(), pairs)
     row_stops = np.cumsum([0, *members["round"].rle().struct.field("len")])
@@ -73,34 +72,34 @@ def decide(
     names = pl.Series(["exact", *(f"field:{name}" for name in config.fields), "minhash"])
     is_removed = survivors != np.arange(len(survivors))
     measured = pl.Series(similarities).fill_nan(None)
-    found = pl.DataFrame({"similarity": measured, "method": names.gather(methods)}).select(
+    in_common = pl.DataFrame({"similarity": measured, "method": names.gather(methods)}).select(
         pl.when(pl.Series(is_removed)).then(pl.all())
     )
-    return _cluster_table(members, survivors, by_id, found)
+    return _cluster_table(members, survivors, by_id, in_common)
 
 
 def _round_column(config: DedupConfig) -> pl.Expr:
-    """What is decided one after the other: generations, if the policy holds on to them."""
+    """Return the order of decisions: generations, if the policy keeps earlier documents."""
     keys = [key for key in config.keep if key != "priority" or config.priority]
     ingested = keys[:1] if config.clusters == "star" else keys
     return pl.col("generation") if "ingested" in ingested else pl.lit(0, pl.UInt32)
 
 
 def _candidates(
-    refs: NDArray[np.uint64], pairs: NDArray[np.uint64]
+    row_ids: NDArray[np.uint64], pairs: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Earlier candidates of each row: offsets, int64 [n + 1], and rows, int32."""
+    """Return the earlier candidates of each row: offsets, int64 [n + 1], and rows, int32."""
     from assets.deduped.kernels.document_rows import group_pairs, rows_of_pairs
 
-    places = np.argsort(refs, kind="stable").astype(np.int32)
-    rows = rows_of_pairs(refs[places], places, pairs)
+    places = np.argsort(row_ids, kind="stable").astype(np.int32)
+    rows = rows_of_pairs(row_ids[places], places, pairs)
     if (rows < 0).any():
-        ref = int(np.setdiff1d(pairs, refs)[0])
+        ref = int(np.setdiff1d(pairs, row_ids)[0])
         raise ValueError(
             f"A pair names the document {ref >> 32}:{ref & 0xFFFFFFFF} (part:row), which is not "
             "among the members. Pass both ends of every pair."
         )
-    earlier: tuple[NDArray[np.int64], NDArray[np.int32]] = group_pairs(rows, len(refs))
+    earlier: tuple[NDArray[np.int64], NDArray[np.int32]] = group_pairs(rows, len(row_ids))
     return earlier
 
 
@@ -108,9 +107,9 @@ def _cluster_table(
     members: pl.DataFrame,
     survivors: NDArray[np.int32],
     by_id: NDArray[np.int32],
-    found: pl.DataFrame,
+    evidence: pl.DataFrame,
 ) -> pl.DataFrame:
-    """The clusters of two or more; `found` is what each row has in common with its survivor."""
+    """Return the clusters of two or more; `evidence` has similarity and method of each row."""
     sizes = np.bincount(survivors, minlength=len(members))
     first_by_id = np.empty(len(members), np.int32)
     first_by_id[survivors[by_id[::-1]]] = by_id[::-1]  # the last one written is the smallest
@@ -124,13 +123,13 @@ def _cluster_table(
         "cluster_size": pl.Series(sizes[kept], dtype=pl.UInt32),
         "kept_doc_id": doc_ids.gather(kept),
         "kept_source": members["source"].gather(kept),
-        **found[rows].to_dict(),
+        **evidence[rows].to_dict(),
     }
     return pl.DataFrame(columns).sort("ref")
 
 
 def copies_of(cluster_sizes: pl.Series, rehydration: str | Mapping[int, int] | None) -> pl.Series:
-    """Copies of documents by the size of their cluster, UInt32.
+    """Return the copies of documents by the size of their cluster, UInt32.
 
     `rehydration` is a table of {least size: copies}, the name of one in `REHYDRATION`, or None: 1
     for all. Sizes below the smallest of the table give 1.
@@ -148,11 +147,11 @@ Rehydration = str | Mapping[int, int] | None
 def drop_duplicates(
     documents: pl.DataFrame, clusters: pl.DataFrame, rehydration: Rehydration = None
 ) -> pl.DataFrame:
-    """Documents that no other stands for, in the same order.
+    """Remove the documents of which another is kept; the others stay in the same order.
 
     `clusters` has doc_id, kept_doc_id String and cluster_size UInt32 of all members of clusters.
     With `rehydration` the columns cluster_size and copies, UInt32, follow: the size of the cluster
-    that a document stands for (1 without one), and how often the table wants it.
+    that a document is the survivor of (1 without one), and its copies by the table.
     """
     removed = clusters.filter(IS_REMOVED).select("doc_id")
     kept = documents.join(removed, on="doc_id", how="anti", maintain_order="left")

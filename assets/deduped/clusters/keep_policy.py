@@ -1,4 +1,4 @@
-"""Which document of a cluster stays: the keep policy as a ranking of all documents."""
+"""The keep policy, which decides the document of a cluster that stays, as a ranking."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,14 @@ _RULES: dict[KeepKey, Callable[[DedupConfig], pl.Expr]] = {  # the smallest stay
 
 
 def _position(priority: tuple[str, ...]) -> pl.Expr:
+    """Return the place of a row's source in `priority`; sources not named come last."""
     named = pl.Series(list(dict.fromkeys(priority)), dtype=pl.String)
     positions = pl.Series(range(len(named)), dtype=pl.UInt32)
     return pl.col("source").replace_strict(named, positions, default=len(named))
 
 
 def ranking(members: pl.DataFrame, by_id: NDArray[np.int32], config: DedupConfig) -> Ranking:
-    """Rank of each row, 0 the one that stays, and the row of each rank; both int32 [n].
+    """Return the rank of each row, 0 the one that stays, and the row of each rank, int32 [n].
 
     `members` has source, generation, quality, num_chars and date, as far as `config.keep` names
     them; `by_id`, int32 [n], are their rows in the order of doc_ids, the last key. Null, and a
@@ -43,13 +44,14 @@ def ranking(members: pl.DataFrame, by_id: NDArray[np.int32], config: DedupConfig
 
 
 def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the place of each row in an order."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=np.int32)
     return places
 
 
 def _differs(members: pl.DataFrame, key: KeepKey, config: DedupConfig) -> bool:
-    """Whether a key can tell two documents apart: a column that is all the same costs a sort."""
+    """Return False if a key is known to be the same for all documents: it would cost a sort."""
     if key == "priority":
         return bool(config.priority)
     if key == "ingested":
@@ -58,9 +60,9 @@ def _differs(members: pl.DataFrame, key: KeepKey, config: DedupConfig) -> bool:
 
 
 def order_of_ids(doc_ids: pl.Series) -> NDArray[np.int32]:
-    """Rows in the order of their doc_ids, int32 [n]. Raises ValueError if one occurs twice.
+    """Return rows in the order of their doc_ids, int32 [n]; ValueError if one occurs twice.
 
-    As numbers of 128 bits they sort in 150 ns each, as strings in 1 microsecond.
+    As numbers of 128 bits they sort several times faster than as strings.
     """
     numbers = doc_ids.str.to_integer(base=16, dtype=pl.UInt128)
     order = numbers.arg_sort()

@@ -1,4 +1,4 @@
-"""What pairs of candidates are compared by: the columns of `signatures` as arrays of numbers."""
+"""Evidence that candidates are compared by: the columns of `signatures` as arrays."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _HASH_BYTES = 16
 
 
 def with_spans(members: pl.DataFrame, shingles: Shingles | None) -> pl.DataFrame:
-    """Members with the columns `start` and `stop`, Int64, of their shingles; none: 0."""
+    """Add the columns `start` and `stop`, Int64, of the members' shingles; 0 without shingles."""
     offsets = np.zeros(len(members) + 1, np.int64) if shingles is None else shingles[1]
     return members.with_columns(start=pl.Series(offsets[:-1]), stop=pl.Series(offsets[1:]))
 
@@ -24,7 +24,7 @@ def with_spans(members: pl.DataFrame, shingles: Shingles | None) -> pl.DataFrame
 def evidence_of(
     members: pl.DataFrame, config: DedupConfig, shingles: Shingles | None
 ) -> "Evidence":
-    """The evidence that the kernels compare n documents by.
+    """Return the evidence by which the kernels compare n documents.
 
     `members` has group UInt64, text_hash and a field_00, field_01, ... for each of `config.fields`
     (Binary, 16 bytes or null), signature Array(UInt32) or null, and the columns of `with_spans`.
@@ -55,7 +55,7 @@ def evidence_of(
 
 
 def _first_of_equal(hashes: pl.Series, groups: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """First row of the same group with an equal hash, uint32 [n]; its own for null."""
+    """Return the first row of the same group with an equal hash, uint32 [n]; its own for null."""
     from assets.deduped.kernels.document_rows import first_of_equal
 
     is_set = hashes.is_not_null().to_numpy()
@@ -66,12 +66,12 @@ def _first_of_equal(hashes: pl.Series, groups: NDArray[np.uint64]) -> NDArray[np
 
 
 def _hash_words(hashes: pl.Series) -> NDArray[np.uint64]:
-    """128-bit hashes as two 64-bit words, uint64 [n, 2]; zeros for null."""
+    """Return 128-bit hashes as two 64-bit words, uint64 [n, 2]; zeros for null."""
     sizes = hashes.bin.size()
     if not sizes.eq(_HASH_BYTES).all():
-        found = sizes.drop_nulls().unique().sort().to_list()
+        others = sizes.drop_nulls().unique().sort().to_list()
         raise ValueError(
-            f"{hashes.name} must have {_HASH_BYTES} bytes, found sizes={found}. "
+            f"{hashes.name} must have {_HASH_BYTES} bytes, found sizes={others}. "
             "Materialize `signatures` again."
         )
     array: Any = hashes.fill_null(bytes(_HASH_BYTES)).rechunk().to_arrow()
@@ -82,7 +82,7 @@ def _hash_words(hashes: pl.Series) -> NDArray[np.uint64]:
 
 
 def _signature_values(signatures: pl.Series) -> NDArray[np.uint32]:
-    """Signatures as uint32 [n, values], without a copy; anything for null."""
+    """Return signatures as uint32 [n, values], without a copy; anything for null."""
     width = getattr(signatures.dtype, "size", 0)
     if len(signatures) == 0 or width == 0 or signatures.is_null().all():
         return np.zeros((len(signatures), max(1, width)), np.uint32)

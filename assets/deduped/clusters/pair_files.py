@@ -1,8 +1,7 @@
-"""Raw files of sorted pairs: read together in bounded blocks, and dealt out to other files.
+"""Raw files of sorted pairs: read them together in bounded blocks, distribute them to other files.
 
-Purpose: the bands of an index find the same pairs again and again (three of four in eight files).
-Since every file is sorted, the copies of a pair can meet in one block and go at once.
-Price: 0.9 CPU seconds to merge 37 million pairs and deal them to ten files.
+Bands of an index find the same pairs many times (three of four in eight files). Since every file is
+sorted, the copies of a pair come in one block and are removed together.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from resources.store.store import StoreError
 
 PAIR_BYTES = 16
 BLOCK_SHARE = 256  # a block, and its copies while it is merged, numbered, linked and grouped
-LARGEST_BLOCK = 1 << 20  # pairs: larger ones are no faster
+LARGEST_BLOCK = 1 << 20  # pairs
 
 Pairs = NDArray[Any]
 
@@ -28,11 +27,11 @@ Pairs = NDArray[Any]
 def unique_blocks(
     pair_files: Sequence[Path], part_ids: NDArray[np.int64], block_rows: int
 ) -> Iterator[Pairs]:
-    """All pairs of sorted files, once each and in order, in blocks, uint64 [m, 2].
+    """Yield all pairs of sorted files, each once and in order, in blocks, uint64 [m, 2].
 
-    Pairs of other parts than `part_ids` are passed over: the index keeps those of parts that are
-    gone until it is written again. A block takes from every file what is not after the last pair
-    that all of them have read to, so that the copies of a pair meet in one block.
+    Pairs of other parts than `part_ids` are passed over: the index keeps those of removed parts
+    until it is written again. A block takes from every file the pairs up to the last one that all
+    files have been read to, so that the copies of a pair come in one block.
     """
     from assets.deduped.kernels.union_find import rows_up_to
 
@@ -67,23 +66,23 @@ def append_grouped(rows: Pairs, groups: NDArray[np.int64], paths: Sequence[Path]
         start = end
 
 
-def read_rows(path: Path, kind: type[np.generic], start: int, count: int) -> Pairs:
-    """Rows [count or what is left, 2] of a raw file, from row `start` on."""
-    values = np.fromfile(path, kind, 2 * count, offset=start * PAIR_BYTES)
+def read_rows(path: Path, dtype: type[np.generic], start: int, count: int) -> Pairs:
+    """Read `count` rows, or as many as are left, [m, 2], of a raw file from row `start` on."""
+    values = np.fromfile(path, dtype, 2 * count, offset=start * PAIR_BYTES)
     return values.reshape(-1, 2)
 
 
 def block_rows_of(memory_bytes: int) -> int:
-    """Pairs to hold at once."""
+    """Return the number of pairs to hold at once."""
     return max(1, min(LARGEST_BLOCK, memory_bytes // BLOCK_SHARE))
 
 
 def check_pair_files(pair_files: Sequence[Path]) -> None:
-    """StoreError for a file that does not hold whole pairs."""
+    """Raise StoreError for a file that does not hold whole pairs."""
     for path in pair_files:
         size = path.stat().st_size
         if size % PAIR_BYTES:
             raise StoreError(
-                f"{path} is truncated: {size:,} bytes are no whole number of pairs of {PAIR_BYTES} "
-                "bytes. Materialize `band_index` again."
+                f"{path} is truncated: {size:,} bytes are not a whole number of pairs of "
+                f"{PAIR_BYTES} bytes. Materialize `band_index` again."
             )

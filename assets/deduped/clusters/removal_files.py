@@ -1,8 +1,8 @@
-"""Which documents of a filtered part go before its text is looked at again: copies, contaminated.
+"""Documents of a filtered part that are removed before its text is read again.
 
-`duplicates` says which documents another stands for, `signatures` which have evaluation items. What
-cuts and counts repeats must leave both out, or the only other place of a repeat could be in a
-document that goes.
+These are duplicates, of the stage `duplicates`, and contaminated documents, of `signatures`. Both
+are left out where repeats are counted and cut: else the only other place of a repeat could be in a
+document that is removed.
 """
 
 from __future__ import annotations
@@ -10,19 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from assets.deduped.clusters.duplicates import drop_duplicates
+from assets.deduped.duplicates_asset import (
+    DUPLICATES,
+    ClustersManifest,
+    check_signed,
+    cluster_parts,
+)
+from assets.deduped.signatures_asset import SIGNATURES
+from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
+from resources.made_under import check_made_under
 from resources.store.records import Manifest, required_file
-from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
 
 @dataclass(frozen=True)
 class Removals:
-    """The files that say it for one filtered part; `identity` changes when what goes does."""
+    """Files with the removals of one filtered part; `identity` changes with the removals."""
 
     clusters: Path
     contamination: Path | None  # None: not configured
@@ -31,58 +40,50 @@ class Removals:
 
 
 def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
-    """The removals of every filtered part of a source, by its name.
+    """Return the removals of every filtered part of a source, by its name.
 
     Raises StoreError if they are of other documents than the newest ones.
     """
-    filtered, signed = (corpus.store.newest(s, source) for s in ("filtered", "signatures"))
-    clusters = corpus.store.newest("duplicates", GLOBAL)
-    check_up_to_date(corpus, filtered, clusters)
+    signed = corpus.store.newest(SIGNATURES, source)
+    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    check_up_to_date(corpus, corpus.store.newest(FILTERED, source), clusters)
     decontamination = corpus.settings.dedup.decontamination
     is_rejecting = decontamination is not None and decontamination.action == "reject"
-    hits_of = {part.name: part.file("contamination") for part in signed.parts}
-    found = {}
-    for record in clusters.parts:
-        if record.stats.numbers.get("source") != source:
+    hits_by_part = {part.name: part.file("contamination") for part in signed.parts}
+    removals = {}
+    for part in cluster_parts(clusters):
+        numbers = part.stats.numbers
+        if numbers.source != source:
             continue
-        name = record.stats.numbers["part"]
-        hits = hits_of[name]
-        found[name] = Removals(
-            corpus.store.path_of(clusters, required_file(clusters, record, "clusters")),
-            None if hits is None else corpus.store.path_of(signed, hits),
-            is_rejecting,
-            (
-                record.stats.numbers["removed_ids"],
-                "" if hits is None else hits.sha256,
-                str(is_rejecting),
-            ),
+        hits = hits_by_part[numbers.part]
+        hits_sha256 = "" if hits is None else hits.sha256
+        removals[numbers.part] = Removals(
+            clusters=corpus.store.path_of(clusters, required_file(clusters, part, "clusters")),
+            contamination=None if hits is None else corpus.store.path_of(signed, hits),
+            is_rejecting=is_rejecting,
+            identity=(numbers.removed_ids, hits_sha256, str(is_rejecting)),
         )
-    return found
+    return removals
 
 
-def check_up_to_date(corpus: Corpus, filtered: Manifest, clusters: Manifest) -> None:
-    """StoreError if the clusters were made of other documents than the newest ones.
+def check_up_to_date(
+    corpus: Corpus, filtered: Manifest[Any, Any], clusters: ClustersManifest
+) -> None:
+    """Raise StoreError if the clusters were made of other documents than the newest ones.
 
-    A survivor may lie in any source: with clusters of yesterday a document could be dropped for one
-    that is no longer there.
+    A survivor may be in any source: outdated clusters could remove a document for one that does not
+    exist any more.
     """
-    signed = [corpus.store.newest("signatures", name) for name in corpus.settings.source_names()]
-    mine = next(manifest for manifest in signed if manifest.partition == filtered.partition)
-    if mine.provenance["filtered"] != filtered.fingerprint:
-        raise StoreError(
-            f"signatures[{filtered.partition}] are of other documents than the newest "
-            f"filtered[{filtered.partition}]. Materialize `signatures` for "
-            f"{filtered.partition!r}, then `band_index` and `duplicates`, first."
-        )
-    if clusters.provenance["signatures"] != [manifest.fingerprint for manifest in signed]:
-        raise StoreError(
-            "duplicates[all] are of other signatures than the newest ones. Materialize "
-            "`band_index` and `duplicates` first."
-        )
+    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
+    own = next(manifest for manifest in signed if manifest.partition == filtered.partition)
+    check_signed(own, filtered, again=("signatures", "band_index", "duplicates"))
+    signatures = [manifest.fingerprint for manifest in signed]
+    made_of = {"signatures than the newest ones": (clusters.provenance.signatures, signatures)}
+    check_made_under(clusters, inputs=made_of, again=("band_index", "duplicates"))
 
 
 def remaining(documents: Path, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:
-    """Columns of a filtered part's documents that stay (doc_id among them), in order."""
+    """Read columns (doc_id among them) of a filtered part's remaining documents, in order."""
     clusters = pl.read_parquet(removals.clusters, columns=["doc_id", "kept_doc_id"])
     kept = drop_duplicates(pl.read_parquet(documents, columns=list(columns)), clusters)
     if removals.contamination is None or not removals.is_rejecting:

@@ -1,7 +1,7 @@
-"""What deduplication found, in numbers that add up over parts, and drawn; and whether it jumped.
+"""Reports on duplicates: counts that add up over parts, their plots, and jumps of the rate.
 
-A part's summary is a kilobyte; the summaries of all parts are added when the stage reports, so that
-no report reads a cluster again. A cluster counts where its survivor is: once.
+A part's summary is a kilobyte; the stage adds the summaries of all parts when it reports, so that
+no report reads a cluster again. A cluster is counted once: in the part of its survivor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ HISTORY = 10  # runs: older ones say little about today's input
 
 
 def summarize_clusters(clusters: pl.DataFrame, source: str, num_documents: int) -> Summary:
-    """Counts of one part by name, from its table `clusters` and how many documents it has.
+    """Count the duplicates of one part, from its table `clusters` and its number of documents.
 
     `documents`, `removed` and `pairs` ("source > source of the survivor") by source, `methods`,
     `similarities` of removed documents by step of 1/40 (without similarity: not counted), and
@@ -35,7 +35,7 @@ def summarize_clusters(clusters: pl.DataFrame, source: str, num_documents: int) 
     removed = clusters.filter(pl.col("method").is_not_null())
     sizes = clusters.filter(pl.col("method").is_null())["cluster_size"].to_numpy()
     bins = SIZES[np.searchsorted(SIZES, sizes, side="right") - 1]
-    # A Float32 share may lie a hair below its step: 0.7 is 0.69999999.
+    # A Float32 share may be a little less than its step: 0.7 is 0.69999999.
     steps = (removed["similarity"].cast(pl.Float64) * STEPS + 1e-5).floor().clip(0, STEPS - 1)
     pairs = counted(removed["kept_source"])
     return {
@@ -49,7 +49,7 @@ def summarize_clusters(clusters: pl.DataFrame, source: str, num_documents: int) 
 
 
 def largest_clusters(clusters: pl.DataFrame, n: int = TOP_CLUSTERS) -> list[tuple[int, str]]:
-    """(cluster_size, doc_id of the survivor) of the `n` largest whose survivor is in this part.
+    """Return size and survivor's doc_id of the `n` largest clusters with a survivor in this part.
 
     The largest of many parts are the first of all their lists sorted by (-size, doc_id).
     """
@@ -61,10 +61,10 @@ def largest_clusters(clusters: pl.DataFrame, n: int = TOP_CLUSTERS) -> list[tupl
 def duplicates_markdown(
     summary: Summary, largest: Sequence[tuple[int, str, str]]
 ) -> dict[str, str | int | float]:
-    """Plots as Markdown by title, and plain numbers, which Dagster plots over time.
+    """Return plots as Markdown by title, and plain numbers, which Dagster plots over time.
 
-    `largest` holds (size, doc_id of the survivor, its text or the beginning of it), as to be shown.
-    Without documents there is nothing to say: an empty dictionary.
+    `largest` holds size, doc_id of the survivor, and the beginning of its text. Empty without
+    documents.
     """
     documents = summary.get("documents", {})
     if not sum(documents.values()):
@@ -86,6 +86,7 @@ def duplicates_markdown(
 
 
 def _per_source(summary: Summary, rates: Mapping[str, float]) -> str:
+    """Draw the share of removed documents of each source."""
     bars = [
         (source, (rate,), f"{rate:.1%}: {summary['removed'][source]:,} documents")
         for source, rate in sorted(rates.items(), key=lambda item: (-item[1], item[0]))
@@ -94,7 +95,7 @@ def _per_source(summary: Summary, rates: Mapping[str, float]) -> str:
 
 
 def _between_sources(summary: Summary) -> str:
-    """A source's removed documents by the source of what stayed; on the diagonal: its own."""
+    """Draw the removed documents of each source by the source of their survivors."""
     counts = {(a, b): n for pair, n in summary["pairs"].items() for a, b in [pair.split(ARROW)]}
     involved = {source: 0 for source in summary["documents"]}
     for pair, count in counts.items():
@@ -109,6 +110,7 @@ def _between_sources(summary: Summary) -> str:
 
 
 def _cluster_sizes(sizes: Mapping[str, int]) -> str:
+    """Draw the number of clusters by size."""
     counts = {int(size): count for size, count in sizes.items()}
     last = max(counts, default=2)
     starts = list(takewhile(lambda size: size <= last, SIZES.tolist()))
@@ -125,6 +127,7 @@ def _cluster_sizes(sizes: Mapping[str, int]) -> str:
 
 
 def _similarities(similarities: Mapping[str, int]) -> str:
+    """Draw the similarities of removed documents to their survivors."""
     counts = {int(step): count for step, count in similarities.items()}
     bins = [(f"{step / STEPS:g}", counts.get(step, 0)) for step in range(STEPS)]
     bins[-1] = ("1", bins[-1][1])
@@ -132,6 +135,7 @@ def _similarities(similarities: Mapping[str, int]) -> str:
 
 
 def _largest(largest: Sequence[tuple[int, str, str]]) -> str:
+    """Return a Markdown table of the largest clusters."""
     rows = [f"| {size:,} | `{doc_id}` | {as_excerpt(text)} |" for size, doc_id, text in largest]
     head = ["| documents | survivor | its text begins |", "|---:|---|---|"]
     return "\n".join([*head, *rows]) if rows else "No two documents are duplicates."
@@ -140,13 +144,13 @@ def _largest(largest: Sequence[tuple[int, str, str]]) -> str:
 def rate_jump(
     rate: float, history: Sequence[float], limit: float
 ) -> tuple[bool, dict[str, float | int]]:
-    """(whether a rate is further than `limit` from the median of `history`, the numbers to show).
+    """Compare a rate with the median of `history`; return if it is off by more than `limit`.
 
-    `history` has the newest first; ten are looked at. The first of all rates cannot jump.
+    The numbers to show come second. `history` has the newest rate first; the newest HISTORY are
+    compared. The first of all rates cannot jump.
     """
     earlier = list(history)[:HISTORY]
     if not earlier:
         return False, {"rate": rate, "runs": 0}
     usual = median(earlier)
-    facts: dict[str, float | int] = {"rate": rate, "median": usual, "runs": len(earlier)}
-    return abs(rate - usual) > limit, facts
+    return abs(rate - usual) > limit, {"rate": rate, "median": usual, "runs": len(earlier)}

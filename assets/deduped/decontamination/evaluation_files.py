@@ -1,7 +1,7 @@
-"""Evaluation sets: their files, through the readers of sources -> a table of items.
+"""Read the files of evaluation sets into a table of items, with the readers of sources.
 
-So every format and compression of a source is one of an evaluation set, with the same bounds
-(decompression bombs, oversized records) and the same quarantine for what cannot be read.
+So an evaluation set may have every format and compression of a source, with the same bounds
+(decompression bombs, oversized records) and the same quarantine for unreadable records.
 """
 
 from __future__ import annotations
@@ -23,63 +23,65 @@ from resources.settings.decontamination import DecontaminationConfig, Evaluation
 from resources.settings.sources import SourceConfig
 
 CHUNK_BYTES = 8 << 20
-CHECKED_RECORDS = 100  # of a file, before any work: of these one must be readable
+CHECKED_RECORDS = 100  # first records of a file, one of which must be readable
 ITEM_SCHEMA = {"set": pl.String(), "item": pl.String(), "text": pl.String()}
 
 
 class EvaluationFile(NamedTuple):
     """One file of an evaluation set."""
 
-    of: EvaluationSet
+    evaluation_set: EvaluationSet
     file: InputFile
 
 
 def find_evaluation_files(
     config: DecontaminationConfig, base: Path, downloads: Path
 ) -> list[EvaluationFile]:
-    """The files of every set, each checked for its fields; paths start at the folder `base`.
+    """Find the files of every set, and check their fields; paths start at the folder `base`.
 
     Raises InputError for a pattern without a file, a file without a readable record and a field
     that its first readable record does not have.
     """
-    found = []
-    for each in config.sets:
+    evaluation_files = []
+    for evaluation_set in config.sets:
         try:
-            files = find_inputs(_as_source(each), base, downloads)
+            files = find_inputs(_as_source(evaluation_set), base, downloads)
         except InputError as error:
             message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "evaluation set", 1)
             raise InputError(f"dedup.decontamination: {message}") from error
         for file in files:
-            _check_fields(each, file)
-            found.append(EvaluationFile(each, file))
-    return found
+            _check_fields(evaluation_set, file)
+            evaluation_files.append(EvaluationFile(evaluation_set, file))
+    return evaluation_files
 
 
-def _as_source(each: EvaluationSet) -> SourceConfig:
-    """The set as a source; no field of an item is taken for its language or licence."""
-    text_field = each.fields[0]
+def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
+    """Return the set as a source; no field of an item is taken for its language or licence."""
+    text_field = evaluation_set.fields[0]
     return SourceConfig.model_validate(
         {
-            **each.model_dump(include={"name", "where", "format"}),
+            **evaluation_set.model_dump(include={"name", "where", "format"}),
             **dict.fromkeys(("text_field", "lang_field", "license_field"), text_field),
             "text_documents": "blank_line",
         }
     )
 
 
-def _chunks(each: EvaluationSet, file: InputFile, chunk_bytes: int) -> Iterator[Chunk]:
+def _read_chunks(file: EvaluationFile, chunk_bytes: int) -> Iterator[Chunk]:
+    """Read a file as a source's, in chunks of so many bytes of text."""
     whole = Slice(0, "stream", 0, STREAM_END)
-    return read_chunks(file, whole, _as_source(each), chunk_bytes)
+    return read_chunks(file.file, whole, _as_source(file.evaluation_set), chunk_bytes)
 
 
-def _check_fields(each: EvaluationSet, file: InputFile) -> None:
-    """InputError unless one of the first records is readable and has every field."""
-    place = f"dedup.decontamination: evaluation set {each.name!r}, file {file.name!r}"
+def _check_fields(evaluation_set: EvaluationSet, file: InputFile) -> None:
+    """Raise InputError unless one of the first records is readable and has every field."""
+    place = f"dedup.decontamination: evaluation set {evaluation_set.name!r}, file {file.name!r}"
+    id_fields = [] if evaluation_set.id_field is None else [evaluation_set.id_field]
+    named = [*evaluation_set.fields, *id_fields]
     error = ""
-    for chunk in islice(_chunks(each, file, 1), CHECKED_RECORDS):
+    for chunk in islice(_read_chunks(EvaluationFile(evaluation_set, file), 1), CHECKED_RECORDS):
         for text, meta in chunk.documents.select("text", "meta").iter_rows():
-            record = record_of(each, text, meta)
-            named = [*each.fields, *([] if each.id_field is None else [each.id_field])]
+            record = record_of(evaluation_set, text, meta)
             missing = [name for name in named if value_at(record, name) is None]
             if not missing:
                 return
@@ -90,27 +92,27 @@ def _check_fields(each: EvaluationSet, file: InputFile) -> None:
     raise InputError(f"{place}: {error}. Correct `fields`, `id_field` or `where` of the set.")
 
 
-def record_of(each: EvaluationSet, text: str, meta: str) -> dict[str, object]:
-    """The fields of a record as it was read."""
-    rest: dict[str, object] = msgspec.json.decode(meta)
-    return {each.fields[0]: text, **rest}
+def record_of(evaluation_set: EvaluationSet, text: str, meta: str) -> dict[str, object]:
+    """Return the fields of a record as it was read."""
+    others: dict[str, object] = msgspec.json.decode(meta)
+    return {evaluation_set.fields[0]: text, **others}
 
 
 def value_at(record: Mapping[str, object], path: str) -> object:
-    """The value of a field, or of a dotted path into objects and lists of them; None: not there."""
+    """Return the value of a field, or of a dotted path into objects and lists; None if missing."""
     if path in record:
         return record[path]
     value: object = record
     for key in path.split("."):
         if isinstance(value, list):
-            value = [each.get(key) for each in value if isinstance(each, Mapping)]
+            value = [item.get(key) for item in value if isinstance(item, Mapping)]
         else:
             value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def text_of(value: object) -> str:
-    """A text, a number or a list of them as text; nothing for null, flags and objects."""
+    """Return a text, a number or a list of them as text; "" for null, flags and objects."""
     if isinstance(value, list):
         return " ".join(filter(None, map(text_of, value)))
     is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -118,26 +120,28 @@ def text_of(value: object) -> str:
 
 
 def read_items(files: list[EvaluationFile]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Items (set, item, text String) of all files in order, and the records that are none.
+    """Read the items (set, item, text String) of all files in order, and the unreadable records.
 
-    An item is named by its `id_field`, else by file and place ("test.jsonl#0"). Records that cannot
-    be read or lack the first field are rows of quarantine, as of `raw`, with the set as source.
+    An item is named by its `id_field`, else by file and position ("test.jsonl#0"). Records that
+    cannot be read or lack the first field are rows of quarantine, as in `raw`, with the set as
+    source.
     """
     items, quarantine = [pl.DataFrame(schema=ITEM_SCHEMA)], [pl.DataFrame(schema=QUARANTINE_SCHEMA)]
-    for each, file in files:
-        for chunk in _chunks(each, file, CHUNK_BYTES):
+    for file in files:
+        for chunk in _read_chunks(file, CHUNK_BYTES):
             quarantine.append(chunk.quarantine)
             rows = chunk.documents.select("text", "meta", pl.col("origin").struct.field("row"))
-            # A Python loop: 200,000 items a second, and benchmarks have fewer.
-            named = [_item(each, file, *row) for row in rows.iter_rows()]
+            # A Python loop is fast enough: benchmarks have fewer than 200,000 items.
+            named = [_item(file, *row) for row in rows.iter_rows()]
             items.append(pl.DataFrame(named, schema=ITEM_SCHEMA, orient="row"))
     return pl.concat(items), pl.concat(quarantine)
 
 
-def _item(
-    each: EvaluationSet, file: InputFile, text: str, meta: str, row: int
-) -> tuple[str, str, str]:
-    record = record_of(each, text, meta)
-    name = "" if each.id_field is None else text_of(value_at(record, each.id_field))
-    joined = "\n".join(filter(None, (text_of(value_at(record, field)) for field in each.fields)))
-    return each.name, name or f"{file.name}#{row}", joined
+def _item(file: EvaluationFile, text: str, meta: str, row: int) -> tuple[str, str, str]:
+    """Return set, name and text of an item: its fields, one a line."""
+    evaluation_set = file.evaluation_set
+    record = record_of(evaluation_set, text, meta)
+    id_field = evaluation_set.id_field
+    name = "" if id_field is None else text_of(value_at(record, id_field))
+    texts = (text_of(value_at(record, field)) for field in evaluation_set.fields)
+    return evaluation_set.name, name or f"{file.file.name}#{row}", "\n".join(filter(None, texts))

@@ -1,1 +1,1 @@
-"""The index of keys over all parts, and the ledger."""
+"""Key index over all parts, and the ingest ledger."""

@@ -1,34 +1,33 @@
-"""Stage `band_index`: which documents share a key, found in sorted runs on disk.
+"""Find documents that share a key, in sorted runs of keys on disk: the stage `band_index`.
 
-Purpose: a key stands for a text, a field's value or a band of a signature; documents with an equal
-key are candidates. The index is a list of *segments*, each all (key, ref) of a range of parts in
-ingest order, sorted by key and cut by the key's first bits into files that are built one at a time.
-A new night's keys become a segment of their own, which absorbs those before it that are not much
-larger (as in Bentley and Saxe 1980, "Decomposable searching problems"): the number of segments
-grows with the logarithm of the documents, and so does how often an entry is rewritten.
-A document is paired with the first and with the previous one of its key: pairs are linear in the
-size of a bucket, connect all of it, and depend on the documents and their ingest order alone, not
-on how the segments came about. Price: 16 bytes and about 60 ns per key.
+A key is the hash of a text, of a field's value or of a band of a signature; documents with an equal
+key are candidates. The index is a list of *segments*. A segment holds the keys of a range of parts
+in ingest order, each with its row id, sorted by key; the first bits of the keys cut it into files,
+which are built one at a time. The keys of a run become a new segment. It absorbs the segments
+before it that are not much larger (as in Bentley and Saxe 1980, "Decomposable searching problems"),
+so that the number of segments grows with the logarithm of the documents, and so does the number of
+times that a key is rewritten.
+A document is paired with the first and with the previous document of its key. So the pairs are
+linear in the size of a bucket, connect all of it, and depend only on the documents and their ingest
+order, not on the segments. Price: 16 bytes of disk per key.
 """
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from assets.deduped.index.hash_prefixes import keys_with_prefix
 from assets.deduped.index.row_ids import parts_of
 
 Words = NDArray[np.uint64]
-Entries = tuple[Words, Words]  # keys and refs, sorted by key, then ref
+Entries = tuple[Words, Words]  # keys and row ids, sorted by key, then row id
 
 
-class Segment(BaseModel):
+class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run of the index: the keys of the parts from `first` up to `stop` in the ledger's ids."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     first: int
     stop: int
@@ -37,10 +36,10 @@ class Segment(BaseModel):
 
 
 def absorbed_from(live_entries: Sequence[int], new_entries: int) -> int:
-    """Number of segments that stay: those after them go into the new segment.
+    """Return the number of segments that stay; the new segment absorbs those after them.
 
-    `live_entries` counts each segment's entries, oldest first. One with at most twice as many as
-    what comes after it is absorbed, so that sizes at least halve from one segment to the next.
+    `live_entries` counts each segment's entries, oldest first. A segment with at most twice as many
+    entries as all that follow it is absorbed: sizes at least halve from one segment to the next.
     """
     staying = len(live_entries)
     while staying and live_entries[staying - 1] <= 2 * new_entries:
@@ -50,7 +49,7 @@ def absorbed_from(live_entries: Sequence[int], new_entries: int) -> int:
 
 
 def overlapping(prefix: int, prefix_bits: int, other_bits: int) -> range:
-    """Files of a segment with `other_bits` that hold keys of a prefix."""
+    """Return the numbers of the files of a segment with `other_bits` that hold keys of a prefix."""
     if other_bits <= prefix_bits:
         only = prefix >> (prefix_bits - other_bits)
         return range(only, only + 1)
@@ -59,30 +58,31 @@ def overlapping(prefix: int, prefix_bits: int, other_bits: int) -> range:
 
 
 def slice_of_prefix(keys: Words, prefix: int, prefix_bits: int) -> slice:
-    """The entries of sorted keys that begin with a prefix."""
+    """Return the slice of sorted keys that begin with a prefix."""
     first, last = np.array(keys_with_prefix(prefix, prefix_bits), np.uint64)
     start, stop = keys.searchsorted(first), keys.searchsorted(last, side="right")
     return slice(int(start), int(stop))
 
 
 def merge_runs(runs: Iterable[Entries], prefix_bits: int) -> Entries:
-    """One run of runs whose refs ascend from run to run; all keys share `prefix_bits` bits."""
+    """Merge runs whose row ids ascend from run to run; all keys share `prefix_bits` bits."""
     from assets.deduped.kernels.sorted_runs import sort_entries
 
-    held = list(runs)
+    in_order = list(runs)
     empty = np.empty(0, np.uint64)
-    keys = np.concatenate([empty, *(keys for keys, _ in held)])
-    refs = np.concatenate([empty, *(refs for _, refs in held)])
-    merged: Entries = sort_entries(keys, refs, prefix_bits)
+    keys = np.concatenate([empty, *(keys for keys, _ in in_order)])
+    row_ids = np.concatenate([empty, *(row_ids for _, row_ids in in_order)])
+    merged: Entries = sort_entries(keys, row_ids, prefix_bits)
     return merged
 
 
 def candidate_pairs(
     wanted: Entries, runs: Iterable[Entries], is_live: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    """Pairs (earlier, wanted), uint64 [m, 2], with the first and the previous live one of the key.
+    """Pair each wanted row with the first and the previous live row of its key.
 
-    `runs` come in ascending order of their refs; `is_live` is indexed by part. Sorted, each once.
+    Returns pairs of row ids (earlier, wanted), uint64 [m, 2], sorted, each once. `runs` come in
+    ascending order of their row ids; `is_live`, bool, is indexed by part.
     """
     from assets.deduped.kernels.sorted_runs import NO_REF, find_earlier
 
@@ -97,7 +97,7 @@ def candidate_pairs(
 
 
 def sorted_pairs(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Pairs, uint64 [m, 2], in order, each once."""
+    """Sort pairs, uint64 [m, 2], and keep each once."""
     ordered = pl.DataFrame({"a": pairs[:, 0], "b": pairs[:, 1]}).sort("a", "b").to_numpy()
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -105,11 +105,11 @@ def sorted_pairs(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def live_pairs(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether both ends of each pair are in live parts, bool [m]."""
+    """Mark the pairs, uint64 [m, 2], of which both rows are in live parts: bool [m]."""
     return np.asarray(is_live[parts_of(pairs)].all(axis=1))
 
 
-def bereft(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> Words:
-    """Live documents that were paired with one that is gone: they must look again."""
+def unpaired_rows(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> Words:
+    """Return the live row ids that were paired with a removed one: they need another search."""
     live = is_live[parts_of(pairs)]
     return np.unique(pairs[live & ~live[:, ::-1]])

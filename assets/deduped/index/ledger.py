@@ -1,9 +1,10 @@
-"""The ingest ledger: every signed part that deduplication knows, in the order it came.
+"""The ingest ledger: all signed parts that deduplication knows, in the order of their ingestion.
 
-A part gets a number when it is first seen, and keeps it; one whose content changed comes at the end
-under a new number. A generation is what one run added. The rows of a changed part stay of the
-generations that they were of, and those that it has more, as a file that was appended to, are of
-the newest: by their place, for which documents changed inside of the old rows nobody says.
+A part gets a number when it is first seen, and keeps it. A part whose content changed goes to the
+end under a new number. A generation is the set of rows that one run added. When a part changes, its
+old rows keep their generations, and rows beyond them, as of a file that was appended to, belong to
+the newest one. Rows are told apart by position: edits inside already published rows are not
+detected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ Order = Mapping[PartKey, tuple[int, Generations]]  # position and generations of
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A signed part: its number (ascending in ingest order), and the runs that brought its rows."""
+    """A signed part: its number, ascending in ingest order, and the generations of its rows."""
 
     id: int
     generations: Generations
@@ -27,12 +28,12 @@ class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def key(self) -> PartKey:
-        """What stays the same when the part's content changes."""
+        """Source and name: the same when the part's content changes."""
         return self.source, self.part
 
 
 class SignedPart(msgspec.Struct, frozen=True):
-    """A part of signatures as it is now."""
+    """A part of the newest signatures."""
 
     source: str
     part: str
@@ -43,10 +44,10 @@ class SignedPart(msgspec.Struct, frozen=True):
 def continue_ledger(
     ledger: Sequence[LedgerEntry], signed: Sequence[SignedPart], order: Order, next_id: int
 ) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
-    """(entries that are still there, entries of new and changed parts numbered from `next_id`).
+    """Return the kept ledger entries, and those of new and changed parts, numbered from `next_id`.
 
-    `signed` is in the order of pipeline.yaml; `order` is that of another build's ledger: its parts
-    come first, as they came there, then changed parts, then new ones.
+    `signed` is in the order of pipeline.yaml. `order` is that of another build's ledger: its parts
+    come first, in that order, then changed parts, then new ones.
     """
     now = {(part.source, part.part, part.fingerprint) for part in signed}
     kept = [entry for entry in ledger if (*entry.key, entry.fingerprint) in now]
@@ -72,7 +73,7 @@ def continue_ledger(
 
 
 def extend(generations: Generations, rows: int, newest: int) -> Generations:
-    """The generations of a part that has `rows` rows now."""
+    """Return the generations of a part that has `rows` rows now; new rows are of the `newest`."""
     spans: list[tuple[int, int]] = []
     for stop, generation in (*generations, (rows, newest)):
         start = spans[-1][0] if spans else 0
@@ -82,22 +83,30 @@ def extend(generations: Generations, rows: int, newest: int) -> Generations:
 
 
 class _Exported(msgspec.Struct):
+    """An entry of an exported ledger, as far as it is read."""
+
     source: str
     part: str
     generations: Generations
 
 
 def read_order(name: str, content: bytes) -> dict[PartKey, tuple[int, Generations]]:
-    """(position, generations) of each part in an exported ledger; ValueError if it is none."""
+    """Return (position, generations) of each part in an exported ledger.
+
+    Raises ValueError if the file is not a ledger, or names a part twice.
+    """
     try:
-        entries = msgspec.json.decode(content, type=list[_Exported])
+        exported = msgspec.json.decode(content, type=list[_Exported])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(
             f"dedup.ledger: {name} is no ledger ({error}). Export one with "
             "`corpus duplicates ledger`."
         ) from error
-    order = {(e.source, e.part): (number, e.generations) for number, e in enumerate(entries)}
-    if len(order) < len(entries) or any(g < 1 for e in entries for _, g in e.generations):
+    order = {
+        (part.source, part.part): (position, part.generations)
+        for position, part in enumerate(exported)
+    }
+    if len(order) < len(exported) or any(g < 1 for part in exported for _, g in part.generations):
         raise ValueError(
             f"dedup.ledger: {name} names a part twice, or a generation below 1. Export it again "
             "with `corpus duplicates ledger`."

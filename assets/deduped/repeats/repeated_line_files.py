@@ -1,104 +1,171 @@
-"""What each pass of `repeated` does to its part, or to the hashes with its prefix.
+"""Passes of the stage `repeated` over one part, or over the hashes with one prefix.
 
-`repeated.py` plans them. Every pass reads files of the one before; a prefix takes
-`dedup.memory_bytes` over SIMULTANEOUS at most.
+`repeated_asset.py` plans them. A pass over a prefix takes at most `dedup.memory_bytes` over
+SIMULTANEOUS.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import xxhash
 
-from assets.deduped.clusters.removal_files import remaining
+from assets.deduped.clusters.removal_files import Removals, remaining
 from assets.deduped.index.hash_prefixes import keys_with_prefix
-from assets.deduped.repeats.repeated_lines import add_counts, collect_lines, count_lines, in_order
+from assets.deduped.repeats.repeated_lines import (
+    Unit,
+    add_counts,
+    collect_lines,
+    count_lines,
+    in_order,
+)
 from assets.text.table_rows import count_bytes, rows_between
+from resources.settings.repeats import RepeatedLinesConfig
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Task
 
 
-def count_part(task: Task) -> list[PartRecord]:
+@dataclass(frozen=True)
+class PartInputs:
+    """Inputs of the first pass over a filtered part: its documents, and the units to count."""
+
+    part: str
+    documents: Path
+    removals: Removals
+    configs: dict[Unit, RepeatedLinesConfig]
+
+
+@dataclass(frozen=True)
+class HashInputs:
+    """Inputs of a pass over the hashes with a prefix: the tables of all parts, by unit.
+
+    `place` is the prefix and its number of bits; a threshold is a number of documents.
+    """
+
+    place: tuple[int, int]
+    files: dict[Unit, list[Path]]
+    thresholds: dict[Unit, int]
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class CollectInputs:
+    """Inputs of the third pass over a part: its counted hashes, and the selected ones."""
+
+    of_part: PartInputs
+    own: dict[Unit, Path]
+    selected: dict[Unit, list[Path]]
+
+
+@dataclass(frozen=True)
+class ListInputs:
+    """Inputs of the last pass over a part: its collected texts, and the totals of all parts."""
+
+    own: dict[Unit, Path]
+    totals: dict[Unit, list[Path]]
+
+
+class SelectNumbers(msgspec.Struct, frozen=True):
+    """Digest of the selected hashes of each part."""
+
+    digests: list[str]
+
+
+class RepeatedNumbers(msgspec.Struct, frozen=True):
+    """Numbers of repeated texts, and of their characters in all documents, by unit."""
+
+    repeated_lines: int | msgspec.UnsetType = msgspec.UNSET
+    repeated_lines_chars: int | msgspec.UnsetType = msgspec.UNSET
+    repeated_paragraphs: int | msgspec.UnsetType = msgspec.UNSET
+    repeated_paragraphs_chars: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def count_part(task: Task[PartInputs]) -> list[PartRecord]:
     """First pass: count the hashes of one part."""
-    texts = texts_of(task)
+    texts = texts_of(task.payload)
     writer = task.writer()
-    for unit, config in task.payload["configs"].items():
+    for unit, config in task.payload.configs.items():
         writer.write_arrow(unit, count_lines(texts, config, unit))
     rows, num_bytes = len(texts), count_bytes(texts)
     return [writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes))]
 
 
-def texts_of(task: Task) -> pl.Series:
-    """Texts of a part's documents that stay: no copies, none that are contaminated."""
-    return remaining(task.payload["path"], task.payload["removals"], ["doc_id", "text"])["text"]
+def texts_of(inputs: PartInputs) -> pl.Series:
+    """Read the texts of a part without duplicates and contaminated documents."""
+    return remaining(inputs.documents, inputs.removals, ["doc_id", "text"])["text"]
 
 
-def select(task: Task) -> list[PartRecord]:
+def select_hashes(task: Task[HashInputs]) -> list[PartRecord]:
     """Second pass: select the hashes of a prefix that enough documents have; digest each part's."""
-    writer = task.writer()
-    digests = [xxhash.xxh3_128() for _ in next(iter(task.payload["files"].values()))]
-    for unit, paths in task.payload["files"].items():
-        total = add_counts(slices(task, paths), held_bytes(task))
-        enough = total.filter(pl.col("count") >= task.payload["thresholds"][unit]).select("hash")
-        writer.write_arrow(unit, enough)
-        for digest, table in zip(digests, slices(task, paths), strict=True):
-            found = table.join(enough, on="hash", how="semi", maintain_order="left")
-            digest.update(len(found).to_bytes(8, "little") + found["hash"].to_numpy().tobytes())
-    extra = {"digests": [digest.hexdigest() for digest in digests]}
-    return [writer.publish(Stats(numbers=extra))]
+    writer, inputs = task.writer(), task.payload
+    num_parts = len(next(iter(inputs.files.values())))
+    digests = [xxhash.xxh3_128() for _ in range(num_parts)]
+    for unit, paths in inputs.files.items():
+        selected = frequent(inputs, unit).select("hash")
+        writer.write_arrow(unit, selected)
+        for digest, table in zip(digests, with_prefix(inputs, paths), strict=True):
+            own = table.join(selected, on="hash", how="semi", maintain_order="left")
+            digest.update(len(own).to_bytes(8, "little") + own["hash"].to_numpy().tobytes())
+    numbers = SelectNumbers([digest.hexdigest() for digest in digests])
+    return [writer.publish(Stats(numbers=numbers))]
 
 
-def slices(task: Task, paths: Iterable[Path]) -> Iterator[pl.DataFrame]:
-    """The rows of tables sorted by hash that have the task's prefix; only they are read."""
-    edges = keys_with_prefix(*task.payload["place"])
+def frequent(inputs: HashInputs, unit: Unit) -> pl.DataFrame:
+    """Add up the tables of a unit, and return the rows that enough documents have."""
+    # Adding up takes about four times the memory of the tables that are held.
+    held_bytes = inputs.memory_bytes // (4 * SIMULTANEOUS)
+    total = add_counts(with_prefix(inputs, inputs.files[unit]), held_bytes)
+    return total.filter(pl.col("count") >= inputs.thresholds[unit])
+
+
+def with_prefix(inputs: HashInputs, paths: Iterable[Path]) -> Iterator[pl.DataFrame]:
+    """Yield the rows with the prefix of tables sorted by hash; only they are read."""
+    edges = keys_with_prefix(*inputs.place)
     for path in paths:
         yield rows_between(pl.read_ipc(path), "hash", edges)
 
 
-def held_bytes(task: Task) -> int:
-    """Bytes of tables to hold before they are added up: adding takes about four times as much."""
-    return int(task.payload["memory_bytes"]) // (4 * SIMULTANEOUS)
-
-
-def collect_part(task: Task) -> list[PartRecord]:
+def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
     """Third pass: count the texts of one part's lines whose hash was selected."""
-    texts = texts_of(task)
+    inputs = task.payload
+    texts = texts_of(inputs.of_part)
     writer = task.writer()
-    for unit, config in task.payload["configs"].items():
-        own = pl.read_ipc(task.payload["own"][unit]).select("hash")
-        found = [
+    for unit, config in inputs.of_part.configs.items():
+        own = pl.read_ipc(inputs.own[unit]).select("hash")
+        hashes = [
             own.join(pl.read_ipc(path), on="hash", how="semi")["hash"]
-            for path in task.payload["selected"][unit]
+            for path in inputs.selected[unit]
         ]
-        collected = collect_lines(texts, pl.concat(found), config, unit)
-        writer.write_arrow(unit, in_order(collected))
+        writer.write_arrow(unit, in_order(collect_lines(texts, pl.concat(hashes), config, unit)))
     return [writer.publish(Stats())]
 
 
-def add_texts(task: Task) -> list[PartRecord]:
+def add_texts(task: Task[HashInputs]) -> list[PartRecord]:
     """Fourth pass: list the texts of a prefix that enough documents have, whatever their hashes."""
     writer = task.writer()
-    extra: dict[str, int] = {}
-    for unit, paths in task.payload["files"].items():
-        total = add_counts(slices(task, paths), held_bytes(task))
-        enough = total.filter(pl.col("count") >= task.payload["thresholds"][unit])
-        writer.write_arrow(unit, in_order(enough))
-        num_chars = enough["text"].str.len_chars().cast(pl.Int64) * enough["count"]
-        extra |= {f"repeated_{unit}": enough.height, f"repeated_{unit}_chars": int(num_chars.sum())}
-    return [writer.publish(Stats(numbers=extra))]
+    numbers = RepeatedNumbers()
+    for unit in task.payload.files:
+        texts = frequent(task.payload, unit)
+        writer.write_arrow(unit, in_order(texts))
+        num_chars = texts["text"].str.len_chars().cast(pl.Int64) * texts["count"]
+        counts = {f"repeated_{unit}": texts.height, f"repeated_{unit}_chars": int(num_chars.sum())}
+        numbers = msgspec.structs.replace(numbers, **counts)
+    return [writer.publish(Stats(numbers=numbers))]
 
 
-def list_part(task: Task) -> list[PartRecord]:
-    """Fifth pass: list (unit, text) of what is repeated and in this part, sorted.
+def list_part(task: Task[ListInputs]) -> list[PartRecord]:
+    """Fifth pass: list (unit, text) of the repeated texts that are in this part, sorted.
 
     Equal lists are equal files: counts, which change with documents of other parts, are left out.
     """
     listed = []
-    for unit, own in task.payload["own"].items():
+    for unit, own in task.payload.own.items():
         texts = pl.read_ipc(own).select(pl.lit(unit).alias("unit"), "hash", "text")
-        for path in task.payload["totals"][unit]:
-            found = texts.join(pl.read_ipc(path), on=["hash", "text"], how="semi")
-            listed.append(found.drop("hash"))
+        for path in task.payload.totals[unit]:
+            repeated = texts.join(pl.read_ipc(path), on=["hash", "text"], how="semi")
+            listed.append(repeated.drop("hash"))
     writer = task.writer()
     writer.write_parquet("repeated", pl.concat(listed).sort("unit", "text"))
     return [writer.publish(Stats())]

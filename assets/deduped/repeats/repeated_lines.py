@@ -1,14 +1,13 @@
 """Cut lines and paragraphs that many documents of a source share: navigation, licence headers.
 
-Purpose: text that a site or a project puts on every page teaches a model nothing after its first
-few copies. A line is compared by its *normalised* text (white space folded, if so configured),
-counts once for each document that has it, and is cut from all of them once enough have it.
-Out of core, in two rounds over parts: 64-bit hashes of all lines are counted first; of the few that
-reach the threshold the texts are counted then, so that no collision ever cuts a line.
-Trade-off: no document keeps a copy, as which one does would change with every new file. A line
-that is common for good reason (`import os`, a refrain) goes as well: `min_chars` and `min_share`
-protect short ones and large sources, and paragraphs are the safer unit.
-Price, one core (code to web pages): counting 240 to 340 MB/s, cutting 200 to 300.
+Text that a site or a project puts on every page teaches a model nothing after its first few copies.
+A line is compared by its *normalised* text (white space folded, if so configured). It counts once
+for each document that has it, and is cut from all of them if enough have it.
+Counting takes two rounds over parts, out of core: the 64-bit hashes of all lines first, then the
+texts behind the few hashes that reach the threshold, so that no collision ever cuts a line.
+Trade-off: no document keeps a copy, since the choice of one would change with every new file. A
+line that is common for a good reason (`import os`, a refrain) is cut as well: `min_chars` and
+`min_share` protect short lines and large sources, and paragraphs are the safer unit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,33 +39,33 @@ CHANGE_SCHEMA = pl.Schema(
 
 
 def count_lines(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> pl.DataFrame:
-    """Hash of every line or paragraph, and how many of `texts` (String) have it.
+    """Hash every line or paragraph, and count the `texts` (String) that have it.
 
     Returns hash UInt64, count UInt32, sorted by hash. A null text counts as empty.
     """
-    found = [pl.DataFrame(schema=HASH_SCHEMA).drop("count")]
+    hashes = [pl.DataFrame(schema=HASH_SCHEMA).drop("count")]
     for block in _units(texts, config, unit):
         pairs = pl.DataFrame({"row": block.rows, "hash": block.hashes})
-        found.append(pairs.filter(pl.col("hash") != 0).unique().drop("row"))
-    return _count(pl.concat(found))
+        hashes.append(pairs.filter(pl.col("hash") != 0).unique().drop("row"))
+    return _count(pl.concat(hashes))
 
 
 def collect_lines(
     texts: pl.Series, hashes: pl.Series, config: RepeatedLinesConfig, unit: Unit
 ) -> pl.DataFrame:
-    """The lines or paragraphs whose hash is among `hashes` (UInt64), counted by their full text.
+    """Count the lines or paragraphs with any of `hashes` (UInt64) by their full text.
 
     Returns hash UInt64, text String (normalised), count UInt32, sorted by hash and text.
     """
     wanted = hashes.unique().sort().to_numpy()
-    found = [pl.DataFrame(schema=TEXT_SCHEMA).drop("count")]
+    collected = [pl.DataFrame(schema=TEXT_SCHEMA).drop("count")]
     for block in _units(texts, config, unit):
         at = block.find(wanted)
         pairs = pl.DataFrame(
             {"row": block.rows[at], "hash": block.hashes[at], "text": block.texts_at(at)}
         )
-        found.append(pairs.unique().drop("row"))
-    return _count(pl.concat(found))
+        collected.append(pairs.unique().drop("row"))
+    return _count(pl.concat(collected))
 
 
 def add_counts(tables: Iterable[pl.DataFrame], held_bytes: int) -> pl.DataFrame:
@@ -77,19 +76,19 @@ def add_counts(tables: Iterable[pl.DataFrame], held_bytes: int) -> pl.DataFrame:
     held: list[pl.DataFrame] = []
     for table in tables:
         held.append(table)
-        if len(held) > 1 and sum(each.estimated_size() for each in held[1:]) > held_bytes:
+        if len(held) > 1 and sum(other.estimated_size() for other in held[1:]) > held_bytes:
             held = [_sum(held)]
     return _sum(held)
 
 
 def in_order(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with its texts laid out one after the other: equal tables are equal Arrow files.
+    """Lay out the texts of a table one after the other: equal tables are equal Arrow files.
 
-    Polars leaves strings where a group_by or a filter found them, in the order of its threads.
+    Polars keeps the strings of a group_by or a filter in the order of its threads.
     """
-    laid = pl.from_arrow(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    assert isinstance(laid, pl.DataFrame)
-    return laid
+    copied = pl.from_arrow(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    assert isinstance(copied, pl.DataFrame)
+    return copied
 
 
 def cut_repeated(
@@ -97,10 +96,10 @@ def cut_repeated(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cut from documents (doc_id String, text String, ...) what `repeated` (unit, text) lists.
 
-    Returns the documents, all of them and in order, of which only `text` changed; and of each
-    changed one doc_id, num_cut UInt32 (lines or paragraphs), cut_chars UInt32, kept_share Float64
-    and is_rejected Boolean. Full normalised texts are compared. What is left are the other lines,
-    joined by "\\n" as they were; with a paragraph go the blank lines that follow it.
+    Returns all documents in order, with only `text` changed; and for each changed document doc_id,
+    num_cut UInt32 (lines or paragraphs), cut_chars UInt32, kept_share Float64 and is_rejected
+    Boolean. Full normalised texts are compared. The other lines stay as they were, joined by
+    "\\n"; the blank lines after a paragraph are cut with it.
     """
     texts = documents["text"].fill_null("")
     wanted = repeated.filter(pl.col("unit") == unit)["text"]
@@ -124,12 +123,12 @@ def cut_repeated(
 
 
 def most_frequent(repeated: pl.DataFrame) -> pl.DataFrame:
-    """The lines (text, count) that most documents have: MOST_SHOWN of them."""
+    """Return the MOST_SHOWN lines (text, count) that most documents have."""
     return repeated.sort(["count", "text"], descending=[True, False]).head(MOST_SHOWN)
 
 
 def repeated_markdown(repeated: pl.DataFrame) -> str:
-    """A Markdown table of lines (text, count); the text, from documents, is shown as plain text."""
+    """Return a Markdown table of lines (text, count); their text is escaped."""
     text = pl.col("text")
     is_long = text.str.len_chars() > SHOWN_CHARS
     shown = pl.when(is_long).then(text.str.head(SHOWN_CHARS) + "…").otherwise(text)
@@ -148,29 +147,30 @@ class _Block(NamedTuple):
     texts: tuple[NDArray[np.uint8], NDArray[np.int64]]
 
     def find(self, wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Where the hashes are that `wanted`, sorted, has."""
+        """Return the places of the hashes that are among `wanted`, sorted."""
         places = np.searchsorted(wanted, self.hashes)
         places[places == len(wanted)] = 0
         return np.flatnonzero(wanted[places] == self.hashes) if len(wanted) else places[:0]
 
     def texts_at(self, places: NDArray[np.int64]) -> pl.Series:
-        """Normalised texts of some."""
+        """Return the normalised texts at some places."""
         return _strings(*self.texts).gather(places)
 
 
 def _units(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> Iterator[_Block]:
-    """All lines or paragraphs of the texts, a few hundred texts at a time."""
+    """Yield all lines or paragraphs of the texts, a few hundred texts at a time."""
     from assets.deduped.kernels.line_units import find_units
 
     texts = texts.fill_null("")
     data, offsets = text_buffers(texts.str.to_lowercase() if config.lowercase else texts)
-    how = unit == "paragraphs", config.fold_whitespace, config.min_chars
+    options = unit == "paragraphs", config.fold_whitespace, config.min_chars
     for rows, block in blocks(offsets):
-        hashes, row_of, held, ends = find_units(data, block, *how)
-        yield _Block(hashes, row_of + rows.start, (held, ends))
+        hashes, row_of, normalised, ends = find_units(data, block, *options)
+        yield _Block(hashes, row_of + rows.start, (normalised, ends))
 
 
 def _strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pl.Series:
+    """Return the texts of a buffer of UTF-8 bytes as a series, without a copy."""
     import pyarrow
 
     buffers = [pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
@@ -179,14 +179,14 @@ def _strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pl.Series:
 
 
 def _hashes_of(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> NDArray[np.uint64]:
-    """Sorted hashes of normalised texts: what normalising would make of them again is the same."""
-    found = [np.empty(0, np.uint64), *(block.hashes for block in _units(texts, config, unit))]
-    hashes: NDArray[np.uint64] = np.setdiff1d(np.concatenate(found), np.zeros(1, np.uint64))
+    """Return the sorted hashes of normalised texts: normalising them again changes nothing."""
+    of_blocks = [np.empty(0, np.uint64), *(block.hashes for block in _units(texts, config, unit))]
+    hashes: NDArray[np.uint64] = np.setdiff1d(np.concatenate(of_blocks), np.zeros(1, np.uint64))
     return hashes
 
 
 def _without(texts: pl.Series, block: _Block, places: NDArray[np.int64], unit: Unit) -> pl.Series:
-    """Those of the block's texts that have any of `places`, without these."""
+    """Cut the units at `places` from the block's texts that have any of them."""
     from assets.deduped.kernels.line_units import drop_units
 
     is_cut = np.zeros(len(block.rows), np.bool_)
@@ -198,6 +198,7 @@ def _without(texts: pl.Series, block: _Block, places: NDArray[np.int64], unit: U
 def _describe_changes(
     documents: pl.DataFrame, table: pl.DataFrame, config: RepeatedLinesConfig
 ) -> pl.DataFrame:
+    """Return the changes of `cut_repeated`, from the rows and new texts of changed documents."""
     before = documents["text"].gather(table["row"]).str.len_chars()
     after = table["text"].str.len_chars()
     kept_share = pl.col("kept_share")
@@ -216,13 +217,13 @@ def _describe_changes(
     )
 
 
-def _count(found: pl.DataFrame) -> pl.DataFrame:
-    """How often each row comes, sorted."""
-    return found.group_by(found.columns).len("count").sort(found.columns)
+def _count(rows: pl.DataFrame) -> pl.DataFrame:
+    """Count equal rows; return each once, sorted."""
+    return rows.group_by(rows.columns).len("count").sort(rows.columns)
 
 
 def _sum(tables: list[pl.DataFrame]) -> pl.DataFrame:
-    """One table of many with the same columns."""
+    """Add up tables with the same columns."""
     table = pl.concat(tables)
     keys = [name for name in table.columns if name != "count"]
     return table.group_by(keys).agg(pl.col("count").sum().cast(pl.UInt32)).sort(keys)

@@ -1,12 +1,16 @@
-"""What each pass of `substrings` does to its part, or to the hashes with its prefix.
+"""Passes of the stage `substrings` over one part, or over the hashes with one prefix.
 
-`substrings.py` plans them. What a pass writes is mapped from disk by later ones: a prefix takes
-`dedup.memory_bytes` over SIMULTANEOUS at most, if every run of its text repeats.
+`substrings_asset.py` plans them. The tables of a pass are mapped from disk by later ones: a prefix
+takes at most `dedup.memory_bytes` over SIMULTANEOUS, if every run of its text repeats.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
-from assets.deduped.clusters.removal_files import remaining
+from assets.deduped.clusters.removal_files import Removals, remaining
 from assets.deduped.index.hash_prefixes import keys_with_prefix
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
@@ -18,64 +22,108 @@ from assets.deduped.repeats.substring_runs import (
     shared_picks,
     shared_runs,
 )
-from assets.deduped.repeats.substrings import longest_spans
+from assets.deduped.repeats.substrings import SubstringsNumbers, longest_spans
 from assets.text.table_rows import count_bytes, rows_between
+from resources.settings.repeats import SubstringsConfig
 from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task
 
 
-def find_picks(task: Task) -> list[PartRecord]:
-    """First pass: the picks of a part's runs."""
-    texts, spec = documents_of(task)["text"], task.payload
-    return publish_tables(task, picks=fingerprints(texts, spec["config"], spec["salt"]))
+@dataclass(frozen=True)
+class PartInputs:
+    """Inputs of a pass over a filtered part; texts are compared with those of the same salt."""
+
+    source: str
+    part: str
+    number: int  # in ingest order
+    documents: Path
+    removals: Removals
+    config: SubstringsConfig
+    salt: int
+
+    def read(self) -> pl.DataFrame:
+        """Read doc_id and text of the part's remaining documents, in order."""
+        return remaining(self.documents, self.removals, ["doc_id", "text"])
 
 
-def find_twice(task: Task) -> list[PartRecord]:
-    """Second pass: the picks with a prefix that occur twice or more."""
-    return publish_tables(task, twice=shared_picks(numbered(of_prefix(task, "picks", "picks"))))
+@dataclass(frozen=True)
+class HashInputs:
+    """Inputs of a pass over the hashes with a prefix: the tasks of the parts' earlier pass.
+
+    `place` is the prefix and its number of bits.
+    """
+
+    place: tuple[int, int]
+    config: SubstringsConfig
+    parts: Sequence[Task[None]]
 
 
-def find_runs(task: Task) -> list[PartRecord]:
-    """Third pass: the runs of a part whose picks occur twice or more."""
-    spec = task.payload
-    shared = answers(task, "twice")["hash"]
-    runs = candidate_runs(documents_of(task)["text"], shared, spec["config"], spec["salt"])
+@dataclass(frozen=True)
+class RunsInputs:
+    """Inputs of the third pass over a part: the tasks that found picks that occur twice."""
+
+    of_part: PartInputs
+    twice: Sequence[Task[None]]
+
+
+@dataclass(frozen=True)
+class SpansInputs:
+    """Inputs of the last pass over a part: its runs, and the tasks that found them elsewhere."""
+
+    of_part: PartInputs
+    runs: Task[None]
+    elsewhere: Sequence[Task[None]]
+
+
+def find_picks(task: Task[PartInputs]) -> list[PartRecord]:
+    """First pass: find the picks of a part's runs."""
+    inputs = task.payload
+    return publish_tables(
+        task, picks=fingerprints(inputs.read()["text"], inputs.config, inputs.salt)
+    )
+
+
+def find_twice(task: Task[HashInputs]) -> list[PartRecord]:
+    """Second pass: find the picks with a prefix that occur twice or more."""
+    return publish_tables(task, twice=shared_picks(numbered(with_prefix(task.payload, "picks"))))
+
+
+def find_runs(task: Task[RunsInputs]) -> list[PartRecord]:
+    """Third pass: find the runs of a part whose picks occur twice or more."""
+    inputs = task.payload.of_part
+    shared = rows_of_part(task.payload.twice, "twice", inputs.number)["hash"]
+    runs = candidate_runs(inputs.read()["text"], shared, inputs.config, inputs.salt)
     return publish_tables(task, runs=runs, distinct=distinct_runs(runs))
 
 
-def find_elsewhere(task: Task) -> list[PartRecord]:
-    """Fourth pass: the runs with a prefix that stand in an earlier part, or in any other."""
-    runs = numbered(of_prefix(task, "runs", "distinct"))
-    return publish_tables(task, elsewhere=shared_runs(runs, task.payload["config"].keep_first))
+def find_elsewhere(task: Task[HashInputs]) -> list[PartRecord]:
+    """Fourth pass: find the runs with a prefix that occur in an earlier part, or in any other."""
+    runs = numbered(with_prefix(task.payload, "distinct"))
+    return publish_tables(task, elsewhere=shared_runs(runs, task.payload.config.keep_first))
 
 
-def find_spans(task: Task) -> list[PartRecord]:
-    """Last pass: the spans of a part, as bytes of its documents."""
-    spec, documents = task.payload, documents_of(task)
-    runs = mapped(spec["runs"], "runs")
-    words = repeated_words(runs, answers(task, "elsewhere"), spec["config"])
+def find_spans(task: Task[SpansInputs]) -> list[PartRecord]:
+    """Last pass: find the spans of a part, as bytes of its documents."""
+    inputs = task.payload.of_part
+    documents = inputs.read()
+    elsewhere = rows_of_part(task.payload.elsewhere, "elsewhere", inputs.number)
+    words = repeated_words(mapped(task.payload.runs, "runs"), elsewhere, inputs.config)
     spans = located_spans(documents, words)
     writer = task.writer()
     writer.write_parquet("spans", spans)
     writer.write_text("longest", "json", to_json(longest_spans(documents, spans)).decode())
     rows, text_bytes = documents.height, count_bytes(documents["text"])
-    extra = {
-        "source": spec["source"],
-        "part": spec["part"],
-        "spans_id": fingerprint_of(spans.rows()),
-        "spans": spans.height,
-        "span_words": int(spans["num_words"].sum()),
-        "span_bytes": int((spans["stop"] - spans["start"]).sum()),
-        "cut_documents": spans["doc_id"].n_unique(),
-    }
-    return [
-        writer.publish(Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra))
-    ]
-
-
-def documents_of(task: Task) -> pl.DataFrame:
-    """doc_id and text of a part's documents that stay, in order."""
-    return remaining(task.payload["path"], task.payload["removals"], ["doc_id", "text"])
+    numbers = SubstringsNumbers(
+        source=inputs.source,
+        part=inputs.part,
+        spans_id=fingerprint_of(spans.rows()),
+        spans=spans.height,
+        span_words=int(spans["num_words"].sum()),
+        span_bytes=int((spans["stop"] - spans["start"]).sum()),
+        cut_documents=spans["doc_id"].n_unique(),
+    )
+    stats = Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
+    return [writer.publish(stats)]
 
 
 def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
@@ -86,20 +134,18 @@ def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
     return [writer.publish(Stats())]
 
 
-def of_prefix(task: Task, earlier: str, kind: str) -> list[pl.DataFrame]:
-    """Of the tables of an earlier pass, sorted by hash, the rows with the task's prefix."""
-    edges = keys_with_prefix(*task.payload["place"])
-    return [rows_between(mapped(part, kind), "hash", edges) for part in task.payload[earlier]]
+def with_prefix(inputs: HashInputs, kind: str) -> list[pl.DataFrame]:
+    """Return the rows with the prefix of the tables of an earlier pass, sorted by hash."""
+    edges = keys_with_prefix(*inputs.place)
+    return [rows_between(mapped(part, kind), "hash", edges) for part in inputs.parts]
 
 
-def answers(task: Task, earlier: str) -> pl.DataFrame:
-    """What an earlier pass answered to the task's part, of all prefixes."""
-    edges = task.payload["number"], task.payload["number"]
-    return pl.concat(
-        [rows_between(mapped(prefix, earlier), "part", edges) for prefix in task.payload[earlier]]
-    )
+def rows_of_part(tasks: Sequence[Task[None]], kind: str, number: int) -> pl.DataFrame:
+    """Return the rows of one part in the tables of a pass over prefixes."""
+    edges = number, number
+    return pl.concat([rows_between(mapped(task, kind), "part", edges) for task in tasks])
 
 
-def mapped(task: Task, kind: str) -> pl.DataFrame:
-    """A table of an earlier pass, mapped from disk."""
+def mapped(task: Task[None], kind: str) -> pl.DataFrame:
+    """Map a table of an earlier pass from disk."""
     return pl.read_ipc(task.published_file(kind)[0])

@@ -1,21 +1,19 @@
-"""How `substrings` finds runs of at least N words that stand elsewhere too, in any amount of text.
+"""Find runs of at least N words that occur elsewhere too, in any amount of text.
 
-Purpose: Lee et al. (arXiv 2107.06499) cut what two documents share in 50 tokens or more, found in a
-suffix array over BPE tokens. Here a token is a word as `minhash.py` cuts and lower-cases it: a run
-is found whatever its case, spacing and punctuation, and whatever tokenizer comes later.
+Lee et al. (arXiv 2107.06499) cut spans of 50 tokens or more that two documents share, found in a
+suffix array over BPE tokens. Here a token is a word as `minhash.py` cuts and lower-cases it: runs
+are found regardless of case, spacing, punctuation and tokenizer.
 Definition: a run of N words is *repeated* if an equal run begins in an earlier document, or in the
 same one at least N words before (without `keep_first`: also if in a later one, or N words after).
-The words of repeated runs are cut, and no others. So the first occurrence of a run stays, but for
-words in it that belong to another run as well, which stands earlier elsewhere.
-Method: winnowing. A run of N words is stood for by its *pick*, the least hash of the shorter runs
-of k words in it. Equal runs have equal picks, so that a run whose pick occurs once in the corpus is
-not repeated; one pick per 19 words finds nearly all that is to be found. The runs that are left are
-told apart by 128-bit hashes of their N words. For both, parts exchange hashes only, through tables
-cut by the first bits; texts and places stay in their part. No repeat is missed; a false one takes
-two different runs with the same 128 bits: 1e-15 among 1e12 runs, unless made to collide.
-Price: on 161 MB of real documents, a quarter of whose runs of 50 occur twice, 42 MB/s and core and
-0.2 GB; hashes of all runs 27 MB/s and 1.5 GB; a suffix array, whole corpus in memory, 5 MB/s and
-2.7 GB; all three find the same 2,268,412 words (benchmarks/substrings.py, 2.5 GHz Xeon).
+Exactly the words of repeated runs are cut. So the first occurrence of a run stays, except for words
+in it that also belong to another run that occurs earlier.
+Method: winnowing. The *pick* of a run of N words is the least hash of the shorter runs of k words
+in it. Equal runs have equal picks, so that a run whose pick occurs once in the corpus is not
+repeated. The remaining runs are compared by 128-bit hashes of their N words. Parts exchange only
+hashes, through tables cut by the first bits; texts and places stay in their part. No repeat is
+missed. A false one takes two different runs with the same 128 bits: a probability of 1e-15 among
+1e12 runs, unless they are made to collide. `benchmarks/substrings.py` compares it with hashes of
+all runs and with a suffix array: all three find the same words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +35,7 @@ Places = NDArray[np.int64]
 
 
 class Block(NamedTuple):
-    """Some hundred texts: number of the first, words before each, hashes and picks."""
+    """A few hundred texts: number of the first, words before each, hashes and picks."""
 
     first_text: int
     word_offsets: NDArray[np.int64]  # [texts + 1]
@@ -46,7 +44,7 @@ class Block(NamedTuple):
 
 
 def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]:
-    """Hashes and picks of texts without nulls, a block in memory at a time."""
+    """Yield hashes and picks of texts without nulls, one block in memory at a time."""
     from assets.deduped.kernels.word_runs import hash_words, lengthen, winnow
     from assets.text.kernels.words import join_words
 
@@ -62,7 +60,7 @@ def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]
 
 
 def fingerprints(texts: pl.Series, config: SubstringsConfig, salt: int) -> pl.DataFrame:
-    """hash UInt64 of each pick, sorted, each once, and count UInt32 of its places.
+    """Return the hash UInt64 of each pick, sorted, each once, and count UInt32 of its places.
 
     Texts are compared with those of the same `salt`, uint64.
     """
@@ -77,14 +75,15 @@ def fingerprints(texts: pl.Series, config: SubstringsConfig, salt: int) -> pl.Da
 def candidate_runs(
     texts: pl.Series, shared: pl.Series, config: SubstringsConfig, salt: int
 ) -> pl.DataFrame:
-    """All runs of N words whose pick is among `shared`, UInt64: those that may be repeated.
+    """Return all runs of N words whose pick is among `shared`, UInt64: they may be repeated.
 
-    text and word UInt32: where it begins; hash and second_hash UInt64 of its words. In order.
+    Columns: text and word UInt32 at which the run begins; hash and second_hash UInt64 of its words.
+    In the order of texts and words.
     """
     from assets.deduped.kernels.word_runs import lengthen
 
     known = np.sort(shared.to_numpy() ^ np.uint64(salt))
-    found = [pl.DataFrame(schema=RUNS_SCHEMA)]
+    runs = [pl.DataFrame(schema=RUNS_SCHEMA)]
     for block in hashed_blocks(texts, config):
         starts = np.flatnonzero(block.picks >= 0)
         starts = starts[_is_among(block.hashes[0, block.picks[starts]], known)]
@@ -99,12 +98,12 @@ def candidate_runs(
             block.hashes[0, starts] ^ np.uint64(salt),
             block.hashes[1, starts],
         )
-        found.append(pl.DataFrame(dict(zip(RUNS_SCHEMA, columns, strict=True))).cast(RUNS_SCHEMA))
-    return pl.concat(found)
+        runs.append(pl.DataFrame(dict(zip(RUNS_SCHEMA, columns, strict=True))).cast(RUNS_SCHEMA))
+    return pl.concat(runs)
 
 
 def _is_among(values: Hashes, known: Hashes) -> NDArray[np.bool_]:
-    """Whether each value is in a sorted array; equal values that stand side by side cost one."""
+    """Mark values, bool [n], that are in a sorted array; equal neighbours are looked up once."""
     begins = _begins(values)
     looked_up = values[begins]
     places = np.searchsorted(known, looked_up)
@@ -113,23 +112,24 @@ def _is_among(values: Hashes, known: Hashes) -> NDArray[np.bool_]:
 
 
 def _begins(values: NDArray[Any]) -> Places:
-    """Where a value differs from the one before it."""
+    """Return the places of values that differ from the one before."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
 
 
 def distinct_runs(runs: pl.DataFrame) -> pl.DataFrame:
-    """hash and second_hash UInt64 of a part's runs, each pair once, sorted by hash."""
+    """Return hash and second_hash UInt64 of a part's runs, each pair once, sorted by hash."""
     first = _first_equal(hashes_of(runs))
     is_first = pl.Series(first == np.arange(len(first)))
     return runs.select(RUN).filter(is_first).sort(RUN)
 
 
 def hashes_of(table: pl.DataFrame) -> Hashes:
-    """Both hashes of a table's runs, uint64 [2, n]."""
+    """Return both hashes of a table's runs, uint64 [2, n]."""
     return np.stack([table[name].to_numpy() for name in RUN])
 
 
 def _first_equal(hashes: Hashes) -> Places:
+    """Return the first place with hashes equal to those of each, int64 [n], of uint64 [2, n]."""
     from assets.deduped.kernels.word_runs import first_equal
 
     first: Places = first_equal(hashes)
@@ -137,14 +137,14 @@ def _first_equal(hashes: Hashes) -> Places:
 
 
 def _last_equal(first: Places) -> Places:
-    """The last place that is equal to each, from the first one."""
+    """Return the last place that is equal to each, from the first one, int64 [n]."""
     last = np.empty_like(first)
     last[first] = np.arange(len(first))  # NumPy writes in order: the last of equals stays
     return last[first]
 
 
 def numbered(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Tables of parts in ingest order as one, with `part` UInt32, its number."""
+    """Concatenate tables of parts in ingest order, with the part's number as `part` UInt32."""
     parts = enumerate(tables)
     return pl.concat(
         [table.with_columns(part=pl.lit(number, pl.UInt32)) for number, table in parts]
@@ -152,7 +152,7 @@ def numbered(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def shared_picks(picks: pl.DataFrame) -> pl.DataFrame:
-    """Those of several parts' `numbered` fingerprints that are picked at two places or more.
+    """Return those of several parts' `numbered` fingerprints that are picked twice or more.
 
     Complete for all hashes with some prefix, if the tables are: one prefix at a time fits memory.
     """
@@ -162,8 +162,10 @@ def shared_picks(picks: pl.DataFrame) -> pl.DataFrame:
 
 
 def shared_runs(runs: pl.DataFrame, keep_first: bool) -> pl.DataFrame:
-    """Those of several parts' `numbered` runs that an earlier part has, or without `keep_first`
-    any other; complete for a prefix as `shared_picks`."""
+    """Return those of several parts' `numbered` runs that an earlier part has too.
+
+    Without `keep_first`: that any other part has. Complete for a prefix, as `shared_picks`.
+    """
     part, first = runs["part"].to_numpy(), _first_equal(hashes_of(runs))
     is_shared = part[first] < part
     if not keep_first:
@@ -172,10 +174,10 @@ def shared_runs(runs: pl.DataFrame, keep_first: bool) -> pl.DataFrame:
 
 
 def repeated_words(runs: pl.DataFrame, elsewhere: pl.DataFrame, config: SubstringsConfig) -> Places:
-    """Spans of words to be cut, int64 [3, m]: texts, first and last words (exclusive), in order.
+    """Return spans of words to cut, int64 [3, m]: text, first word, last word (exclusive), sorted.
 
-    `runs` as `candidate_runs` gives them; `elsewhere`: those of them that another part has, as
-    `shared_runs` says. The spans are disjoint and do not touch.
+    `runs` as `candidate_runs` returns them; `elsewhere`: those of them that another part has, as
+    `shared_runs` returns them. The spans are disjoint and do not touch.
     """
     hashes, size = hashes_of(runs), config.min_words
     text, word = (runs[name].to_numpy().astype(np.int64) for name in ("text", "word"))
@@ -192,7 +194,7 @@ def repeated_words(runs: pl.DataFrame, elsewhere: pl.DataFrame, config: Substrin
 
 
 def _merged(texts: Places, words: Places, size: int) -> Places:
-    """Spans, int64 [3, m], covered by runs of `size` words that begin at places in order."""
+    """Merge runs of `size` words that begin at ascending places into spans, int64 [3, m]."""
     is_apart = (texts[1:] != texts[:-1]) | (words[1:] > words[:-1] + size)
     first = np.flatnonzero(np.append(True, is_apart)[: len(texts)])
     last = np.append(first[1:], len(texts))[: len(first)] - 1
@@ -200,9 +202,10 @@ def _merged(texts: Places, words: Places, size: int) -> Places:
 
 
 def located_spans(documents: pl.DataFrame, spans: Places) -> pl.DataFrame:
-    """doc_id; start and stop UInt32, byte offsets into the text; num_words UInt32.
+    """Locate spans of words, as `repeated_words` returns them, in the bytes of the documents.
 
-    `spans` as `repeated_words` gives them: from the first word's start to the last word's end.
+    Returns doc_id; start and stop UInt32, byte offsets into the text, of the first word's start and
+    the last word's end; num_words UInt32.
     """
     from assets.deduped.kernels.word_runs import locate_words
 

@@ -1,13 +1,12 @@
-"""Stage `substrings`: cut out of documents the long runs of words that stand elsewhere too.
+"""Cut long runs of words that occur elsewhere too out of documents, and report them.
 
-`substring_runs.py` finds them. The bytes of a span's words go, from the first word's start to the
-last word's end; punctuation around it stays. Price: in Python 2 us a span, and 5 us a cut document
-of 5 kB (2.5 GHz Xeon).
+`substring_runs.py` finds them. A span is cut from the start of its first word to the end of its
+last word; punctuation around it stays.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+import msgspec
 import polars as pl
 
 from assets.report.excerpts import as_excerpt
@@ -18,47 +17,68 @@ NUM_LONGEST = 10
 EXCERPT_CHARS = 200
 
 
+class SubstringsNumbers(msgspec.Struct, frozen=True):
+    """Spans of one filtered part and a digest of them; of several parts only the counts."""
+
+    source: str = ""
+    part: str = ""
+    spans_id: str = ""
+    spans: int = 0
+    span_words: int = 0
+    span_bytes: int = 0
+    cut_documents: int = 0
+
+
+class LongestSpan(msgspec.Struct, frozen=True):
+    """A span, with its number of words, and the number of spans of that length in its part."""
+
+    doc_id: str
+    excerpt: str
+    times: int
+    words: int
+
+
 def cut_spans(
     documents: pl.DataFrame, spans: pl.DataFrame, config: SubstringsConfig
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(documents with their spans cut out, what changed): the same rows in the same order.
+    """Cut spans out of documents; return the same rows in the same order, and the changes.
 
     `spans`: doc_id, start and stop, byte offsets into the text at character boundaries, disjoint
-    and ascending within a document; spans of other documents are ignored. Changes, of each document
-    with a span: doc_id; num_cut and cut_chars UInt32; kept_share Float64, of characters;
-    is_rejected Boolean.
+    and ascending within a document; spans of other documents are ignored. The changes have a row
+    for each document with a span: doc_id; num_cut and cut_chars UInt32; kept_share Float64, of
+    characters; is_rejected Boolean.
     """
     by_document = spans.group_by("doc_id").agg("start", "stop", num_cut=pl.len().cast(pl.UInt32))
     ids = documents.select("doc_id").with_row_index("row")
-    found = ids.join(by_document, on="doc_id", maintain_order="left")
-    texts = documents["text"].gather(found["row"])
-    to_cut = zip(texts, found["start"], found["stop"], strict=True)
+    with_spans = ids.join(by_document, on="doc_id", maintain_order="left")
+    texts = documents["text"].gather(with_spans["row"])
+    to_cut = zip(texts, with_spans["start"], with_spans["stop"], strict=True)
     shortened = [cut_text(text, starts, stops) for text, starts, stops in to_cut]
     cut = pl.Series(shortened, dtype=pl.String)
     before, after = texts.str.len_chars(), cut.str.len_chars()
-    changes = found.select(
+    changes = with_spans.select(
         "doc_id", "num_cut", cut_chars=before - after, kept_share=after / before.clip(1)
     )
     is_rejected = (changes["kept_share"] < config.min_kept_share) | (after == 0)
-    whole = documents.with_columns(replace_rows(documents["text"], found["row"], cut))
+    whole = documents.with_columns(replace_rows(documents["text"], with_spans["row"], cut))
     return whole, changes.with_columns(is_rejected=is_rejected)
 
 
 def cut_text(text: str, starts: Iterable[int], stops: Iterable[int]) -> str:
-    """A text without some spans of its UTF-8 bytes, and what separates what is left."""
+    """Return a text without some spans of its UTF-8 bytes, with a separator in place of each."""
     data = text.encode()
     edges = zip([0, *stops], [*starts, len(data)], strict=True)
     first, *others = (data[start:stop].decode() for start, stop in edges)
     kept = [first]
-    for piece in others:
-        left, right = kept[-1].rstrip(), piece.lstrip()
-        before, after = kept[-1][len(left) :], piece[: len(piece) - len(right)]
+    for following in others:
+        left, right = kept[-1].rstrip(), following.lstrip()
+        before, after = kept[-1][len(left) :], following[: len(following) - len(right)]
         kept[-1:] = [left, _separator(left, before, after, right), right]
     return "".join(kept)
 
 
 def _separator(left: str, before: str, after: str, right: str) -> str:
-    """Between two texts that a cut brings together: the white space that stood around it, once."""
+    """Return what separates two texts after a cut: the white space around the cut, once."""
     if not left or not right:
         return ""
     if lines := max(before.count("\n"), after.count("\n")):
@@ -66,54 +86,44 @@ def _separator(left: str, before: str, after: str, right: str) -> str:
     return " " if (before and after) or (left[-1].isalnum() and right[0].isalnum()) else ""
 
 
-def longest_spans(documents: pl.DataFrame, spans: pl.DataFrame) -> list[dict[str, Any]]:
-    """words, times, doc_id and excerpt of a span of each of the ten greatest lengths in words.
+def longest_spans(documents: pl.DataFrame, spans: pl.DataFrame) -> list[LongestSpan]:
+    """Return a span of each of the NUM_LONGEST greatest lengths in words, the longest first.
 
     One of each length, since the longest are mostly copies of one another.
     """
     lengths = spans.group_by("num_words").agg(pl.first("doc_id", "start", "stop"), times=pl.len())
     longest = lengths.sort("num_words", descending=True).head(NUM_LONGEST)
     texts = documents.select("doc_id", "text")
-    found = longest.join(texts, on="doc_id", maintain_order="left")
+    with_text = longest.join(texts, on="doc_id", maintain_order="left")
+    columns = with_text.select("doc_id", "text", "start", "stop", "times", "num_words")
     return [
-        {
-            "words": row["num_words"],
-            "times": row["times"],
-            "doc_id": row["doc_id"],
-            "excerpt": _excerpt(row["text"], row["start"], row["stop"]),
-        }
-        for row in found.iter_rows(named=True)
+        LongestSpan(doc_id, _excerpt(text, start, stop), times, num_words)
+        for doc_id, text, start, stop, times, num_words in columns.iter_rows()
     ]
 
 
 def _excerpt(text: str, start: int, stop: int) -> str:
-    """The beginning of a span of a text's bytes."""
+    """Return the beginning of a span of a text's bytes."""
     return text.encode()[start:stop].decode()[:EXCERPT_CHARS]
 
 
 def substrings_markdown(
-    counts: Mapping[str, int], text_bytes: int, longest: Sequence[Mapping[str, Any]]
+    numbers: SubstringsNumbers, text_bytes: int, longest: Sequence[LongestSpan]
 ) -> str:
-    """What was found in so much text, and the longest of all parts' `longest_spans`, as Markdown.
-
-    `counts`: spans, span_words, span_bytes and cut_documents; what is not there is 0.
-    """
-    spans, words, num_bytes, documents = (
-        counts.get(name, 0) for name in ("spans", "span_words", "span_bytes", "cut_documents")
-    )
+    """Report the spans in so many bytes of text, and the longest of all parts, as Markdown."""
     lines = [
-        f"**{spans:,} repeated spans** of {words:,} words in {documents:,} documents: "
-        f"{num_bytes:,} bytes, {num_bytes / max(1, text_bytes):.2%} of the text.",
+        f"**{numbers.spans:,} repeated spans** of {numbers.span_words:,} words in "
+        f"{numbers.cut_documents:,} documents: {numbers.span_bytes:,} bytes, "
+        f"{numbers.span_bytes / max(1, text_bytes):.2%} of the text.",
         "",
         "| words | spans of that length | document | begins |",
         "| ---: | ---: | --- | --- |",
     ]
-    by_length: dict[int, dict[str, Any]] = {}
+    by_length: dict[int, list[LongestSpan]] = {}
     for span in longest:
-        shown = by_length.setdefault(span["words"], {**span, "times": 0})
-        shown["times"] += span["times"]
-    for length in sorted(by_length, reverse=True)[:NUM_LONGEST]:
-        span = by_length[length]
-        begins = as_excerpt(span["excerpt"])
-        lines.append(f"| {length:,} | {span['times']:,} | {span['doc_id']} | {begins} |")
+        by_length.setdefault(span.words, []).append(span)
+    for num_words in sorted(by_length, reverse=True)[:NUM_LONGEST]:
+        first, times = by_length[num_words][0], sum(span.times for span in by_length[num_words])
+        begins = as_excerpt(first.excerpt)
+        lines.append(f"| {num_words:,} | {times:,} | {first.doc_id} | {begins} |")
     return "\n".join(lines)

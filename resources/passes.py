@@ -1,0 +1,140 @@
+"""Run a stage whose work takes several passes, each planned from the outcomes of those before.
+
+    run=in_passes(
+        Pass(count_part),
+        Pass(select_hashes, plan=plan_select, shares_memory=True, is_kept=False),
+        Pass(list_part, plan=plan_list),
+    )
+
+A pass is planned for each partition, and run over all partitions together. The manifest names the
+parts of the kept passes; parts of the others are removed when it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from resources.corpus import Corpus
+from resources.store.records import fingerprint_of
+from resources.tasks import Outcome, Payload, Task, Work, run_tasks, within_memory
+
+Earlier = Sequence[Sequence[Outcome]]  # outcomes of one partition: by pass, then in task order
+PlanPass = Callable[[Corpus, list[Task], Earlier], Iterable[Task]]
+
+
+def as_planned(_corpus: Corpus, tasks: list[Task], _earlier: Earlier) -> list[Task]:
+    """Return the tasks of the stage's plan: a pass that computes them needs no plan of its own."""
+    return tasks
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over the partitions of a stage.
+
+    work           compute and publish the parts of one task
+    plan           make the tasks of one partition from those of the stage's plan, and from the
+                   outcomes of all earlier passes in that partition
+    shares_memory  run no more workers than the stage's memory limit is divided among
+    is_kept        name the parts in the manifest; otherwise they only serve later passes
+    """
+
+    work: Work
+    plan: PlanPass = as_planned
+    shares_memory: bool = False
+    is_kept: bool = True
+
+
+@dataclass
+class PartitionRun:
+    """One partition on its way through the passes.
+
+    `is_complete`: all tasks of the stage's plan were published before the run.
+    """
+
+    tasks: list[Task]
+    is_complete: bool = False
+    outcomes: list[list[Outcome]] = field(default_factory=list)
+
+
+def in_passes(*passes: Pass) -> Callable[[Corpus, list[Task], Work], list[Outcome]]:
+    """Return the `run` of a stage that takes these passes; the stage's work is that of a pass."""
+
+    def run(corpus: Corpus, tasks: list[Task], _work: Work) -> list[Outcome]:
+        return run_passes(corpus, tasks, passes)
+
+    return run
+
+
+def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> list[Outcome]:
+    """Run passes over the tasks of a stage's plan; return the outcomes of the kept ones.
+
+    A pass that is not kept is skipped where all planned tasks of a partition are published: later
+    passes over that partition are planned with no outcomes of it. Outcomes come in the order of
+    partitions in `tasks`, then of passes, then of tasks. The seconds of passes that are not kept
+    are divided among the computed outcomes of the partition's other passes.
+    """
+    by_partition: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_partition.setdefault(task.partition, []).append(task)
+    partitions = [PartitionRun(of_partition) for of_partition in by_partition.values()]
+    if not all(one.is_kept for one in passes):
+        for partition in partitions:
+            partition.is_complete = all(task.published() is not None for task in partition.tasks)
+    for one in passes:
+        run_pass(corpus, partitions, one)
+    return [
+        outcome for partition in partitions for outcome in kept_outcomes(partition.outcomes, passes)
+    ]
+
+
+def run_pass(corpus: Corpus, partitions: Sequence[PartitionRun], one: Pass) -> None:
+    """Plan a pass for each partition, run it over all of them, and add its outcomes to each."""
+    planned = [
+        list(one.plan(corpus, partition.tasks, partition.outcomes))
+        if one.is_kept or not partition.is_complete
+        else []
+        for partition in partitions
+    ]
+    workers = within_memory(corpus) if one.shares_memory else corpus
+    outcomes = iter(run_tasks(workers, [task for tasks in planned for task in tasks], one.work))
+    for partition, tasks in zip(partitions, planned, strict=True):
+        partition.outcomes.append([next(outcomes) for _ in tasks])
+
+
+def kept_outcomes(outcomes: Earlier, passes: Sequence[Pass]) -> list[Outcome]:
+    """Return the outcomes of the kept passes, with the seconds of the others added to them."""
+    kept: list[Outcome] = []
+    seconds = 0.0
+    for of_pass, one in zip(outcomes, passes, strict=True):
+        if one.is_kept:
+            kept += of_pass
+        else:
+            seconds += sum(outcome.seconds for outcome in of_pass)
+    computed = sum(not outcome.is_reused for outcome in kept)
+    return [
+        outcome
+        if outcome.is_reused
+        else replace(outcome, seconds=outcome.seconds + seconds / computed)
+        for outcome in kept
+    ]
+
+
+def derive_task(
+    task: Task[Any],
+    name: str,
+    made_of: Sequence[Any],
+    payload: Payload,
+    work_bytes: int | None = None,
+) -> Task[Payload]:
+    """Make a task of the same partition that depends on all that `task` does, and on `made_of`."""
+    return Task(
+        root=task.root,
+        stage=task.stage,
+        partition=task.partition,
+        name=name,
+        fingerprint=fingerprint_of(task.fingerprint, *made_of),
+        work_bytes=task.work_bytes if work_bytes is None else work_bytes,
+        payload=payload,
+    )
