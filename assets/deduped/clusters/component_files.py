@@ -158,7 +158,7 @@ def sweep_down(pair_files: Sequence[Path], ranges: Ranges, kind: type[np.generic
 
 def sweep_up(ranges: Ranges) -> Membership:
     """Turn parents into labels, the lowest range first, and write down who is in a component."""
-    from assets.deduped.kernels.union_find import settle
+    from assets.deduped.kernels.union_find import resolve_labels
 
     unfinished = Membership(ranges.folder / "refs", ranges.folder / "labels")
     with unfinished.refs.open("wb") as refs, unfinished.labels.open("wb") as labels:
@@ -169,7 +169,7 @@ def sweep_up(ranges: Ranges) -> Membership:
             is_member = np.zeros(len(parents), np.bool_)
             for rows in ranges.take("answers", index):
                 parents[rows[:, 1] - low] = rows[:, 0]
-            settle(parents, low, is_member)
+            resolve_labels(parents, low, is_member)
             for rows in ranges.take("asked", index):
                 is_member[rows[:, 0] - low] = True
                 rows[:, 0] = parents[rows[:, 0] - low]

@@ -67,13 +67,13 @@ def slice_of_prefix(keys: Words, prefix: int, prefix_bits: int) -> slice:
 
 def merge_runs(runs: Iterable[Entries], prefix_bits: int) -> Entries:
     """One run of runs whose refs ascend from run to run; all keys share `prefix_bits` bits."""
-    from assets.deduped.kernels.sorted_runs import sort_entries
+    from assets.deduped.kernels.sorted_runs import sort_by_key
 
     held = list(runs)
     empty = np.empty(0, np.uint64)
     keys = np.concatenate([empty, *(keys for keys, _ in held)])
     refs = np.concatenate([empty, *(refs for _, refs in held)])
-    merged: Entries = sort_entries(keys, refs, prefix_bits)
+    merged: Entries = sort_by_key(keys, refs, prefix_bits)
     return merged
 
 
@@ -84,13 +84,13 @@ def candidate_pairs(
 
     `runs` come in ascending order of their refs; `is_live` is indexed by part. Sorted, each once.
     """
-    from assets.deduped.kernels.sorted_runs import NO_REF, find_earlier
+    from assets.deduped.kernels.sorted_runs import NO_ROW_ID, find_earlier
 
-    first = np.full(len(wanted[0]), NO_REF, np.uint64)
-    last = np.full(len(wanted[0]), NO_REF, np.uint64)
+    first = np.full(len(wanted[0]), NO_ROW_ID, np.uint64)
+    last = np.full(len(wanted[0]), NO_ROW_ID, np.uint64)
     for run in runs:
         find_earlier(wanted, run, is_live, first, last)
-    is_found, differs = first != NO_REF, (last != first)
+    is_found, differs = first != NO_ROW_ID, (last != first)
     earlier = np.concatenate([first[is_found], last[differs]])
     later = np.concatenate([wanted[1][is_found], wanted[1][differs]])
     return sorted_pairs(np.stack([earlier, later], axis=1))

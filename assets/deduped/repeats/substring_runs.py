@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]:
     """Hashes and picks of texts without nulls, a block in memory at a time."""
-    from assets.deduped.kernels.word_runs import hash_words, lengthen, winnow
+    from assets.deduped.kernels.word_runs import extend_runs, hash_words, winnow
     from assets.text.kernels.words import join_words
 
     data, offsets = text_buffers(texts)
@@ -56,7 +56,7 @@ def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]
         joined, starts, word_offsets = join_words(data, block, code_point_entries())
         hashes = hash_words(joined, starts)
         for lane in hashes:
-            lengthen(lane, 1, config.pick_words)
+            extend_runs(lane, 1, config.pick_words)
         picks = winnow(hashes[0], word_offsets, config.min_words, width)
         yield Block(rows.start, word_offsets, hashes, picks)
 
@@ -81,7 +81,7 @@ def candidate_runs(
 
     text and word UInt32: where it begins; hash and second_hash UInt64 of its words. In order.
     """
-    from assets.deduped.kernels.word_runs import lengthen
+    from assets.deduped.kernels.word_runs import extend_runs
 
     known = np.sort(shared.to_numpy() ^ np.uint64(salt))
     found = [pl.DataFrame(schema=RUNS_SCHEMA)]
@@ -91,7 +91,7 @@ def candidate_runs(
         if not len(starts):
             continue
         for lane in block.hashes:
-            lengthen(lane, config.pick_words, config.min_words)
+            extend_runs(lane, config.pick_words, config.min_words)
         text = np.searchsorted(block.word_offsets, starts, side="right") - 1
         columns = (
             text + block.first_text,
