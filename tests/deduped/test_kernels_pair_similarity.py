@@ -73,7 +73,7 @@ def expected_similarity(docs: dict[str, Any], a: int, b: int) -> float:
     if docs["verify"] == BY_SHINGLES:
         return len(one & other) / len(one | other) if one | other else 0
     pairs = zip(docs["signatures"][a], docs["signatures"][b], strict=True)
-    return sum(x == y for x, y in pairs) / VALUES
+    return float(sum(x == y for x, y in pairs) / VALUES)
 
 
 def expected_duplicate(docs: dict[str, Any], a: int, b: int) -> bool:
