@@ -23,7 +23,7 @@ from corpus_texts import read_texts
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.deduped.kernels.word_runs import first_equal, lengthen
+from assets.deduped.kernels.word_runs import extend_runs, first_equal
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,
@@ -64,7 +64,7 @@ def by_all_runs(texts: pl.Series) -> int:
     num_words = 0
     for block in hashed_blocks(texts, CONFIG):
         for lane in block.hashes:
-            lengthen(lane, CONFIG.pick_words, CONFIG.min_words)
+            extend_runs(lane, CONFIG.pick_words, CONFIG.min_words)
         at = np.flatnonzero(block.picks >= 0)
         hashes.append(block.hashes[:, at])
         places.append(at + num_words)

@@ -22,7 +22,7 @@ from dedup_stages import publish
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
 
-from assets.deduped.kernels.sorted_runs import sort_entries
+from assets.deduped.kernels.sorted_runs import sort_by_key
 from assets.text.kernels.hashing import join
 from resources.corpus import Corpus
 from resources.settings.dedup import DedupConfig
@@ -129,7 +129,7 @@ def part_tables(
         }
     )
     of_row = np.repeat(np.arange(count, dtype=np.uint64), keys.shape[1])
-    sorted_keys, sorted_rows = sort_entries(keys.ravel(), of_row, 0)
+    sorted_keys, sorted_rows = sort_by_key(keys.ravel(), of_row, 0)
     return facts, pl.DataFrame({"key": sorted_keys, "row": sorted_rows.astype(np.uint32)})
 
 

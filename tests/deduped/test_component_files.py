@@ -191,5 +191,5 @@ def test_pairs_of_other_components_are_refused(tmp_path: Path) -> None:
     other = write_pairs(tmp_path / "other", [(ref(2), ref(3))])
     membership = find_components([made_of], PARTS, tmp_path, MUCH)
 
-    with pytest.raises(ValueError, match="not the pairs it was made of"):
+    with pytest.raises(ValueError, match="pass the pairs that the components were made of"):
         split_pairs([other], PARTS[0], unknown(membership), 2, tmp_path, MUCH)

@@ -1,7 +1,4 @@
-"""The sequences of a table: pieces sorted by what they belong to, tokens copied to their places.
-
-Price: 10 ns a piece for a sort, which is one of counts; the copy runs at the speed of memory.
-"""
+"""Assembly of sequences: sort segments by their sequence, copy tokens to their places."""
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 import numpy as np
@@ -17,10 +14,10 @@ _sizes = types.Array(types.int64, 1, "C", readonly=True)
 def sort_by_key(
     keys: NDArray[np.uint32], order: NDArray[np.uint32], num_keys: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """`order`, uint32 [n], sorted by `keys[order]`, equal keys in the order they had.
+    """Sort `order`, uint32 [n], by `keys[order]`, stable; keys, uint32 [n], are below `num_keys`.
 
-    Also returns where each key starts, int64 [num_keys + 1]. Keys are below `num_keys`. A counting
-    sort: 10 ns a value where numpy's stable sort of 32-bit values takes 80.
+    Returns the sorted order, uint32 [n], and the first position of each key, int64 [num_keys + 1].
+    A counting sort, because numpy's stable sort of 32-bit values takes eight times as long.
     """
     starts = np.zeros(num_keys + 1, np.int64)
     for key in keys:
@@ -49,10 +46,14 @@ def copy_pieces(
     places: NDArray[np.int64],
     target: NDArray[np.uint16] | NDArray[np.uint32],
 ) -> None:
-    """Copy `lengths[i]` tokens from `source[starts[i]]` on to `target[places[i]]` on, for all i."""
+    """Copy `lengths[i]` tokens from `source[starts[i]:]` to `target[places[i]:]`, for all i.
+
+    starts, lengths and places are int64 [n]; source and target are of one dtype. Bounds are not
+    checked.
+    """
     for i in range(len(starts)):
-        # Slices whose index starts at 0: else a check of its sign keeps the loop from vector
-        # instructions, and it copies 1.4 GB/s instead of 8.
+        # Both slices are indexed from 0: otherwise a check of the index's sign prevents
+        # vectorisation, and the copy takes six times as long.
         tokens = source[starts[i] : starts[i] + lengths[i]]
         place = target[places[i] : places[i] + lengths[i]]
         for k in range(len(tokens)):

@@ -1,16 +1,15 @@
-"""Pieces of documents into sequences of one length: the plan, and who goes where.
+"""Packing of document segments into sequences of one length: the plan, and its assignment.
 
-Purpose: sequences are planned on the histogram of lengths, so that a plan costs the same for a
-thousand documents and for a billion. Each begins with the longest piece left; what is added is the
-piece that fills it, else a pair that fills it (the most even one: short pieces are kept for later),
-else the longest that fits; and the whole composition is used as often as its lengths last. This is
-minimum bin slack (Gupta and Ho 1999) with a search of depth two. Where the limit of pieces is less
-than twice the mean, pieces of mean length come first: else the short ones are left over, too many
-for their sequences (8,192 tokens, at most 8 documents: 24 % padding, so 0.4 %).
-Trade-off: best-fit-decreasing on the same histogram takes as long and leaves more open: of 1e6 real
-documents at 2,048 tokens 95 sequences above the least possible number, here 6.
-Price: a plan takes 0.5 ms at 2,048 tokens, 7 ms at 32,768, 30 to 220 ms at 1,048,576; assignment
-5 ns a piece.
+Purpose: sequences are planned on the histogram of lengths, so a plan costs the same for a thousand
+documents and for a billion. Each sequence begins with the longest segment left. Next comes the
+segment that fills it, else a pair that fills it (the most even pair, which saves short segments for
+later), else the longest segment that fits. The composition is then repeated as long as its lengths
+last. This is minimum bin slack (Gupta and Ho 1999) with a search of depth two.
+If the limit of segments is less than twice the mean, segments of mean length come first. Otherwise
+too many short segments would be left over for their sequences (8,192 tokens, at most 8 documents:
+24 % padding instead of 0.4 %).
+Trade-off: best-fit-decreasing on the same histogram takes as long and wastes more: for 1e6 real
+documents at 2,048 tokens it needs 95 sequences above the lower bound, this plan 6.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -18,8 +17,8 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-LENGTH, FIRST, SEQUENCES, PIECES = 0, 1, 2, 3  # columns of a run
-_SEARCH = 256  # shorter pieces to try for a pair: more finds no better plan
+LENGTH, FIRST, SEQUENCES, PIECES = 0, 1, 2, 3  # columns of a run; PIECES: segments
+_SEARCH = 256  # lengths to try as the shorter segment of a pair: more find no better plan
 _FIRST_RUNS = 1024
 
 _options = {"cache": True, "nogil": True}
@@ -31,7 +30,7 @@ _limits = types.UniTuple(types.int64, 3)
 
 @njit(types.int64(types.int64[::1], types.int64), **_options)
 def _longest(below: NDArray[np.int64], length: int) -> int:
-    """The longest length that is left, up to `length`; 0: none. Paths are shortened on the way."""
+    """Return the longest length left, up to `length`, or 0 for none; shorten paths on the way."""
     root = length
     while below[root] != root:
         root = below[root]
@@ -42,16 +41,17 @@ def _longest(below: NDArray[np.int64], length: int) -> int:
 
 @njit(types.void(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
 def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, number: int) -> None:
+    """Remove `number` segments of a length in place."""
     counts[length] -= number
     if counts[length] == 0:
         below[length] = length - 1
 
 
 @njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
-def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, pieces: int) -> int:
-    """The length to add where `space` tokens and so many `pieces` are free; 0: nothing fits."""
-    longest = _longest(below, space) if pieces > 0 else 0
-    if longest == space or 2 * longest < space or pieces < 2:
+def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segments: int) -> int:
+    """Return the length to add where so many tokens and segments are free, or 0 for none."""
+    longest = _longest(below, space) if segments > 0 else 0
+    if longest == space or 2 * longest < space or segments < 2:
         return longest
     short = _longest(below, space // 2)
     for _ in range(_SEARCH):
@@ -59,14 +59,14 @@ def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, piece
             break
         other = space - short
         if counts[other] > (1 if other == short else 0):
-            return other  # the next call finds that the other one of the pair fills the rest
+            return other  # the next call finds that the pair's shorter segment fills the rest
         short = _longest(below, short - 1)
     return longest
 
 
 @njit(types.int64(types.int64[:, ::1], types.int64, types.int64), **_options)
 def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
-    """Place of the run of that length in runs[:end], `end` if there is none."""
+    """Return the index of the run of a length in runs[:end], or `end` if there is none."""
     for run in range(end):
         if runs[run, LENGTH] == length:
             return run
@@ -75,7 +75,7 @@ def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
 
 @njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1]), **_options)
 def _repeat(counts: NDArray[np.int64], below: NDArray[np.int64], runs: NDArray[np.int64]) -> int:
-    """Use a composition as often as its lengths last; returns how often in all."""
+    """Repeat a composition as long as its lengths last; return its number of sequences."""
     more = counts[runs[0, LENGTH]] // runs[0, PIECES]
     for run in range(1, len(runs)):
         more = min(more, counts[runs[run, LENGTH]] // runs[run, PIECES])
@@ -93,11 +93,11 @@ def _compose(
     runs: NDArray[np.int64],
     limits: tuple[int, int, int],
 ) -> int:
-    """Take the pieces of one sequence; returns how many runs of `runs` they need.
+    """Take the segments of one sequence and write their runs to `runs`; return how many.
 
-    `limits` are the tokens and the pieces that fit, and the pieces it should have: 0 for any.
+    `limits` are the tokens and the segments that fit, and the wanted number of segments, 0 for any.
     """
-    space, pieces, wanted = limits
+    space, segments, wanted = limits
     end, length = 0, _longest(below, space)
     while length > 0:
         run = _find_run(runs, end, length)
@@ -106,19 +106,20 @@ def _compose(
             end += 1
         runs[run, PIECES] += 1
         _take(counts, below, length, 1)
-        space, pieces, wanted = space - length, pieces - 1, wanted - 1
-        length = _longest(below, space // wanted) if wanted > 2 and pieces > 0 else 0
+        space, segments, wanted = space - length, segments - 1, wanted - 1
+        length = _longest(below, space // wanted) if wanted > 2 and segments > 0 else 0
         if length == 0:
-            length = _pick(counts, below, space, pieces)
+            length = _pick(counts, below, space, segments)
     return end
 
 
 @njit(types.int64[:, ::1](_sizes, types.int64), **_options)
-def plan_sequences(histogram: NDArray[np.int64], max_pieces: int) -> NDArray[np.int64]:
-    """Runs of equal sequences, int64 [m, 4]: (length, first sequence, sequences, pieces in each).
+def plan_sequences(histogram: NDArray[np.int64], max_segments: int) -> NDArray[np.int64]:
+    """Plan sequences of at most `max_segments` segments; return their runs, int64 [m, 4].
 
-    `histogram`, int64 [sequence length + 1], counts the pieces of each length. A sequence has at
-    most `max_pieces`. All pieces are placed: the runs of a length together hold its count.
+    A run is (length, first sequence, sequences, segments in each). `histogram`, int64
+    [sequence length + 1], counts the segments of each length. All segments are placed: the runs of
+    a length together hold its count.
     """
     capacity = len(histogram) - 1
     counts, below = histogram.copy(), np.arange(len(histogram))
@@ -127,7 +128,7 @@ def plan_sequences(histogram: NDArray[np.int64], max_pieces: int) -> NDArray[np.
         number, tokens = number + counts[length], tokens + length * counts[length]
         if counts[length] == 0:
             below[length] = length - 1
-    most_runs = 1  # of a sequence: different lengths 1, 2, 3, ...
+    most_runs = 1  # of a sequence: one of distinct lengths 1, 2, 3, ... has the most
     while most_runs * (most_runs + 1) <= 2 * capacity:
         most_runs += 1
     runs = np.empty((_FIRST_RUNS + most_runs, 4), np.int64)
@@ -135,9 +136,11 @@ def plan_sequences(histogram: NDArray[np.int64], max_pieces: int) -> NDArray[np.
     while number > 0:
         if len(runs) - end < most_runs:
             runs = np.concatenate((runs, np.empty_like(runs)))
-        mean = -(-number * capacity // tokens)  # pieces of a full sequence of what is left
-        wanted = min(mean, max_pieces) if 2 * mean > max_pieces else 0
-        made = runs[end : end + _compose(counts, below, runs[end:], (capacity, max_pieces, wanted))]
+        mean = -(-number * capacity // tokens)  # segments of a full sequence, of those left
+        wanted = min(mean, max_segments) if 2 * mean > max_segments else 0
+        made = runs[
+            end : end + _compose(counts, below, runs[end:], (capacity, max_segments, wanted))
+        ]
         times = _repeat(counts, below, made)
         for run in range(len(made)):
             made[run, FIRST] = sequences
@@ -151,10 +154,10 @@ def plan_sequences(histogram: NDArray[np.int64], max_pieces: int) -> NDArray[np.
 def assign_sequences(
     runs: NDArray[np.int64], order: NDArray[np.uint32], starts: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
-    """The sequence of each piece, uint32 [n].
+    """Assign n segments to the sequences of a plan; return the sequence of each, uint32 [n].
 
-    `order`, uint32 [n], has the pieces by length, those of length k from `starts[k]` on: the runs
-    take them in this order.
+    `order`, uint32 [n], are the segments sorted by length; those of length k begin at `starts[k]`,
+    int64. The runs take them in this order.
     """
     sequence = np.empty(len(order), np.uint32)
     at = starts.copy()

@@ -157,7 +157,7 @@ def sweep_down(pair_files: Sequence[Path], ranges: Ranges, dtype: type[np.generi
 
 def sweep_up(ranges: Ranges) -> Membership:
     """Turn parents into labels, the lowest range first; write the members of components."""
-    from assets.deduped.kernels.union_find import settle
+    from assets.deduped.kernels.union_find import resolve_labels
 
     unfinished = Membership(ranges.folder / "refs", ranges.folder / "labels")
     with unfinished.row_ids.open("wb") as row_ids, unfinished.labels.open("wb") as labels:
@@ -168,7 +168,7 @@ def sweep_up(ranges: Ranges) -> Membership:
             is_member = np.zeros(len(parents), np.bool_)
             for rows in ranges.take("answers", index):
                 parents[rows[:, 1] - low] = rows[:, 0]
-            settle(parents, low, is_member)
+            resolve_labels(parents, low, is_member)
             for rows in ranges.take("asked", index):
                 is_member[rows[:, 0] - low] = True
                 rows[:, 0] = parents[rows[:, 0] - low]

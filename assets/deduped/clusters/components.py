@@ -48,9 +48,9 @@ def number_pairs(pairs: NDArray[np.uint64], numbering: Numbering) -> Integers:
 
     Raises ValueError, with the pair, for a row id that no part has and for a pair out of order.
     """
-    from assets.deduped.kernels.union_find import number_refs
+    from assets.deduped.kernels.union_find import number_row_ids
 
-    numbers, wrong = number_refs(pairs, numbering.spans)
+    numbers, wrong = number_row_ids(pairs, numbering.spans)
     if wrong >= 0:
         named = " and ".join(
             f"part {part} row {row}"

@@ -54,7 +54,7 @@ def decide(
     that is not a member, if hashes have another size than 16 bytes, or if shingles are missing.
     """
     from assets.deduped.kernels.component_survivors import component_survivors
-    from assets.deduped.kernels.pair_similarity import describe
+    from assets.deduped.kernels.pair_similarity import compare_with_survivors
     from assets.deduped.kernels.star_survivors import star_survivors
 
     if members.is_empty():
@@ -68,7 +68,7 @@ def decide(
     by_id = order_of_ids(members["doc_id"])
     survivors_of = star_survivors if config.clusters == "star" else component_survivors
     survivors = survivors_of(evidence, candidates, row_stops, ranking(members, by_id, config))
-    similarities, methods = describe(evidence, survivors)
+    similarities, methods = compare_with_survivors(evidence, survivors)
     names = pl.Series(["exact", *(f"field:{name}" for name in config.fields), "minhash"])
     is_removed = survivors != np.arange(len(survivors))
     measured = pl.Series(similarities).fill_nan(None)

@@ -1,1 +1,1 @@
-"""Compare documents with evaluation sets."""
+"""Decontamination: comparison of documents with evaluation sets."""

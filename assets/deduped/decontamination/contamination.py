@@ -1,10 +1,8 @@
-"""Contamination: passages of documents that stand in items of evaluation sets.
+"""Contamination: passages of documents that occur in items of evaluation sets.
 
-Purpose: which document hits which item, how much of the item it has, and where. Every hit is
-verified on the words themselves.
-Price, MB of text per second and core (2.5 GHz Xeon) with 10,000 items of 60 words and 5,000 short
-ones (480,000 n-grams): 13 words 220, 8 words 235, 50 characters 100 (2.5 million n-grams). Short
-items cost: without them 356, 379 and 115. Of 12 million n-grams of characters 70.
+Purpose: report the items that a document hits, its share of each item, and the passage. Every hit
+is verified on the words themselves.
+Price: short items slow the search, because the shortest item decides how often a text is sampled.
 """
 
 import numpy as np
@@ -31,12 +29,12 @@ HITS = {
 def find_contamination(
     documents: pl.DataFrame, index: EvaluationIndex, config: DecontaminationConfig
 ) -> pl.DataFrame:
-    """Hits of documents (doc_id, text String), one row per document and item, in their order.
+    """Return the hits of documents (doc_id, text String): a row per document and item, in order.
 
-    Columns: doc_id, set, item String; num_ngrams UInt32, different n-grams of the item in the
-    document; item_share Float64, of all that the item has; start, stop Int64, bytes of the first
-    passage made of such n-grams; passage String, the first 300 characters of it. A null text has
-    none.
+    Columns: doc_id, set, item String; num_ngrams UInt32, distinct n-grams of the item in the
+    document; item_share Float64, their share of the item's n-grams; start, stop Int64, byte span of
+    the first passage covered by them; passage String, its first 300 characters. A null text has no
+    hits.
     """
     texts = text_buffers(documents["text"].fill_null(""))
     unit = config.ngram.unit
@@ -58,26 +56,26 @@ def find_contamination(
 
 
 def _matches(texts: TextBuffers, index: EvaluationIndex, unit: Unit) -> pl.DataFrame:
-    """Every n-gram found: text (row of the document), unit (from its begin), ngram (row)."""
+    """Return every n-gram found: text (document row), unit (within the text), ngram (index row)."""
     from assets.deduped.kernels.ngram_search import find_ngrams
 
-    found = []
+    matches = [np.empty((0, 3), np.int64)]
     data, offsets = texts
     for rows, block in blocks(offsets) if index.ngrams.height else ():
         units, _ = units_of((data, block), unit)
         first_row = 0
         for table in index.tables:
-            matches = find_ngrams(units, table)
-            found.append(matches + np.array([rows.start, 0, first_row]))
+            of_table = find_ngrams(units, table)
+            matches.append(of_table + np.array([rows.start, 0, first_row]))
             first_row += len(table.keys)
-    places = np.concatenate([np.empty((0, 3), np.int64), *found])
-    return pl.DataFrame(places, schema=["text", "unit", "ngram"])
+    return pl.DataFrame(np.concatenate(matches), schema=["text", "unit", "ngram"])
 
 
 def _first_passages(matches: pl.DataFrame, index: EvaluationIndex) -> pl.DataFrame:
-    """Of each document and item the number of n-grams, and first and last unit of the first run.
+    """Return the distinct n-grams and the first run of units per document and item.
 
-    N-grams that overlap or follow each other are one run.
+    Columns: text, item, num_ngrams, first and last unit. Overlapping and adjacent n-grams are one
+    run.
     """
     ngrams = index.ngrams.select("item", "size").cast(pl.Int64)[matches["ngram"]]
     by_item = ("text", "item")
@@ -98,7 +96,7 @@ def _first_passages(matches: pl.DataFrame, index: EvaluationIndex) -> pl.DataFra
 
 
 def _locate(texts: TextBuffers, hits: pl.DataFrame, unit: Unit) -> pl.DataFrame:
-    """Columns start and stop: bytes of the units first to last of each hit, in its text."""
+    """Return the columns start and stop: the byte span of each hit's first to last unit."""
     from assets.deduped.kernels.unit_positions import locate_units
 
     ends = (hits.select("text", unit=name) for name in ("first", "last"))
@@ -117,15 +115,13 @@ def _locate(texts: TextBuffers, hits: pl.DataFrame, unit: Unit) -> pl.DataFrame:
 
 
 def _passages(texts: TextBuffers, rows: pl.Series, spans: pl.DataFrame) -> pl.Series:
-    """The text between start and stop, 300 characters at most.
-
-    A Python loop: a microsecond per hit, and hits are few.
-    """
+    """Return the text between start and stop, at most its first 300 characters."""
     data, offsets = texts
     begins = offsets[rows.to_numpy()].tolist()
-    cut = [
+    # A Python loop, because hits are few.
+    clipped = [
         data[begin + start : begin + min(stop, start + PASSAGE_BYTES)].tobytes()
         for begin, start, stop in zip(begins, spans["start"], spans["stop"], strict=True)
     ]
-    passages = [passage.decode("utf-8", "ignore") for passage in cut]
+    passages = [passage.decode("utf-8", "ignore") for passage in clipped]
     return pl.Series(passages, dtype=pl.String).str.head(PASSAGE_CHARACTERS)

@@ -1,12 +1,12 @@
-"""The n-grams of evaluation sets, as a table that documents are looked up in.
+"""Index of the n-grams of evaluation sets.
 
-Purpose: what of a benchmark may not be in the corpus, small enough to be held by every worker: an
-n-gram is 25 bytes that point into the normalised text of its item, not a text of its own.
+Purpose: all n-grams of the benchmarks, small enough for the memory of every worker: an n-gram is 25
+bytes that point into the normalised text of its item.
 Words are those of deduplication (`minhash`): lower case, punctuation removed, each Han, Thai, ...
-character by itself. Characters are theirs, without blanks: letters, digits, marks, underscores.
-Trade-off: an n-gram that more than 100 items share (the instructions of a benchmark, a passage that
-many questions are about) belongs to the first 100 of them, so that a document that has it gives 100
-hits and not 10,000. An item all of whose n-grams are taken is `repeated`.
+character by itself. Characters are those of the words, without blanks.
+Trade-off: an n-gram that more than 100 items share (the instructions of a benchmark, a passage of
+many questions) belongs to the first 100 of them, so that a document with it has 100 hits and not
+10,000. An item left without n-grams by this rule is `repeated`.
 """
 
 from dataclasses import dataclass
@@ -33,11 +33,13 @@ Integers = NDArray[np.int64]
 class EvaluationIndex:
     """Items and n-grams of evaluation sets.
 
-    `items`, one row per item in the order given: set, item String; units String (the normalised
-    text); num_ngrams UInt32 (distinct ones that are the item's); reason String, why an item has
-    none (too_short, repeated), or null. `ngrams`, sorted by is_whole and key: key UInt64 (hash of
-    its bytes); item, start, stop UInt32 (bytes of that item's units); size UInt32 (units); is_whole
-    (an item shorter than an n-gram). `filter`: word UInt64 of the n-grams' Bloom filters; is_whole.
+    `items`, one row per item in the given order: set, item String; units String (the normalised
+    text); num_ngrams UInt32 (distinct n-grams that belong to the item); reason String (too_short
+    or repeated for an item without n-grams, else null).
+    `ngrams`, sorted by is_whole and key: key UInt64 (hash of its bytes); item, start, stop UInt32
+    (byte span in that item's units); size UInt32 (units); is_whole Boolean (the n-gram is a whole
+    item shorter than `ngram`).
+    `filter`: word UInt64 of the n-grams' Bloom filters; is_whole Boolean.
     """
 
     items: pl.DataFrame
@@ -47,14 +49,15 @@ class EvaluationIndex:
 
     @cached_property
     def tables(self) -> tuple["Table", "Table"]:
-        """What the kernel looks n-grams up in, 0.1 s per million n-grams, once.
+        """Hash tables for the search: of n-grams, and of whole items.
 
-        Items that are looked for as a whole have a table of their own: the shortest one decides
-        how much of a text is asked for (with one item of 8 letters 3 MB/s instead of 55).
+        Whole items have a table of their own, because the shortest n-gram of a table decides how
+        many grams of a text are hashed.
         """
         return self._table(False), self._table(True)
 
     def _table(self, is_whole: bool) -> "Table":
+        """Build the hash table of one half of the n-grams."""
         from assets.deduped.kernels.ngram_search import Table
 
         data, offsets = text_buffers(self.items["units"])
@@ -83,7 +86,7 @@ class EvaluationIndex:
 
 
 def _gram_of(sizes: Integers) -> tuple[int, int]:
-    """Stride and units of a gram, for n-grams of so many units."""
+    """Return the stride and the units of a gram for n-grams of these sizes in units, int64."""
     shortest = int(sizes.min(initial=MOST_UNITS))
     stride = max(1, shortest // 2)
     return stride, shortest - stride + 1
@@ -94,15 +97,15 @@ def build_index(
 ) -> EvaluationIndex:
     """Index items (set, item, text String); a null text counts as empty.
 
-    An item shorter than an n-gram is one n-gram if it has `min_item_words` words, else it is
-    too_short. `key_bits` below 64 makes hashes collide: for tests.
+    An item shorter than an n-gram is one n-gram if it has at least `min_item_words` words, else it
+    is too_short. With `key_bits` below 64 hashes collide, which tests use.
     """
     from assets.deduped.kernels.ngram_search import fill_filter, hash_windows, mark_distinct
 
     units, num_words = units_of(text_buffers(items["text"].fill_null("")), ngram.unit)
     rows, firsts, sizes = _windows(units.offsets, num_words, ngram.size, min_item_words)
     keys = hash_windows(units, firsts, sizes, key_bits)
-    order = np.argsort(keys, kind="stable")  # of one key, items stay in their order
+    order = np.argsort(keys, kind="stable")  # items of one key stay in order
     keys, rows, firsts, sizes = keys[order], rows[order], firsts[order], sizes[order]
     spans = units.starts[np.stack([firsts, firsts + sizes], axis=1)]
     is_kept = mark_distinct(keys, rows, spans, units.data, ITEMS_PER_NGRAM)
@@ -129,7 +132,10 @@ def build_index(
 def _describe(
     items: pl.DataFrame, units: "Units", rows: Integers, is_kept: NDArray[np.bool_]
 ) -> pl.DataFrame:
-    """The items with their normalised texts and counts of n-grams, which are of items `rows`."""
+    """Return the items with their normalised texts, counts of n-grams and reasons.
+
+    N-gram i is of item rows[i], and counts if is_kept[i].
+    """
     begins = units.starts[units.offsets].tolist()
     texts = [units.data[start:stop].tobytes().decode() for start, stop in pairwise(begins)]
     has_ngrams = pl.Series(np.bincount(rows, minlength=items.height) > 0, dtype=pl.Boolean)
@@ -147,7 +153,7 @@ def _describe(
 def _windows(
     offsets: Integers, num_words: Integers, size: int, min_item_words: int
 ) -> tuple[Integers, Integers, Integers]:
-    """Item, first unit and size of every n-gram, int64, in the order of the items."""
+    """Return the item, first unit and size of every n-gram, int64, in the order of the items."""
     num_units = np.diff(offsets)
     is_short = num_units < size
     counts = np.where(is_short, num_words >= max(1, min_item_words), num_units - size + 1)
@@ -157,7 +163,7 @@ def _windows(
 
 
 def units_of(texts: TextBuffers, unit: Unit) -> tuple["Units", Integers]:
-    """Words or characters of n texts, and how many words each has, int64 [n]."""
+    """Split n texts into words or characters; return them and each text's words, int64 [n]."""
     from assets.deduped.kernels.ngram_search import Units, split_characters
     from assets.text.kernels.words import join_words
 

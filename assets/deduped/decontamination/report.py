@@ -1,14 +1,17 @@
-"""Contamination of a source for people: hits per evaluation set, and the largest of them."""
+"""Report on the contamination of a source: hits per evaluation set, and the largest hits."""
 
 import polars as pl
 
 from assets.report.excerpts import as_excerpt
 
-SHOWN = 20
+SHOWN = 20  # hits in the report
 
 
 def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
-    """Markdown of hits (`find_contamination`, and is_contaminated): counts by set, the largest."""
+    """Return Markdown of the hits: counts per set, then the largest hits.
+
+    `hits` are those of `find_contamination` with a column is_contaminated, Boolean.
+    """
     if hits.is_empty():
         return {"contamination": "No document has an n-gram of an evaluation item."}
     by_set = (

@@ -66,13 +66,13 @@ def slice_of_prefix(keys: Words, prefix: int, prefix_bits: int) -> slice:
 
 def merge_runs(runs: Iterable[Entries], prefix_bits: int) -> Entries:
     """Merge runs whose row ids ascend from run to run; all keys share `prefix_bits` bits."""
-    from assets.deduped.kernels.sorted_runs import sort_entries
+    from assets.deduped.kernels.sorted_runs import sort_by_key
 
     in_order = list(runs)
     empty = np.empty(0, np.uint64)
     keys = np.concatenate([empty, *(keys for keys, _ in in_order)])
     row_ids = np.concatenate([empty, *(row_ids for _, row_ids in in_order)])
-    merged: Entries = sort_entries(keys, row_ids, prefix_bits)
+    merged: Entries = sort_by_key(keys, row_ids, prefix_bits)
     return merged
 
 
@@ -84,13 +84,13 @@ def candidate_pairs(
     Returns pairs of row ids (earlier, wanted), uint64 [m, 2], sorted, each once. `runs` come in
     ascending order of their row ids; `is_live`, bool, is indexed by part.
     """
-    from assets.deduped.kernels.sorted_runs import NO_REF, find_earlier
+    from assets.deduped.kernels.sorted_runs import NO_ROW_ID, find_earlier
 
-    first = np.full(len(wanted[0]), NO_REF, np.uint64)
-    last = np.full(len(wanted[0]), NO_REF, np.uint64)
+    first = np.full(len(wanted[0]), NO_ROW_ID, np.uint64)
+    last = np.full(len(wanted[0]), NO_ROW_ID, np.uint64)
     for run in runs:
         find_earlier(wanted, run, is_live, first, last)
-    is_found, differs = first != NO_REF, (last != first)
+    is_found, differs = first != NO_ROW_ID, (last != first)
     earlier = np.concatenate([first[is_found], last[differs]])
     later = np.concatenate([wanted[1][is_found], wanted[1][differs]])
     return sorted_pairs(np.stack([earlier, later], axis=1))

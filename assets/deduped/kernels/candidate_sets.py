@@ -1,10 +1,10 @@
-"""Sets of documents that candidate pairs connect, and in each the few that newcomers are shown.
+"""Sets of documents connected by candidate pairs, each with the few leaders to compare against.
 
 Purpose: bounded work in any set. A *small* set has at most `LIMIT` documents, and all of its pairs
-can be compared; a larger one has *leaders*, its first `LIMIT` documents that stand for a cluster.
-A set is known by its first row; its members are a chain, its leaders another, in ascending order.
-Joining two sets merges their leaders and keeps the first: the outcome does not depend on the order
-of the joins. Price: 20 bytes per document, 30 ns per join.
+can be compared. A larger one has *leaders*: its first `LIMIT` documents that represent a cluster.
+The first row identifies a set. Members and leaders are two linked lists in ascending order of rows.
+A join merges the leaders of both sets and keeps the first `LIMIT`, so the outcome does not depend
+on the order of the joins. Price: 24 bytes per document.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
@@ -12,16 +12,16 @@ import numpy as np
 from numba import from_dtype, njit, types
 from numpy.typing import NDArray
 
-LIMIT = 64  # documents of a set that one of its documents is compared with
+LIMIT = 64  # the most documents of its set that a document is compared with
 END = np.int32(-1)
 
 _options = {"cache": True, "nogil": True}
 
 
-# Record arrays: what is looked up of a row lies in one cache line.
+# A record array keeps all fields of a row in one cache line.
 CANDIDATE_SET = np.dtype(
     [
-        *(("parent", np.int32), ("size", np.int32)),  # size: of roots, as last_member, first_leader
+        *(("parent", np.int32), ("size", np.int32)),  # size, last_member, first_leader: of roots
         *(("next_member", np.int32), ("last_member", np.int32)),
         *(("first_leader", np.int32), ("next_leader", np.int32)),
     ]
@@ -32,7 +32,10 @@ CandidateSets = NDArray[np.void]
 
 @njit(**_options)
 def root(forest: NDArray[np.void], row: int) -> int:
-    """Root of a row of records with a parent, with path halving (Tarjan and van Leeuwen 1984)."""
+    """Return the root of a row in an array of records with the field `parent`, with path halving.
+
+    Source: Tarjan and van Leeuwen 1984, "Worst-case analysis of set union algorithms".
+    """
     while forest[row].parent != row:
         forest[row].parent = forest[forest[row].parent].parent
         row = np.int64(forest[row].parent)
@@ -41,7 +44,7 @@ def root(forest: NDArray[np.void], row: int) -> int:
 
 @njit(SETS(types.int64), **_options)
 def new_sets(size: int) -> CandidateSets:
-    """Each row in a set of its own, without leaders."""
+    """Return `size` sets of one row each, without leaders."""
     sets = np.empty(size, CANDIDATE_SET)
     for row in range(size):
         sets[row].parent, sets[row].size = row, 1
@@ -52,7 +55,7 @@ def new_sets(size: int) -> CandidateSets:
 
 @njit(types.int32(SETS, types.int32, types.int32), **_options)
 def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
-    """First of the merged chain, which ends after LIMIT leaders."""
+    """Merge two lists of leaders in place; return the first row of the list, cut after LIMIT."""
     if one == END or other == END:
         return max(one, other)
     first, last = END, END
@@ -72,7 +75,7 @@ def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
 
 @njit(types.void(SETS, types.int64, types.int64), **_options)
 def join_sets(sets: CandidateSets, one: int, other: int) -> None:
-    """Make one set of those of two rows."""
+    """Join the sets of two rows in place."""
     one, other = root(sets, one), root(sets, other)
     if one == other:
         return
@@ -88,5 +91,5 @@ def join_sets(sets: CandidateSets, one: int, other: int) -> None:
 
 @njit(types.void(SETS, types.int64, types.int64), **_options)
 def add_leader(sets: CandidateSets, home: int, row: int) -> None:
-    """Make a row, not yet a leader, one of the set with the root `home`."""
+    """Add a row that is not a leader yet to the leaders of the set with the root `home`."""
     sets[home].first_leader = _merge_leaders(sets, sets[home].first_leader, np.int32(row))

@@ -1,12 +1,12 @@
-"""Clusters as connected components of duplicates, stable from one round to the next.
+"""Duplicate clusters as connected components, stable from one round to the next.
 
-Purpose: rounds are decided one after the other, and no later one changes an earlier one. In a round
-the new documents form groups; a group that is similar to clusters of earlier rounds joins the one
-with the best survivor and leaves the others apart, so that what was published stays published.
-Two documents are only compared if the answer can still change the result: in a cluster of n
-documents about n times, however many pairs it has.
-Trade-off: which documents are compared depends on the candidate pairs, all pairs in small sets, and
-leaders in larger ones (see candidate_sets): a similar pair that shares no key may be missed there.
+Purpose: rounds are decided one after the other, and no round changes an earlier one. The new
+documents of a round form groups. A group that is similar to clusters of earlier rounds joins the
+one with the best survivor and does not merge the others, so published documents stay published.
+Two documents are compared only if the answer can still change the result: about n comparisons in a
+cluster of n documents, however many pairs it has.
+Trade-off: all pairs of a small set of candidates are compared, but only candidate pairs and leaders
+in a larger one (see candidate_sets). A similar pair there that shares no key may be missed.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -36,9 +36,9 @@ _stops = types.Array(types.int64, 1, "C", readonly=True)
 CLUSTER = np.dtype(
     [
         ("parent", np.int32),
-        ("size", np.int32),  # of roots: different texts
-        ("best", np.int32),  # of roots: the best rank
-        ("touched", np.int32),  # of new roots: the best rank of an older cluster it is similar to
+        ("size", np.int32),  # of roots: number of distinct texts
+        ("best", np.int32),  # of roots: best rank in the cluster
+        ("touched", np.int32),  # of new roots: best rank among the older clusters similar to it
     ]
 )
 CLUSTERS = types.Array(from_dtype(CLUSTER), 1, "C")
@@ -55,11 +55,14 @@ def _new_clusters(ranks: NDArray[np.int32]) -> Clusters:
 
 
 @njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, types.int64), **_options)
-def _consider(clusters: Clusters, evidence: Evidence, one: int, other: int, first_new: int) -> None:
-    """Let two documents, `other` a new one, meet: compared only if that can change something."""
+def _compare(clusters: Clusters, evidence: Evidence, one: int, other: int, first_new: int) -> None:
+    """Compare a document with a new one, `other`, and record the result.
+
+    The comparison is skipped if it cannot change a cluster.
+    """
     node = np.int64(evidence.same[one, 0])
     other_node = np.int64(evidence.same[other, 0])
-    if other_node < first_new:  # a copy of an earlier document belongs to that one
+    if other_node < first_new:  # a copy of an earlier document is in that document's cluster
         node, other_node = other_node, node
     ours, theirs = root(clusters, node), root(clusters, other_node)
     if ours == theirs or other_node < first_new:
@@ -81,7 +84,7 @@ def _consider(clusters: Clusters, evidence: Evidence, one: int, other: int, firs
 def _is_settled(
     clusters: Clusters, sets: CandidateSets, row: int, order: NDArray[np.int32]
 ) -> bool:
-    """Whether all of a row's set is in its group or in the cluster that this will join."""
+    """Check that all of a row's set is in its group or in the cluster that the group will join."""
     cluster = root(clusters, row)
     size, touched = clusters[cluster].size, clusters[cluster].touched
     if touched != _UNTOUCHED:
@@ -90,22 +93,22 @@ def _is_settled(
 
 
 @njit(types.void(CLUSTERS, EVIDENCE, SETS, types.int64, types.int64), **_options)
-def _meet_set(
+def _compare_with_set(
     clusters: Clusters, evidence: Evidence, sets: CandidateSets, row: int, first_new: int
 ) -> None:
-    """Let a new document meet the earlier rows of its set, or the leaders of a large one."""
+    """Compare a new document with the earlier rows of its set, or with a large set's leaders."""
     home = root(sets, row)
     is_small = sets[home].size <= LIMIT
     other = np.int32(home) if is_small else sets[home].first_leader
     while other != END:
         if other < row:
-            _consider(clusters, evidence, np.int64(other), row, first_new)
+            _compare(clusters, evidence, np.int64(other), row, first_new)
         other = sets[other].next_member if is_small else sets[other].next_leader
 
 
 @njit(types.void(CLUSTERS, SETS, types.int64), **_options)
-def _lead(clusters: Clusters, sets: CandidateSets, row: int) -> None:
-    """Make a row a leader of its set if it stands for a cluster that has none there."""
+def _add_leader_of_cluster(clusters: Clusters, sets: CandidateSets, row: int) -> None:
+    """Make a row a leader of its set if its cluster has no leader there."""
     cluster, home = root(clusters, row), root(sets, row)
     if clusters[cluster].touched != _UNTOUCHED:
         return
@@ -120,7 +123,7 @@ def _lead(clusters: Clusters, sets: CandidateSets, row: int) -> None:
 def _close_round(
     clusters: Clusters, evidence: Evidence, start: int, stop: int, order: NDArray[np.int32]
 ) -> None:
-    """Attach new groups and new copies of earlier documents to their clusters."""
+    """Attach the round's groups, and its copies of earlier documents, to the earlier clusters."""
     for row in range(start, stop):
         if clusters[row].parent == row and clusters[row].touched != _UNTOUCHED:
             survivor = np.int64(order[clusters[row].touched])
@@ -146,11 +149,11 @@ def component_survivors(
     row_stops: NDArray[np.int64],
     ranking: tuple[NDArray[np.int32], NDArray[np.int32]],
 ) -> NDArray[np.int32]:
-    """Survivor of each row's cluster, int32 [n]: the best-ranked row of it, perhaps the row itself.
+    """Return the survivor of each row's cluster, int32 [n]: the cluster's best-ranked row.
 
-    `candidates` are the earlier candidates of each row (see `group_pairs`); round r has the rows
-    row_stops[r] to row_stops[r + 1]; `ranking` is the rank of each row, 0 the best, and the row of
-    each rank.
+    `candidates`: the earlier candidates of each row, as `group_pairs` returns them. `row_stops`,
+    int64 [rounds + 1]: round r has the rows row_stops[r] to row_stops[r + 1] - 1. `ranking`: the
+    rank of each row, int32 [n], 0 the best, and the row of each rank, int32 [n].
     """
     (offsets, earlier), (ranks, order) = candidates, ranking
     size = len(ranks)
@@ -168,12 +171,12 @@ def component_survivors(
             for i in range(offsets[row], offsets[row + 1]):
                 other = np.int64(earlier[i])
                 join_sets(sets, np.int64(evidence.same[other, 0]), node)
-                _consider(clusters, evidence, other, row, start)
+                _compare(clusters, evidence, other, row, start)
         for row in range(start, stop):
             if evidence.same[row, 0] == row:
                 if not _is_settled(clusters, sets, row, order):
-                    _meet_set(clusters, evidence, sets, row, start)
-                _lead(clusters, sets, row)
+                    _compare_with_set(clusters, evidence, sets, row, start)
+                _add_leader_of_cluster(clusters, sets, row)
         _close_round(clusters, evidence, start, stop, order)
     survivors = np.empty(size, np.int32)
     for row in range(size):

@@ -1,9 +1,9 @@
-"""Rows of documents: by their refs, by equal hashes, by the round that they came in.
+"""Row numbers of documents: for row ids, for equal hashes, and grouped by candidate pairs.
 
-Purpose: 20 million pairs of 64-bit refs become pairs of row numbers, and 128-bit hashes become row
-numbers that can be compared at once. Refs cluster by part, so the bits that no row number uses are
-squeezed out and the rest is a direct index: one step of a search is left on average.
-Price: 60 ns per end of a pair, 60 ns per hash; 8 bytes of table per document.
+Purpose: pairs of 64-bit row ids become pairs of 32-bit row numbers, and 128-bit hashes become row
+numbers that compare in one step. Row ids cluster by part: without the bits that no row uses, they
+index a table directly, and on average one step of a search remains.
+Price: 8 bytes of table per document.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -11,12 +11,12 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
-NO_ROW = np.uint32(0xFFFFFFFF)  # one more than the last row that a Polars frame can have
+NO_ROW = np.uint32(0xFFFFFFFF)  # one more than the last row of the largest Polars frame
 _ROW_BITS = uint64(32)
 _LOW = uint64(0xFFFFFFFF)
-_WINDOW = 32  # candidates among which a repeated one is recognised
+_WINDOW = 32  # latest candidates of a row that a new one is compared with to drop repeats
 
-_refs = types.Array(types.uint64, 1, "C", readonly=True)
+_row_ids = types.Array(types.uint64, 1, "C", readonly=True)
 _words = types.Array(types.uint64, 2, "C", readonly=True)
 _flags = types.Array(types.boolean, 1, "C", readonly=True)
 _rows = types.Array(types.int32, 1, "C", readonly=True)
@@ -25,72 +25,76 @@ _options = {"cache": True, "nogil": True}
 
 
 @njit(types.uint64(types.uint64, types.int64, types.int64), **_options)
-def _squeeze(ref: int, row_bits: int, dropped: int) -> int:
-    """A ref without the bits above the largest row number, and without its last bits."""
-    part, row = ref >> _ROW_BITS, ref & _LOW
+def _squeeze(row_id: int, row_bits: int, dropped: int) -> int:
+    """Return a row id with `row_bits` bits for the row, without its `dropped` lowest bits."""
+    part, row = row_id >> _ROW_BITS, row_id & _LOW
     return ((part << uint64(row_bits)) | row) >> uint64(dropped)
 
 
-@njit(types.Tuple((types.int32[::1], types.int64, types.int64))(_refs, types.uint64), **_options)
-def _index(refs: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int32], int, int]:
-    """Where refs of each squeezed value start, and how to squeeze: row bits, dropped bits."""
+@njit(types.Tuple((types.int32[::1], types.int64, types.int64))(_row_ids, types.uint64), **_options)
+def _index(row_ids: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int32], int, int]:
+    """Return the first position of each squeezed row id, and the row bits and dropped bits."""
     row_bits, dropped = 0, 0
     while (largest >> uint64(row_bits)) > 0:
         row_bits += 1
-    span = _squeeze(refs[-1], row_bits, 0) - _squeeze(refs[0], row_bits, 0)
-    while span >> uint64(dropped) > uint64(2 * len(refs)):
+    span = _squeeze(row_ids[-1], row_bits, 0) - _squeeze(row_ids[0], row_bits, 0)
+    while span >> uint64(dropped) > uint64(2 * len(row_ids)):
         dropped += 1
-    base = _squeeze(refs[0], row_bits, dropped)
-    starts = np.zeros(np.int64(_squeeze(refs[-1], row_bits, dropped) - base) + 2, np.int32)
-    for ref in refs:
-        starts[np.int64(_squeeze(ref, row_bits, dropped) - base) + 1] += 1
+    base = _squeeze(row_ids[0], row_bits, dropped)
+    starts = np.zeros(np.int64(_squeeze(row_ids[-1], row_bits, dropped) - base) + 2, np.int32)
+    for row_id in row_ids:
+        starts[np.int64(_squeeze(row_id, row_bits, dropped) - base) + 1] += 1
     for slot in range(len(starts) - 1):
         starts[slot + 1] += starts[slot]
     return starts, row_bits, dropped
 
 
-@njit(types.int64(_refs, types.uint64, types.int64, types.int64), **_options)
-def _find(refs: NDArray[np.uint64], ref: int, start: int, stop: int) -> int:
-    """Position of a ref in refs[start:stop], ascending, or -1."""
+@njit(types.int64(_row_ids, types.uint64, types.int64, types.int64), **_options)
+def _find(row_ids: NDArray[np.uint64], wanted: int, start: int, stop: int) -> int:
+    """Return the position of a row id in row_ids[start:stop], ascending, or -1."""
     while stop - start > 1:
         middle = (start + stop) // 2
-        if refs[middle] <= ref:
+        if row_ids[middle] <= wanted:
             start = middle
         else:
             stop = middle
-    return start if start < stop and refs[start] == ref else -1
+    return start if start < stop and row_ids[start] == wanted else -1
 
 
-@njit(types.int32[:, ::1](_refs, _rows, _words), **_options)
+@njit(types.int32[:, ::1](_row_ids, _rows, _words), **_options)
 def rows_of_pairs(
-    refs: NDArray[np.uint64], places: NDArray[np.int32], pairs: NDArray[np.uint64]
+    row_ids: NDArray[np.uint64], row_numbers: NDArray[np.int32], pairs: NDArray[np.uint64]
 ) -> NDArray[np.int32]:
-    """Pairs of refs, uint64 [m, 2], as pairs of rows (smaller, larger), int32 [m, 2].
+    """Translate pairs of row ids, uint64 [m, 2], to row numbers (smaller, larger), int32 [m, 2].
 
-    `refs`, uint64 [n], one at least, are ascending, and `places`, int32 [n], are their rows. A ref
-    that is not among them gives -1.
+    `row_ids`, uint64 [n], n at least 1, ascend; `row_numbers`, int32 [n], are their rows. A row id
+    that is not among them becomes -1.
     """
     largest = uint64(0)
-    for ref in refs:
-        largest = max(largest, ref & _LOW)
-    starts, row_bits, dropped = _index(refs, largest)
-    base = _squeeze(refs[0], row_bits, dropped)
+    for row_id in row_ids:
+        largest = max(largest, row_id & _LOW)
+    starts, row_bits, dropped = _index(row_ids, largest)
+    base = _squeeze(row_ids[0], row_bits, dropped)
     ends = np.empty(2, np.int32)
     rows = np.empty(pairs.shape, np.int32)
     for pair in range(len(pairs)):
         for end in range(2):
-            ref, found = pairs[pair, end], np.int64(-1)
-            if refs[0] <= ref <= refs[-1] and (ref & _LOW) <= largest:
-                slot = np.int64(_squeeze(ref, row_bits, dropped) - base)
-                found = _find(refs, ref, np.int64(starts[slot]), np.int64(starts[slot + 1]))
-            ends[end] = places[found] if found >= 0 else -1
+            wanted, position = pairs[pair, end], np.int64(-1)
+            if row_ids[0] <= wanted <= row_ids[-1] and (wanted & _LOW) <= largest:
+                slot = np.int64(_squeeze(wanted, row_bits, dropped) - base)
+                start, stop = np.int64(starts[slot]), np.int64(starts[slot + 1])
+                position = _find(row_ids, wanted, start, stop)
+            ends[end] = row_numbers[position] if position >= 0 else -1
         rows[pair, 0], rows[pair, 1] = min(ends[0], ends[1]), max(ends[0], ends[1])
     return rows
 
 
 @njit(types.uint32[::1](_words, _flags), **_options)
 def first_of_equal(words: NDArray[np.uint64], is_set: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """First row with the same words, uint64 [n, k], uint32 [n]; its own row where not `is_set`."""
+    """Return the first row with the same words as each row of uint64 [n, k], uint32 [n].
+
+    A row where `is_set`, bool [n], is false gets its own number.
+    """
     bits = 1
     while 1 << bits < 2 * len(words):
         bits += 1
@@ -116,10 +120,10 @@ def first_of_equal(words: NDArray[np.uint64], is_set: NDArray[np.bool_]) -> NDAr
 
 @njit(types.Tuple((types.int64[::1], types.int32[::1]))(_pairs, types.int64), **_options)
 def group_pairs(pairs: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """First ends of the pairs, int32 [m, 2], of each second end below `size`.
+    """Group pairs, int32 [m, 2], by their second end, below `size`; keep the order of first ends.
 
-    Returns offsets, int64 [size + 1], and rows, int32. Side by side pairs are read 4 times as fast
-    as in the order of their keys, and most are repeated: once for each band that two rows share.
+    Returns offsets, int64 [size + 1], and first ends, int32. Most pairs are repeated, once for each
+    band that two rows share: a repeat within the last 32 candidates of a row is dropped.
     """
     offsets = np.zeros(size + 1, np.int64)
     for i in range(len(pairs)):

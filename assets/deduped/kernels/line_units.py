@@ -1,9 +1,9 @@
-"""Cut texts into lines or paragraphs, hash each as it is compared, and write texts without some.
+"""Split texts into lines or paragraphs, hash them, and remove some of them.
 
-Purpose: the pass over all bytes that finds repeated lines; what it returns are Arrow buffers, so
-that the texts of the few lines that matter are taken from them without a Python object per line.
-A *line* ends at "\\n"; a *paragraph* is a run of lines that are not blank (ASCII white space).
-Price, one core: 400 MB/s of web pages or code, lines or paragraphs.
+Purpose: the pass over all bytes that finds repeated lines. It returns Arrow buffers, so that the
+texts of the few repeated lines are taken from them without a Python object per line.
+A *unit* is a line or a paragraph. A line ends at "\\n"; a paragraph is a run of lines that are not
+blank (ASCII white space).
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -43,7 +43,7 @@ def _is_blank(data: Bytes, at: int, stop: int) -> bool:
 
 @njit(**_inlined)
 def _unit_end(data: Bytes, span: tuple[int, int], by_paragraph: bool) -> tuple[int, int]:
-    """Return where the unit that begins at the span's start ends, and where the next line begins.
+    """Return the end of the unit that begins at the span's start, and the next line's start.
 
     A blank line between paragraphs is a unit of its own.
     """
@@ -60,7 +60,7 @@ def _unit_end(data: Bytes, span: tuple[int, int], by_paragraph: bool) -> tuple[i
 
 @njit(**_inlined)
 def _fold(data: Bytes, span: tuple[int, int], folded: Bytes, size: int) -> int:
-    """Append data[span], each run of white space as one blank and none at the ends."""
+    """Append data[span] with each run of white space as one blank, trimmed; return the new size."""
     at, stop = span
     begin, after_space = size, ONE
     while at < stop:
@@ -75,6 +75,7 @@ def _fold(data: Bytes, span: tuple[int, int], folded: Bytes, size: int) -> int:
 
 @njit(**_inlined)
 def _copy(data: Bytes, span: tuple[int, int], out: Bytes, size: int) -> int:
+    """Append data[span] to `out` and return the new size."""
     at, stop = span
     while at < stop:
         out[size] = data[at]
@@ -92,11 +93,12 @@ def _copy(data: Bytes, span: tuple[int, int], out: Bytes, size: int) -> int:
 def find_units(
     data: Bytes, offsets: Offsets, by_paragraph: bool, folds: bool, min_chars: int
 ) -> Units:
-    """Hash every unit of n texts (int64 offsets [n + 1] into the bytes) as it is compared.
+    """Hash the compared form of every unit of n texts, UTF-8 with int64 offsets [n + 1].
 
-    Returns hashes, uint64 [units]; the text of each, int64 [units]; and their compared form: UTF-8
-    bytes and offsets, int64 [units + 1]. A blank unit and one of fewer characters in that form than
-    `min_chars` have the hash 0 and no bytes.
+    The compared form is the unit itself or, if `folds`, with its white space folded to blanks.
+    Returns hashes, uint64 [units]; the text number of each, int64 [units]; and the compared forms:
+    UTF-8 bytes and offsets, int64 [units + 1]. A blank unit, and one whose compared form has fewer
+    than `min_chars` characters, have the hash 0 and no bytes.
     """
     first, last = uint64(offsets[0]), uint64(offsets[-1])
     most = len(offsets) - 1
@@ -137,23 +139,23 @@ def find_units(
 def drop_units(
     data: Bytes, offsets: Offsets, by_paragraph: bool, is_dropped: NDArray[np.bool_]
 ) -> tuple[Bytes, Offsets]:
-    """Bytes and offsets, int64 [n + 1], of n texts without the units marked, bool [units].
+    """Return bytes and offsets, int64 [n + 1], of n texts without the marked units, bool [units].
 
-    What stays are the other lines, one "\\n" between two. With a paragraph go the blank lines
-    after it.
+    The remaining units are joined by one "\\n". A dropped paragraph takes the blank lines after it
+    with it.
     """
     out = np.empty(offsets[-1] - offsets[0] + 1, np.uint8)
     new_offsets = np.zeros(len(offsets), np.int64)
     unit, size = 0, uint64(0)
     for row in range(len(offsets) - 1):
         start, stop = uint64(offsets[row]), uint64(offsets[row + 1])
-        is_first, is_last, goes = True, False, False
+        is_first, is_last, drops = True, False, False
         while not is_last:
             end, next_start = _unit_end(data, (start, stop), by_paragraph)
             is_last = end >= stop
-            is_tail = by_paragraph and goes and _is_blank(data, start, end)
-            goes = is_dropped[unit] or is_tail
-            if not goes:
+            is_tail = by_paragraph and drops and _is_blank(data, start, end)
+            drops = is_dropped[unit] or is_tail
+            if not drops:
                 if not is_first:
                     out[size] = NEWLINE
                     size += ONE

@@ -1,10 +1,10 @@
-"""MinHash signatures of joined words, bit for bit datasketch's `affine32` scheme over XXH32.
+"""MinHash signatures of joined words, bit for bit those of datasketch's scheme `affine32` on XXH32.
 
-Purpose: hash every shingle (8 ns) and fold it into 112 minima (4 ns; EPYC with AVX-512), the
-interpreter lock released: ten times as fast as datasketch.
-Trade-off: numba compiles the kernels once per machine (6 s, kept in `__pycache__`).
-Trap: numba widens `uint32 * uint32` to 64 bits without a word, so every step of 32-bit arithmetic
-goes through `uint32(...)`.
+Purpose: hash every shingle and fold it into the minima of a signature, without the interpreter
+lock.
+Trade-off: numba compiles the kernels once per machine and keeps them in `__pycache__`.
+Trap: numba silently widens `uint32 * uint32` to 64 bits, so every step of 32-bit arithmetic goes
+through `uint32(...)`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from assets.deduped.kernels.shingles import BLOCK, first_span, next_spans
 from assets.text.kernels.many_bytes import read_4
 
-_VECTOR = 32  # hashes per turn of the machine loop behind `_lower_signature`
+_VECTOR = 32  # hashes per iteration of the vectorised loop of `_lower_signature`
 
 Words = NDArray[np.uint32]
 Offsets = NDArray[np.int64]
@@ -70,7 +70,7 @@ def _absorb_byte(hashed: int, byte: int, is_there: int) -> int:
 
 @njit("uint32(uint32, uint32, uint32, uint32)", **_inlined)
 def _finish(value: int, shift: int, factor: int, last_factor: int) -> int:
-    """Spread all bits over all bits, as XXH32 and MurmurHash3 both do in the end."""
+    """Mix all bits of a value into all bits, the last step of both XXH32 and MurmurHash3."""
     value = uint32(uint32(value ^ (value >> shift)) * factor)
     value = uint32(uint32(value ^ (value >> uint32(13))) * last_factor)
     return uint32(value ^ (value >> uint32(16)))
@@ -78,7 +78,7 @@ def _finish(value: int, shift: int, factor: int, last_factor: int) -> int:
 
 @njit("uint64(uint64)", **_inlined)
 def _fmix64(value: int) -> int:
-    """MurmurHash3's 64-bit finalizer."""
+    """Apply the 64-bit finalizer of MurmurHash3."""
     value = uint64(value ^ (value >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
     value = uint64(value ^ (value >> uint64(33))) * uint64(0xC4CEB9FE1A85EC53)
     return uint64(value ^ (value >> uint64(33)))
@@ -86,14 +86,13 @@ def _fmix64(value: int) -> int:
 
 @njit(types.void(_bytes, types.int64[:, ::1], types.int64, types.uint32[:, ::1]), **_options)
 def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Words) -> None:
-    """XXH32 with seed 0 of each span, and upon it MurmurHash3's finalizer, as datasketch does.
+    """Hash the first `count` spans, int64 [2, BLOCK], by XXH32 and MurmurHash3's finalizer.
 
-    Writes hashes[0, :count], uint32 [6, BLOCK], the rest of which is scratch; 16 bytes must be
-    readable after each span. Source:
-    https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. What is left after the stripes
-    of 16 bytes is read in one loop and absorbed in another, which the compiler vectorises: always
-    three words and three bytes, of which those that are not there change nothing (8 ns a shingle;
-    13 in one loop, 24 with a guess at how many there are).
+    The seed is 0. Writes hashes[0, :count] of uint32 [6, BLOCK]; the other rows are scratch. 16
+    bytes must be readable after each span. Source: datasketch 2.0 and
+    https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. The rest after the stripes of 16
+    bytes is read in one loop and absorbed in another, which the compiler vectorises: always three
+    words and three bytes, of which the absent ones change nothing.
     """
     for i in range(count):
         start, size = spans[0, i], spans[1, i] - spans[0, i]
@@ -131,11 +130,11 @@ def sketch(
     permutations: Words,
     shingle: tuple[int, bool],
 ) -> Words:
-    """Signatures, uint32 [n, permutations], of the words that `join_words` returns.
+    """Return signatures, uint32 [n, values], of the words that `join_words` returns.
 
-    `permutations` is uint32 [2, permutations]: odd factors and increments. `shingle` is the number
-    of words, or of characters (True). A text without words has the signature 2**32 - 1 everywhere,
-    as an empty sketch of datasketch.
+    `permutations`, uint32 [2, values], are odd factors and increments. `shingle` is its number of
+    words, or of characters if True comes second. All values of a text without words are 2**32 - 1,
+    as in an empty sketch of datasketch.
     """
     num_texts = len(word_offsets) - 1
     signatures = np.full((num_texts, permutations.shape[1]), 0xFFFFFFFF, np.uint32)
@@ -158,11 +157,11 @@ def sketch(
 def hash_bands(
     signatures: Words, bands: int, first: int, groups: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """One key per text and band, uint64 [n, bands], of signatures uint32 [n, bands * rows].
+    """Return a key per text and band, uint64 [n, bands], of signatures uint32 [n, bands * rows].
 
-    A key starts as the band's number, counted from `first`, xor the finalizer of the text's group,
-    uint64 [n]; each of the band's values is xor-ed in, followed by the finalizer: MurmurHash3's for
-    64 bits.
+    A key starts as the band's number, counted from `first`, xor the finalized group of the text,
+    uint64 [n]. Each value of the band is then xor-ed in and the result finalized. The finalizer is
+    that of MurmurHash3 for 64 bits.
     """
     num_texts, rows = len(signatures), signatures.shape[1] // bands
     hashes = np.empty((num_texts, bands), np.uint64)

@@ -1,13 +1,13 @@
-"""Runs of words or characters of documents that a table of n-grams holds.
+"""Search for the n-grams of a table in the words or characters of texts.
 
-Purpose: find every n-gram that stands in a text, of whatever lengths, without a look at every
-window. A *unit* is a word with the blank after it, or a character; n-grams are bytes of whole
-units, the shortest has `stride + gram - 1` of them. So each n-gram in a text covers a gram (a run
-of `gram` units) that begins at a multiple of `stride`, and of the text only those grams are hashed
-(one of six for 13 words, of 25 for 50 characters) and asked from a Bloom filter of the grams of all
-n-grams. Where it says yes, the windows around that begin as an n-gram begins (another question to
-the filter) are hashed in every length, looked up, and compared byte by byte: a hash never decides.
-Price: see `contamination`.
+Purpose: find every n-gram that occurs in a text, of any length, without hashing every window.
+A *unit* is a word with the blank after it, or a character. An n-gram is the bytes of whole units;
+the shortest has `stride + gram - 1` units. Each n-gram in a text therefore covers a *gram*, a run
+of `gram` units, that begins at a multiple of `stride`. Only those grams of a text are hashed (one
+in six for 13 words, one in 25 for 50 characters) and looked up in a Bloom filter of the grams of
+all n-grams. Near a hit, the filter is also asked for the first units of each window. The windows
+that pass are hashed in every length, looked up, and compared byte by byte: a hash alone never
+decides.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -21,7 +21,7 @@ from assets.text.kernels.hashing import INCREMENT, hash_bytes
 from assets.text.kernels.many_bytes import ONE
 from assets.text.kernels.words import BLANK
 
-BITS_PER_GRAM = 12  # of the filter, two of them set: 1 to 3 % of unknown grams pass
+BITS_PER_GRAM = 12  # bits of the filter per gram, two of them set: 1 to 3 % of other grams pass
 _SIX, _LAST_BIT = uint64(6), uint64(63)
 
 Bytes = NDArray[np.uint8]
@@ -33,7 +33,7 @@ _inlined = {**_options, "forceinline": True}
 
 
 class Units(NamedTuple):
-    """Units of n texts: those of text t are offsets[t] to offsets[t + 1]."""
+    """Units of n texts: text t has the units offsets[t] to offsets[t + 1] - 1."""
 
     data: Bytes
     starts: Integers  # [units + 1]: unit i is data[starts[i] : starts[i + 1]]
@@ -41,26 +41,29 @@ class Units(NamedTuple):
 
 
 class Table(NamedTuple):
-    """n n-grams, by hash."""
+    """Hash table of n n-grams."""
 
     keys: Hashes  # [n], ascending
     starts: Integers  # [n], into `data`
     stops: Integers  # [n]
     data: Bytes
-    buckets: Integers  # [2**b + 1]: first row whose key has i above its lowest `shift` bits
+    buckets: Integers  # [2**b + 1]: the first row of each key >> shift
     shift: int
-    key_bits: int  # of a key; 64 but in tests
+    key_bits: int  # bits of a key; below 64 only in tests
     lengths: Integers  # distinct sizes in units, ascending
-    stride: int
-    gram: int
-    filter: Hashes
+    stride: int  # units from one hashed gram of a text to the next
+    gram: int  # units of a gram
+    filter: Hashes  # Bloom filter of the n-grams' grams
 
 
 @njit(**_options)
 def split_characters(
     joined: Bytes, starts: Integers, word_offsets: Integers
 ) -> tuple[Bytes, Integers, Integers]:
-    """The words of `join_words` as characters without the blanks: the fields of `Units`."""
+    """Split the words that `join_words` returns into characters; return the fields of `Units`.
+
+    Blanks are left out.
+    """
     letters = np.empty(len(joined), np.uint8)
     character_starts = np.empty(len(joined) + 1, np.int64)
     offsets = np.zeros(len(word_offsets), np.int64)
@@ -81,13 +84,17 @@ def split_characters(
 
 @njit(**_inlined)
 def _hash_window(units: Units, first: int, size: int) -> int:
+    """Hash the window of `size` units from unit `first` on."""
     start, stop = units.starts[first], units.starts[first + size]
     return hash_bytes(units.data, uint64(start), uint64(stop))
 
 
 @njit(**_options)
 def hash_windows(units: Units, firsts: Integers, sizes: Integers, key_bits: int) -> Hashes:
-    """The key of each window of sizes[i] units from unit firsts[i], uint64."""
+    """Return the key, uint64 [n], of each window of sizes[i] units from unit firsts[i] on.
+
+    A key is the upper `key_bits` bits of the window's hash.
+    """
     keys = np.empty(len(firsts), np.uint64)
     for i in range(len(firsts)):
         keys[i] = _hash_window(units, firsts[i], sizes[i]) >> uint64(64 - key_bits)
@@ -95,23 +102,25 @@ def hash_windows(units: Units, firsts: Integers, sizes: Integers, key_bits: int)
 
 
 @njit(**_inlined)
-def _place_of(key: int, num_words: int) -> tuple[int, int]:
-    """Word of the filter that a gram's hash belongs to, and the two bits that it has in it."""
+def _filter_bits(key: int, num_words: int) -> tuple[int, int]:
+    """Return the word of the filter that a gram's hash selects, and its two bits in that word."""
     bits = ONE << (key & _LAST_BIT) | ONE << (key >> _SIX & _LAST_BIT)
     return (key * INCREMENT) >> uint64(32) & uint64(num_words - 1), bits
 
 
 @njit(**_inlined)
-def _may_be(units: Units, first: int, size: int, words: Hashes) -> bool:
-    """Whether the filter knows the window of `size` units from `first`, or takes it for another."""
-    place, bits = _place_of(_hash_window(units, first, size), len(words))
-    return words[place] & bits == bits
+def _passes_filter(units: Units, first: int, size: int, words: Hashes) -> bool:
+    """Check if the filter may hold the window of `size` units from `first` on."""
+    word, bits = _filter_bits(_hash_window(units, first, size), len(words))
+    return words[word] & bits == bits
 
 
 @njit(**_options)
 def fill_filter(units: Units, firsts: Integers, stride: int, gram: int) -> Hashes:
-    """A Bloom filter, uint64 [a power of two], of n-grams that begin at units `firsts`, ascending:
-    of their grams from the first `stride` units on, and of as many units as the shortest one has.
+    """Return a Bloom filter, uint64 [a power of two], of the n-grams that begin at units `firsts`.
+
+    `firsts`, int64, ascend. The filter holds the grams that begin at the first `stride` units of
+    each n-gram, and its first `stride + gram - 1` units, as many as the shortest n-gram has.
     """
     grams = np.empty(len(firsts) * (stride + 1), np.uint64)
     count, done = 0, 0
@@ -127,14 +136,14 @@ def fill_filter(units: Units, firsts: Integers, stride: int, gram: int) -> Hashe
         num_words *= 2
     words = np.zeros(num_words, np.uint64)
     for hashed in grams[:count]:
-        place, bits = _place_of(hashed, num_words)
-        words[place] |= bits
+        word, bits = _filter_bits(hashed, num_words)
+        words[word] |= bits
     return words
 
 
 @njit(**_inlined)
 def _are_equal(data: Bytes, start: int, other: Bytes, span: tuple[int, int]) -> bool:
-    """Whether the bytes other[span] stand in `data` from `start`, which must have so many."""
+    """Compare the bytes other[span] with as many bytes of `data` from `start` on."""
     size, i = span[1] - span[0], 0
     while i < size and data[start + i] == other[span[0] + i]:
         i += 1
@@ -145,10 +154,10 @@ def _are_equal(data: Bytes, start: int, other: Bytes, span: tuple[int, int]) -> 
 def mark_distinct(
     keys: Hashes, items: Integers, spans: Integers, data: Bytes, most: int
 ) -> NDArray[np.bool_]:
-    """Whether each n-gram, data[spans[i, 0] : spans[i, 1]], sorted by key and item, is the first of
-    its item with these bytes, and its item one of the first `most` that have it.
+    """Mark the n-grams to keep, bool [n]: each once per item, and in the first `most` items only.
 
-    Rows of one key are compared with those kept of them: quadratic only where keys collide.
+    N-gram i is data[spans[i, 0] : spans[i, 1]] of item items[i]; rows are sorted by key, then item.
+    N-grams are equal if their bytes are. A row is compared with the kept rows of its key only.
     """
     is_kept = np.zeros(len(keys), np.bool_)
     kept = np.empty(len(keys), np.int64)
@@ -171,19 +180,19 @@ def mark_distinct(
 
 
 @njit(**_options)
-def _add(found: Integers, count: int, place: tuple[int, int, int]) -> Integers:
-    """Write a place behind the first `count` of `found`, which grows if it is full."""
-    if count == len(found):
-        found = np.concatenate((found, np.empty_like(found)))
-    found[count] = place
-    return found
+def _append(matches: Integers, count: int, match: tuple[int, int, int]) -> Integers:
+    """Write a match after the first `count` of `matches`, in a copy of twice the size if full."""
+    if count == len(matches):
+        matches = np.concatenate((matches, np.empty_like(matches)))
+    matches[count] = match
+    return matches
 
 
 @njit(**_options)
 def _look_up(
-    units: Units, text: int, first: int, table: Table, found: Integers, count: int
+    units: Units, text: int, first: int, table: Table, matches: Integers, count: int
 ) -> tuple[Integers, int]:
-    """Add the n-grams that stand in a text from unit `first` on."""
+    """Append the n-grams that begin at unit `first` of a text; return matches and their count."""
     for length in table.lengths:
         if first + length > units.offsets[text + 1]:
             break
@@ -194,22 +203,25 @@ def _look_up(
             span = (table.starts[row], table.stops[row])
             is_alike = table.keys[row] == key and span[1] - span[0] == stop - start
             if is_alike and _are_equal(units.data, start, table.data, span):
-                found = _add(found, count, (text, first - units.offsets[text], row))
+                matches = _append(matches, count, (text, first - units.offsets[text], row))
                 count += 1
-    return found, count
+    return matches, count
 
 
 @njit(**_options)
 def find_ngrams(units: Units, table: Table) -> Integers:
-    """All n-grams of the table in n texts: (text, unit within it, row), int64 [m, 3], sorted."""
-    found, count = np.empty((64, 3), np.int64), 0
+    """Find all n-grams of the table in n texts; return int64 [m, 3], sorted.
+
+    A match is (text, first unit within the text, row of the table).
+    """
+    matches, count = np.empty((64, 3), np.int64), 0
     shortest = table.stride + table.gram - 1
     for text in range(len(units.offsets) - 1):
         begin, end = units.offsets[text], units.offsets[text + 1]
         for first in range(begin, end - table.gram + 1, table.stride):
-            if _may_be(units, first, table.gram, table.filter):
+            if _passes_filter(units, first, table.gram, table.filter):
                 last = min(first, end - shortest)
                 for window in range(max(begin, first - table.stride + 1), last + 1):
-                    if _may_be(units, window, shortest, table.filter):
-                        found, count = _look_up(units, text, window, table, found, count)
-    return found[:count]
+                    if _passes_filter(units, window, shortest, table.filter):
+                        matches, count = _look_up(units, text, window, table, matches, count)
+    return matches[:count]

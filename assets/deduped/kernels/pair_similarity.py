@@ -1,9 +1,7 @@
-"""Compare two documents: by ids of what is equal, by signatures, by true shingle sets.
+"""Similarity of two documents: equal texts and fields, signatures, exact shingle sets.
 
-Purpose: the one place that says which pair is a pair of duplicates, and how similar it is. All
-kernels that decide clusters ask here, and only when the answer can change the result.
-Price: 60 ns for signatures of 112 values in the cache, 0.4 microseconds from memory; 1.2 ns per
-shingle for the true similarity.
+Purpose: the only definition of a pair of duplicates and of its similarity. All kernels that decide
+clusters call it, and only when the answer can change the result.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -19,13 +17,14 @@ _options = {"cache": True, "nogil": True}
 
 
 class Evidence(NamedTuple):
-    """What n documents are compared by.
+    """Columns that n documents are compared by.
 
-    same: uint32 [n, 1 + fields], the first row with an equal text, and with each equal field.
-    groups: uint64 [n]; near copies must have equal ones.
+    same: uint32 [n, 1 + fields], the first row with an equal text, then with each equal field.
+    groups: uint64 [n]; near duplicates must have equal groups.
     signatures: uint32 [n, bands * rows]; is_signed: bool [n], false for a document without words.
     shingles: uint64, sorted and unique within spans, int64 [n, 2] (start, stop) of each document.
-    verify: one of the constants above; rows: of a band; threshold: the least similarity.
+    verify: NOT_VERIFIED, BY_SIGNATURE or BY_SHINGLES; rows: values of a band; threshold: the
+    similarity at or above which a verified pair is one of duplicates.
     """
 
     same: NDArray[np.uint32]
@@ -60,7 +59,8 @@ EVIDENCE = types.NamedTuple(
 
 
 @njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
-def _agree_in_a_band(evidence: Evidence, one: int, other: int) -> bool:
+def _have_equal_band(evidence: Evidence, one: int, other: int) -> bool:
+    """Check if the signatures of two documents have an equal band."""
     ours, theirs = evidence.signatures[one], evidence.signatures[other]
     for first in range(0, len(ours), evidence.rows):
         k = first
@@ -73,7 +73,7 @@ def _agree_in_a_band(evidence: Evidence, one: int, other: int) -> bool:
 
 @njit(types.float64(EVIDENCE, types.int64, types.int64), **_options)
 def _jaccard(evidence: Evidence, one: int, other: int) -> float:
-    """Jaccard similarity of two sorted sets; 0 of two empty ones."""
+    """Return the Jaccard similarity of the shingle sets of two documents; 0 for two empty sets."""
     at, stop = evidence.spans[one]
     other_at, other_stop = evidence.spans[other]
     total, common = stop - at + other_stop - other_at, 0
@@ -87,15 +87,18 @@ def _jaccard(evidence: Evidence, one: int, other: int) -> float:
 
 @njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
 def _is_measured(evidence: Evidence, one: int, other: int) -> bool:
+    """Check if two documents have an equal text or both have a signature."""
     has_equal_text = evidence.same[one, 0] == evidence.same[other, 0]
     return has_equal_text or (evidence.is_signed[one] and evidence.is_signed[other])
 
 
 @njit(types.float64(EVIDENCE, types.int64, types.int64), **_options)
 def similarity(evidence: Evidence, one: int, other: int) -> float:
-    """1 for equal texts; else the share of equal signature values, or of shingles if verified so.
+    """Return the similarity of two documents, between 0 and 1.
 
-    0 if one of the two has no signature: what is not measured is like nothing.
+    It is 1 for equal texts, and 0 if one of the two has no signature. Otherwise it is the Jaccard
+    similarity of the shingle sets if `verify` is BY_SHINGLES, else the share of equal signature
+    values.
     """
     if evidence.same[one, 0] == evidence.same[other, 0]:
         return 1.0
@@ -111,7 +114,11 @@ def similarity(evidence: Evidence, one: int, other: int) -> float:
 
 @njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
 def is_duplicate(evidence: Evidence, one: int, other: int) -> bool:
-    """Whether two documents have an equal text, an equal field, or are near copies by the rule."""
+    """Check if two documents have an equal text or field, or are near duplicates.
+
+    Near duplicates are of one group and have an equal band (NOT_VERIFIED) or at least the threshold
+    as similarity.
+    """
     for column in range(evidence.same.shape[1]):
         if evidence.same[one, column] == evidence.same[other, column]:
             return True
@@ -120,7 +127,7 @@ def is_duplicate(evidence: Evidence, one: int, other: int) -> bool:
     if evidence.groups[one] != evidence.groups[other]:
         return False
     if evidence.verify == NOT_VERIFIED:
-        return _agree_in_a_band(evidence, one, other)
+        return _have_equal_band(evidence, one, other)
     return similarity(evidence, one, other) >= evidence.threshold
 
 
@@ -128,13 +135,14 @@ def is_duplicate(evidence: Evidence, one: int, other: int) -> bool:
     types.Tuple((types.float32[::1], types.int64[::1]))(EVIDENCE, _readonly(types.int32, 1)),
     **_options,
 )
-def describe(
+def compare_with_survivors(
     evidence: Evidence, survivors: NDArray[np.int32]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Similarity, float32 [n], of each row to its survivor, and the method, int64 [n].
+    """Return the similarity of each row to its survivor, float32 [n], and the method, int64 [n].
 
-    The method is the first column of `same` that is equal, or the number of columns. Survivors get
-    1 and 0; NaN is the similarity of what was never measured, as one of the two has no signature.
+    The method is the first column of `same` that is equal, or the number of columns if none is.
+    Survivors get 1 and 0. The similarity is NaN where the texts differ and one of the two documents
+    has no signature.
     """
     similarities = np.ones(len(survivors), np.float32)
     methods = np.zeros(len(survivors), np.int64)

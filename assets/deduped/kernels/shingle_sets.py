@@ -1,8 +1,7 @@
-"""The sets of shingles themselves, as sorted hashes.
+"""Exact shingle sets, as sorted hashes.
 
-Purpose: what a signature estimates, exactly: cluster_pairs.py counts what two sets have in common.
-Trade-off: 8 bytes a shingle, more than the text has in bytes per word, so sets are made of
-candidates only.
+Purpose: the exact similarity that signatures estimate (see pair_similarity).
+Trade-off: 8 bytes per shingle are more than the text itself takes, so only candidates get a set.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -23,7 +22,7 @@ _options = {"cache": True, "nogil": True}
 
 @njit(**_options)
 def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) -> int:
-    """Write the 64-bit hash of every shingle of a text; return how many."""
+    """Write the 64-bit hash of every shingle of a text to `hashes`; return their number."""
     size = 0
     count, state = next_spans(text, shingle, first_span(text, shingle), spans)
     while count:
@@ -36,7 +35,7 @@ def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) 
 
 @njit(types.int64(types.uint64[::1]), **_options)
 def _sort_unique(values: Words) -> int:
-    """Sort values in place, each once; return how many there are then."""
+    """Sort values in place and drop repeats; return the number of distinct values."""
     values.sort()
     size = 0
     for i in range(len(values)):
@@ -53,8 +52,12 @@ def _sort_unique(values: Words) -> int:
 def hash_sets(
     joined: NDArray[np.uint8], starts: Offsets, word_offsets: Offsets, shingle: Shingle
 ) -> tuple[Words, Offsets]:
-    """Sorted hashes of each text's shingles, each once, uint64, and offsets, int64 [n + 1]."""
-    # There are no more shingles than words, or bytes; what is not written to takes no memory.
+    """Return the sorted distinct shingle hashes of n texts, uint64, and offsets, int64 [n + 1].
+
+    The words are those that `join_words` returns; `shingle` is its number of words, or of
+    characters if True comes second.
+    """
+    # No text has more shingles than words or bytes; pages never written to take no memory.
     values = np.empty(len(joined) if shingle[1] else len(starts), np.uint64)
     offsets = np.zeros(len(word_offsets), np.int64)
     spans, size = np.empty((2, BLOCK), np.int64), 0

@@ -1,16 +1,16 @@
-"""Where the shingles of a text begin and end in its joined words, a block at a time.
+"""Byte spans of the shingles of a text in its joined words, one block at a time.
 
-Purpose: one walk over word and character shingles for every hash of them. Blocks keep a text of
-50 MB from needing arrays of its size. Use:
+Purpose: one loop over word and character shingles for every kind of hash. With blocks, a text of
+50 MB needs no arrays of its size. Use:
 
     count, state = next_spans(text, shingle, first_span(text, shingle), spans)
     while count:
         ...
         count, state = next_spans(text, shingle, state, spans)
 
-`text` is (joined, starts) of one text with at least a word, as `join_words` returns them, and
-`shingle` is (number of words or characters, whether it is characters). A text shorter than a
-shingle is one shingle.
+`text` is (joined, starts) of one text with at least one word, as `join_words` returns them.
+`shingle` is (number of words or characters, True for characters). A text shorter than a shingle is
+one shingle.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-BLOCK = 1024  # shingles that stay in the first-level cache while 112 permutations pass over them
+BLOCK = 1024  # shingles: their hashes stay in the first-level cache for all 112 permutations
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -30,14 +30,14 @@ _inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 @njit(**_inlined)
 def _after_character(joined: Bytes, at: int) -> int:
-    """Position after the UTF-8 character that begins at a position."""
+    """Return the position after the UTF-8 character that begins at position `at`."""
     byte = joined[at]
     return at + 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
 
 
 @njit(**_inlined)
 def first_span(text: Text, shingle: Shingle) -> Span:
-    """Where `next_spans` begins: the first character shingle, or (0, 0) words into the text."""
+    """Return the first state of `next_spans`: the first character shingle, or (0, 0) for words."""
     (joined, starts), (ngram, is_characters) = text, shingle
     if not is_characters:
         return 0, 0
@@ -50,6 +50,7 @@ def first_span(text: Text, shingle: Shingle) -> Span:
 
 @njit(**_inlined)
 def _word_spans(starts: Offsets, first: int, ngram: int, spans: Offsets) -> int:
+    """Write the spans of the word shingles from word `first` on; return their number."""
     words = min(ngram, len(starts) - 1)
     count = min(BLOCK, len(starts) - words - first)
     for i in range(count):
@@ -60,6 +61,7 @@ def _word_spans(starts: Offsets, first: int, ngram: int, spans: Offsets) -> int:
 
 @njit(**_inlined)
 def _character_spans(text: Text, span: Span, spans: Offsets) -> tuple[int, Span]:
+    """Write character shingles from `span` on; return their number and the next one's span."""
     (joined, starts), (start, end) = text, span
     stop = starts[-1] - 1
     count = 0
@@ -73,9 +75,9 @@ def _character_spans(text: Text, span: Span, spans: Offsets) -> tuple[int, Span]
 
 @njit(**_inlined)
 def next_spans(text: Text, shingle: Shingle, state: Span, spans: Offsets) -> tuple[int, Span]:
-    """Fill spans, int64 [2, BLOCK], with first bytes and the bytes after the last ones.
+    """Write the first byte and the byte after the last one of each shingle, int64 [2, BLOCK].
 
-    Returns how many shingles there are, 0 after the last one, and the state to go on with.
+    Returns the number of shingles in this block, 0 after the last one, and the next state.
     """
     ngram, is_characters = shingle
     if is_characters:

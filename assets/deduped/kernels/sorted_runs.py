@@ -1,11 +1,11 @@
-"""Sorted runs of (key, ref): merging them, and finding the documents that share a key.
+"""Sorted runs of (key, row id): sorting them, and finding the documents that share a key.
 
-Purpose: the inner loops of the index of `band_index`. Keys are hashes and spread evenly, so runs
-are merged by one counting sort into small buckets and a look inside each: 25 ns an entry, a third
-of a comparison sort. A search gallops: a run that is much longer than what is looked up is read at
-the few places that matter, one that is not much longer from front to back.
-Trade-off: keys that do not spread (a test's short hashes, a million equal ones) fall back to a
-merge sort of their bucket.
+Purpose: the inner loops of `band_index`. Keys are hashes and spread evenly, so runs are merged by
+one counting sort into small buckets and an insertion sort of each, in a third of the time of a
+comparison sort. The search gallops: few probes where the run is much longer than the list of wanted
+keys, one pass from front to back where it is not.
+Trade-off: buckets of keys that do not spread (short hashes of a test, a million equal keys) fall
+back to a merge sort.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment"
 
@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
-NO_REF = np.uint64(0xFFFFFFFFFFFFFFFF)
-_BUCKET = 16  # entries: what an insertion sort does faster than anything else
-_LONG_BUCKET = 256
+NO_ROW_ID = np.uint64(0xFFFFFFFFFFFFFFFF)
+_BUCKET = 16  # mean number of rows of a bucket, so few that insertion sort is the fastest
+_LONG_BUCKET = 256  # rows of a bucket above which it is merge-sorted
 
 Words = NDArray[np.uint64]
 _words = types.Array(types.uint64, 1, "C", readonly=True)
@@ -24,26 +24,26 @@ _options = {"cache": True, "nogil": True}
 
 
 @njit(types.void(types.uint64[::1], types.uint64[::1], types.int64, types.int64), **_options)
-def _sort_bucket(keys: Words, refs: Words, start: int, stop: int) -> None:
-    """Sort keys[start:stop] and their refs; refs of equal keys stay in order."""
+def _sort_bucket(keys: Words, row_ids: Words, start: int, stop: int) -> None:
+    """Sort keys[start:stop] and their row ids in place, stable for equal keys."""
     if stop - start > _LONG_BUCKET:
         order = np.argsort(keys[start:stop], kind="mergesort")
         keys[start:stop] = keys[start:stop][order]
-        refs[start:stop] = refs[start:stop][order]
+        row_ids[start:stop] = row_ids[start:stop][order]
         return
     for i in range(start + 1, stop):
-        key, ref, at = keys[i], refs[i], i
+        key, row_id, at = keys[i], row_ids[i], i
         while at > start and keys[at - 1] > key:
-            keys[at], refs[at] = keys[at - 1], refs[at - 1]
+            keys[at], row_ids[at] = keys[at - 1], row_ids[at - 1]
             at -= 1
-        keys[at], refs[at] = key, ref
+        keys[at], row_ids[at] = key, row_id
 
 
 @njit(types.Tuple((types.uint64[::1], types.uint64[::1]))(_words, _words, types.int64), **_options)
-def sort_entries(keys: Words, refs: Words, prefix_bits: int) -> tuple[Words, Words]:
-    """Keys, uint64 [n], ascending, and their refs, uint64 [n]; refs of equal keys stay in order.
+def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, Words]:
+    """Sort keys, uint64 [n], and their row ids, uint64 [n], by key, stable for equal keys.
 
-    All keys share their first `prefix_bits` bits.
+    All keys must share their first `prefix_bits` bits.
     """
     bits = 1
     while bits < 24 and len(keys) >> bits > _BUCKET:
@@ -54,22 +54,22 @@ def sort_entries(keys: Words, refs: Words, prefix_bits: int) -> tuple[Words, Wor
         ends[np.int64(uint64(key << left) >> right) + 1] += 1
     for bucket in range(1 << bits):
         ends[bucket + 1] += ends[bucket]
-    sorted_keys, sorted_refs = np.empty_like(keys), np.empty_like(refs)
+    sorted_keys, sorted_row_ids = np.empty_like(keys), np.empty_like(row_ids)
     for i in range(len(keys)):
         bucket = np.int64(uint64(keys[i] << left) >> right)
         at = ends[bucket]
-        sorted_keys[at], sorted_refs[at] = keys[i], refs[i]
+        sorted_keys[at], sorted_row_ids[at] = keys[i], row_ids[i]
         ends[bucket] = at + 1
     start = 0
     for bucket in range(1 << bits):
-        _sort_bucket(sorted_keys, sorted_refs, start, ends[bucket])
+        _sort_bucket(sorted_keys, sorted_row_ids, start, ends[bucket])
         start = ends[bucket]
-    return sorted_keys, sorted_refs
+    return sorted_keys, sorted_row_ids
 
 
 @njit(types.int64(_words, types.int64, types.uint64), **_options)
 def _seek(keys: Words, start: int, wanted: int) -> int:
-    """First position from `start` on whose key is not below `wanted`, galloping."""
+    """Return the first position from `start` on whose key is not below `wanted`, by galloping."""
     low, step = start, 1
     while low + step < len(keys) and keys[low + step] < wanted:
         low += step
@@ -96,32 +96,32 @@ def _seek(keys: Words, start: int, wanted: int) -> int:
 )
 def find_earlier(
     wanted: tuple[Words, Words],
-    entries: tuple[Words, Words],
+    run: tuple[Words, Words],
     is_live: NDArray[np.bool_],
     first: Words,
     last: Words,
 ) -> None:
-    """For each wanted (key, ref) the first and last live ref below it among entries of that key.
+    """Find the first and the last live row id of a run with the key of each wanted one, before it.
 
-    Both are (keys, refs), sorted by key, then ref. `first` and `last`, uint64 [wanted], start as
-    NO_REF and are changed in place; call it for several runs in ascending order of their refs.
-    `is_live` is indexed by part, the upper half of a ref.
+    `wanted` and `run` are (keys, row ids), uint64, sorted by key, then row id. `is_live` is indexed
+    by part, the upper half of a row id. `first` and `last`, uint64 [wanted], start as NO_ROW_ID and
+    are updated in place. Call it for several runs in ascending order of their row ids.
     """
-    (wanted_keys, wanted_refs), (keys, refs) = wanted, entries
+    (wanted_keys, wanted_row_ids), (keys, row_ids) = wanted, run
     i, at = 0, 0
     while i < len(wanted_keys):
         key = wanted_keys[i]
         at = _seek(keys, at, key)
-        found_first, found_last = NO_REF, NO_REF
+        run_first, run_last = NO_ROW_ID, NO_ROW_ID
         while i < len(wanted_keys) and wanted_keys[i] == key:
-            while at < len(keys) and keys[at] == key and refs[at] < wanted_refs[i]:
-                if is_live[np.int64(refs[at] >> uint64(32))]:
-                    found_last = refs[at]
-                    if found_first == NO_REF:
-                        found_first = found_last
+            while at < len(keys) and keys[at] == key and row_ids[at] < wanted_row_ids[i]:
+                if is_live[np.int64(row_ids[at] >> uint64(32))]:
+                    run_last = row_ids[at]
+                    if run_first == NO_ROW_ID:
+                        run_first = run_last
                 at += 1
-            if found_first != NO_REF:
-                if first[i] == NO_REF:
-                    first[i] = found_first
-                last[i] = found_last
+            if run_first != NO_ROW_ID:
+                if first[i] == NO_ROW_ID:
+                    first[i] = run_first
+                last[i] = run_last
             i += 1

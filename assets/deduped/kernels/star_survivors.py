@@ -1,11 +1,11 @@
-"""Clusters as stars: a removed document is itself similar to the one that stays.
+"""Duplicate clusters as stars: every removed document is itself similar to its survivor.
 
-Purpose: documents are decided from the best rank to the worst. One that is a duplicate of a
-document that stays is removed for the most similar of these; any other stays. No chain of small
-changes can remove what is unlike all that stays.
-Trade-off: in a set of candidates with more than 64 documents one is compared with the kept ones
-among its candidates, with those that its candidates were removed for, and with at most 64 more.
-Price: like components, and 8 bytes per candidate pair in sets of more than 64.
+Purpose: documents are decided from the best rank to the worst. A duplicate of survivors is removed
+in favour of the most similar one; any other document survives. No chain of small changes can remove
+a document that is unlike all survivors.
+Trade-off: in a set of more than 64 candidates a document is compared with the survivors among its
+candidates, with the survivors of its other candidates, and with at most 64 more.
+Price: 8 bytes per candidate pair in sets of more than 64, in addition to those of components.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
@@ -38,6 +38,7 @@ Candidates = tuple[NDArray[np.int64], NDArray[np.int32]]
 def _join_candidates(
     sets: CandidateSets, evidence: Evidence, candidates: Candidates, row: int
 ) -> None:
+    """Join the set of a row with those of its candidates."""
     offsets, earlier = candidates
     for i in range(offsets[row], offsets[row + 1]):
         other = np.int64(evidence.same[earlier[i], 0])
@@ -48,7 +49,10 @@ def _join_candidates(
 def _better_candidates(
     evidence: Evidence, candidates: Candidates, ranks: NDArray[np.int32]
 ) -> Candidates:
-    """Better-ranked candidates of each row in a large set: offsets, int64 [n + 1], and rows."""
+    """Return the better-ranked candidates of each row in a large set.
+
+    Returns offsets, int64 [n + 1], and rows, int32.
+    """
     offsets, earlier = candidates
     sets = new_sets(len(ranks))
     for row in range(len(ranks)):
@@ -72,17 +76,31 @@ def _better_candidates(
 def _is_closer(
     evidence: Evidence, row: int, rivals: tuple[int, int], ranks: NDArray[np.int32]
 ) -> bool:
-    """Whether the second of two rivals would be the better survivor of a row; the first may be END.
+    """Check if the second of two rivals is a better survivor of a row than the first, END for none.
 
-    Better is more similar, or as similar and of better rank.
+    The better survivor is the more similar one or, at equal similarity, the one of better rank.
     """
     chosen, rival = rivals
     if rival == chosen or not is_duplicate(evidence, rival, row):
         return False
     if chosen == END:
         return True
-    held, found = similarity(evidence, chosen, row), similarity(evidence, rival, row)
-    return found > held or (found == held and ranks[rival] < ranks[chosen])
+    of_chosen, of_rival = similarity(evidence, chosen, row), similarity(evidence, rival, row)
+    return of_rival > of_chosen or (of_rival == of_chosen and ranks[rival] < ranks[chosen])
+
+
+@njit(types.int64(EVIDENCE, types.int64, types.int64, SETS, _ranks), **_options)
+def _closest_leader(
+    evidence: Evidence, row: int, home: int, sets: CandidateSets, ranks: NDArray[np.int32]
+) -> int:
+    """Return the best survivor of a row among the leaders of the set `home`, or END."""
+    chosen = np.int64(END)
+    leader = sets[home].first_leader
+    while leader != END:
+        if _is_closer(evidence, row, (chosen, np.int64(leader)), ranks):
+            chosen = np.int64(leader)
+        leader = sets[leader].next_leader
+    return chosen
 
 
 @njit(types.int32[::1](EVIDENCE, _candidates, _stops, types.UniTuple(_ranks, 2)), **_options)
@@ -92,9 +110,10 @@ def star_survivors(
     row_stops: NDArray[np.int64],
     ranking: tuple[NDArray[np.int32], NDArray[np.int32]],
 ) -> NDArray[np.int32]:
-    """Survivor of each row, int32 [n]: the row itself if it stays.
+    """Return the survivor of each row, int32 [n]: the row itself if it survives.
 
-    Takes what `component_survivors` takes; the ranks must be better in an earlier round.
+    The arguments are those of `component_survivors`. Every rank of a round must be better than
+    those of later rounds.
     """
     ranks, order = ranking
     sets = new_sets(len(ranks))
@@ -110,13 +129,8 @@ def star_survivors(
             if kept_copies[node] != END:
                 survivors[row] = kept_copies[node]
                 continue
-            chosen = np.int64(END)
             home = root(sets, node)
-            kept = sets[home].first_leader
-            while kept != END:
-                if _is_closer(evidence, row, (chosen, np.int64(kept)), ranks):
-                    chosen = np.int64(kept)
-                kept = sets[kept].next_leader
+            chosen = _closest_leader(evidence, row, home, sets, ranks)
             for i in range(offsets[row], offsets[row + 1]):
                 rival = np.int64(survivors[better[i]])
                 if _is_closer(evidence, row, (chosen, rival), ranks):

@@ -1,10 +1,9 @@
 """Connected components of sorted pairs: merging, numbering, and union-find over a range of numbers.
 
-Purpose: the inner loops of `component_files`. A pair (a, b) has a < b. In union-find over
-the numbers from `low` on, a parent is never larger than its child, and a number below `low` is the
-end of every path: two such ends that turn out to be connected are passed on as a pair for the range
-below. With low = 0 this is plain union-find.
-Price per pair: 5 ns and level of merging, 5 ns to number, 15 to 30 ns to link.
+Purpose: the inner loops of `component_files`. A pair (a, b) has a < b. In union-find over the
+numbers from `low` on, a parent is never larger than its child, and every path ends at its root or
+at a number below `low`. Two connected ends below `low` are passed on as a pair for the range below.
+With low = 0 this is plain union-find.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -17,23 +16,24 @@ Numbered = NDArray[np.int64]
 Parents = NDArray[np.uint32] | NDArray[np.int64]
 
 _words = types.Array(types.uint64, 1, "C", readonly=True)
-_refs = types.Array(types.uint64, 2, "C", readonly=True)
+_pairs = types.Array(types.uint64, 2, "C", readonly=True)
 _numbered = types.Array(types.int64, 2, "C", readonly=True)
 _places = types.Array(types.int64, 1, "C", readonly=True)
 _parents = (types.uint32[::1], types.int64[::1])
 _options = {"cache": True, "nogil": True}
 
 
-@njit(types.boolean(_refs, types.int64, _refs, types.int64), **_options)
+@njit(types.boolean(_pairs, types.int64, _pairs, types.int64), **_options)
 def _is_before(pairs: Pairs, row: int, others: Pairs, other: int) -> bool:
+    """Check that the pair at `row` comes before the pair at `other`."""
     if pairs[row, 0] != others[other, 0]:
         return pairs[row, 0] < others[other, 0]
     return pairs[row, 1] < others[other, 1]
 
 
-@njit(types.int64(_refs, _refs), **_options)
+@njit(types.int64(_pairs, _pairs), **_options)
 def rows_up_to(pairs: Pairs, last: Pairs) -> int:
-    """How many of the sorted pairs, uint64 [m, 2], are not after the pair `last`, uint64 [1, 2]."""
+    """Count the sorted pairs, uint64 [m, 2], up to and including the pair `last`, uint64 [1, 2]."""
     start, stop = 0, len(pairs)
     while start < stop:
         middle = (start + stop) // 2
@@ -44,9 +44,9 @@ def rows_up_to(pairs: Pairs, last: Pairs) -> int:
     return start
 
 
-@njit(types.uint64[:, ::1](_refs, _refs), **_options)
+@njit(types.uint64[:, ::1](_pairs, _pairs), **_options)
 def merge_two(left: Pairs, right: Pairs) -> Pairs:
-    """Two sorted sets of pairs, uint64 [m, 2], as one; what is in both comes once."""
+    """Merge two sorted sets of pairs, uint64 [m, 2] each, into one; a pair in both comes once."""
     merged = np.empty((len(left) + len(right), 2), np.uint64)
     count, i, j = 0, 0, 0
     while i < len(left) and j < len(right):
@@ -65,12 +65,12 @@ def merge_two(left: Pairs, right: Pairs) -> Pairs:
     return merged[:count]
 
 
-@njit(types.Tuple((types.int64[:, ::1], types.int64))(_refs, _numbered), **_options)
-def number_refs(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
-    """Pairs of refs as pairs of numbers, int64 [m, 2], and the first row that is wrong or -1.
+@njit(types.Tuple((types.int64[:, ::1], types.int64))(_pairs, _numbered), **_options)
+def number_row_ids(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
+    """Number the documents of pairs of row ids; return int64 [m, 2] and the first bad row, or -1.
 
-    spans: int64 [parts, 2], the first number of a part's documents and the one after the last.
-    Wrong is a ref outside its part's span, or a pair whose first ref is not the smaller.
+    `spans`, int64 [parts, 2], are the first number of a part's documents and the one after the
+    last. A row is bad if a row id is outside its part's span, or if the first is not the smaller.
     """
     numbers = np.empty((len(pairs), 2), np.int64)
     for row in range(len(pairs)):
@@ -89,7 +89,10 @@ def number_refs(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
 
 @njit([types.int64(kind, types.int64, types.int64) for kind in _parents], **_options)
 def _root(parents: Parents, low: int, number: int) -> int:
-    """End of a number's path, with path halving (Tarjan and van Leeuwen 1984)."""
+    """Return the end of a number's path, with path halving.
+
+    Source: Tarjan and van Leeuwen 1984, "Worst-case analysis of set union algorithms".
+    """
     while number >= low:
         parent = int64(parents[number - low])
         if parent < low or parent == number:
@@ -101,10 +104,10 @@ def _root(parents: Parents, low: int, number: int) -> int:
 
 @njit([types.int64[:, ::1](_numbered, types.int64, kind) for kind in _parents], **_options)
 def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
-    """Join what the pairs, int64 [m, 2], connect; returns the pairs to pass on, int64 [k, 2].
+    """Join the ends of the pairs, int64 [m, 2]; return the pairs to pass on, int64 [k, 2].
 
-    `parents` [n], at first low to low + n - 1, is changed in place. No number may be low + n or
-    more. The smaller end wins, so that a component is known by its smallest number.
+    `parents` [n], at first low to low + n - 1, is updated in place. All numbers must be below
+    low + n. The smaller end becomes the parent, so the smallest number identifies a component.
     """
     passed = np.empty((len(pairs), 2), np.int64)
     count = 0
@@ -120,10 +123,11 @@ def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
 
 
 @njit([types.void(kind, types.int64, types.boolean[::1]) for kind in _parents], **_options)
-def settle(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> None:
-    """Make parents [n] labels, where those below `low` already are, and mark who is in a pair.
+def resolve_labels(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> None:
+    """Replace parents [n] by labels, and mark the numbers that are in a pair, bool [n], in place.
 
-    One pass from the smallest number up will do, since no parent comes after its child.
+    Parents below `low` must be labels already. One pass in ascending order is enough, because no
+    parent comes after its child.
     """
     for row in range(len(parents)):
         parent = int64(parents[row])
@@ -147,7 +151,10 @@ def settle(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> None:
 def group_rows(
     rows: Pairs, groups: NDArray[np.int64], num_groups: int
 ) -> tuple[Pairs, NDArray[np.int64]]:
-    """Rows [m, 2] laid together by their group, int64 [m], in order; and where each group ends."""
+    """Sort rows [m, 2] by their group, int64 [m], stable; return them and each group's end.
+
+    Groups are 0 to num_groups - 1; the ends are int64 [num_groups].
+    """
     ends = np.zeros(num_groups + 1, np.int64)
     for group in groups:
         ends[group + 1] += 1
@@ -160,19 +167,24 @@ def group_rows(
     return grouped, ends[:num_groups]
 
 
-@njit(types.Tuple((types.uint64[::1], types.int64))(_refs, _words, _words, types.int64), **_options)
+@njit(
+    types.Tuple((types.uint64[::1], types.int64))(_pairs, _words, _words, types.int64), **_options
+)
 def find_labels(
-    pairs: Pairs, refs: NDArray[np.uint64], labels: NDArray[np.uint64], start: int
+    pairs: Pairs, row_ids: NDArray[np.uint64], labels: NDArray[np.uint64], start: int
 ) -> tuple[NDArray[np.uint64], int]:
-    """Labels of the first refs of sorted pairs, uint64 [m], and where the search may go on.
+    """Look up the labels of the first row ids of sorted pairs, from position `start` on.
 
-    refs and labels: uint64 [n], refs ascending. Raises ValueError if a ref has no label.
+    `row_ids`, ascending, and `labels` are uint64 [n]. Returns the labels, uint64 [m], and the
+    position to continue from. Raises ValueError if a row id has no label.
     """
-    found = np.empty(len(pairs), np.uint64)
+    pair_labels = np.empty(len(pairs), np.uint64)
     for row in range(len(pairs)):
-        while start < len(refs) and refs[start] < pairs[row, 0]:
+        while start < len(row_ids) and row_ids[start] < pairs[row, 0]:
             start += 1
-        if start == len(refs) or refs[start] != pairs[row, 0]:
-            raise ValueError("a pair is of no component: these are not the pairs it was made of")
-        found[row] = labels[start]
-    return found, start
+        if start == len(row_ids) or row_ids[start] != pairs[row, 0]:
+            raise ValueError(
+                "a pair is of no component: pass the pairs that the components were made of"
+            )
+        pair_labels[row] = labels[start]
+    return pair_labels, start

@@ -1,7 +1,7 @@
-"""Where words or characters of normalised text stand in the text that they were cut from.
+"""Positions of words or characters of normalised text in the original text.
 
-Purpose: words are compared as `words.join_words` writes them, which keeps no positions: those of
-the few that matter are found by a second reading, code point by code point. Price: 250 MB/s.
+Purpose: words are compared as `words.join_words` writes them, without their positions. The
+positions of the few words of a hit come from a second pass over the text, code point by code point.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -22,10 +22,11 @@ _options = {"cache": True, "nogil": True}
 def locate_units(
     data: Bytes, offsets: Integers, entries: NDArray[np.uint32], wanted: Integers, by_word: bool
 ) -> Integers:
-    """First byte and byte after the last, int64 [n, 2] from the text's begin, of n units as they
-    are in the texts.
+    """Return the first byte and the byte after the last one of n units of texts, int64 [n, 2].
 
-    `wanted`, int64 [n, 2], is (text, unit), sorted; each text is read once, up to its last one.
+    Positions count from the start of the text. `wanted`, int64 [n, 2], are sorted (text, unit);
+    a unit is a word or, if not `by_word`, a character of a word. A text is read once, up to the
+    last wanted unit.
     """
     spans = np.zeros((len(wanted), 2), np.int64)
     row = 0

@@ -1,1 +1,1 @@
-"""Shingles, MinHash signatures and keys."""
+"""Shingles, MinHash signatures and candidate keys."""

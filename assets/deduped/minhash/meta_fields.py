@@ -1,4 +1,4 @@
-"""Fields of a document by name: its columns, and what `meta` holds as JSON."""
+"""Fields of documents by name: columns, and values of the JSON column `meta`."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -13,16 +13,16 @@ _META = "meta."
 
 
 def column_of(path: str) -> str:
-    """The column that holds a field: `meta` for meta.<name>, else one of its name."""
+    """Return the column that holds a field: `meta` for meta.<name>, else the field's name."""
     return "meta" if path.startswith(_META) else path
 
 
 def field_values(documents: pl.DataFrame, path: str) -> pl.Series:
-    """Values, String, of a column or of meta.<name>; null where there is none or JSON null.
+    """Return the values of a column or of meta.<name>, String; null if absent or JSON null.
 
-    In meta a dot leads into an object, or belongs to the name if there is no such object; numbers,
-    lists and objects come as JSON, whole numbers beyond 64 bits without their last digits.
-    ValueError: there is no such column, or it is not text.
+    A dot within `meta` leads into an object, or belongs to the name if there is no such object.
+    Numbers, lists and objects are returned as JSON; integers beyond 64 bits lose their last digits.
+    Raises ValueError if there is no such column or it is not text.
     """
     name = column_of(path)
     if documents.schema.get(name) != pl.String:
@@ -34,40 +34,42 @@ def field_values(documents: pl.DataFrame, path: str) -> pl.Series:
     if name == path:
         return documents[name]
     inner = path.removeprefix(_META)
-    ways = dict.fromkeys([tuple(inner.split(".")), (inner,)])
-    matches = [pl.col("meta").str.json_path_match(_json_path(way)) for way in ways]
+    paths = dict.fromkeys([tuple(inner.split(".")), (inner,)])
+    matches = [pl.col("meta").str.json_path_match(_json_path(names)) for names in paths]
     return documents.select(pl.coalesce(matches)).to_series()
 
 
 def _json_path(names: Iterable[str]) -> str:
+    """Return the JSONPath of nested names."""
     return "$" + "".join("['" + name.replace("'", r"\'") + "']" for name in names)
 
 
 def finite(numbers: pl.Series) -> pl.Series:
-    """Float64 numbers, null for NaN and the infinities, which no order can hold."""
+    """Replace NaN and the infinities, which have no place in a ranking, by null."""
     return pl.select(pl.when(numbers.is_finite()).then(numbers)).to_series()
 
 
 def numbers_of(values: pl.Series) -> pl.Series:
-    """Texts as Float64; null for what is not a finite number."""
+    """Parse texts as Float64; null for anything but a finite number."""
     return finite(values.str.strip_chars().cast(pl.Float64, strict=False))
 
 
 def times_of(values: pl.Series) -> pl.Series:
-    """Numbers, rounded down, and ISO 8601 dates in microseconds since 1970, UTC if they name no
-    zone, as Int64; null for anything else.
+    """Parse texts as points in time, Int64; null for anything else than a number or a date.
 
-    What is written as a number (2024, 20240131) counts as one; 2024-05 is its first day.
+    A number (2024, 20240131) is rounded down. An ISO 8601 date becomes microseconds since 1970, in
+    UTC unless it names a zone; a month (2024-05) counts as its first day.
     """
     whole = values.str.strip_chars().cast(pl.Int64, strict=False)
     numbers = whole.fill_null(numbers_of(values).floor().cast(pl.Int64, strict=False))
     rest = pl.select(pl.when(numbers.is_null()).then(values)).to_series()
-    # A Python loop: half a microsecond a date, and only where the config asks for dates.
+    # A Python loop: Polars has no parser for all forms of ISO 8601.
     times = pl.Series([_microseconds(text) for text in rest], dtype=pl.Int64)
     return numbers.fill_null(times)
 
 
 def _microseconds(text: str | None) -> int | None:
+    """Return an ISO 8601 date in microseconds since 1970, None for any other text."""
     if text is None:
         return None
     try:
@@ -80,8 +82,8 @@ def _microseconds(text: str | None) -> int | None:
 
 
 def hash_together(columns: list[pl.Series]) -> NDArray[np.uint64]:
-    """XXH3-64 of the values of several String columns together, uint64 [n]; null is a value."""
-    # The length before each value tells ("a", "bc") from ("ab", "c"), and null from an empty one.
+    """Return one XXH3-64 per row of several String columns, uint64 [n]; null is a value."""
+    # The length before each value tells ("a", "bc") from ("ab", "c"); null has none, unlike "".
     parts = [
         pl.when(column.is_null())
         .then(pl.lit("-"))

@@ -1,15 +1,15 @@
-"""What two documents are compared by: their words, and MinHash signatures of runs of words.
+"""Words, shingles and MinHash signatures of a column of texts.
 
-Purpose: the definitions of deduplication, and the way from a column of texts to arrays of numbers.
+Purpose: the definitions that deduplication compares documents by.
 A *word* is a maximal run of letters, digits, marks and underscores (`str.isalnum`, category M,
-`_`); each Han ideograph, kana, Thai, Lao, Khmer or Myanmar character is a word by itself, as these
-scripts put no spaces between words. Everything else separates. Code points of planes 2 and 3 are
-ideographs, those of planes 4 to 16 separate. With punctuation kept only white space (`str.isspace`)
-separates. A *shingle* is `ngram` words, one blank apart, or so many characters (code points) of all
-words, one blank apart; a shorter text is one shingle.
-Trade-off: signatures are datasketch 2.0's (scheme `affine32`, hash XXH32), bit for bit, so that
-they can be checked and used elsewhere; datasketch itself, at 7 to 30 MB/s, is left to the tests.
-Price: 290 MB of text per second and core (EPYC with AVX-512, prose to code), sets of shingles 115.
+`_`). Each Han ideograph, kana, Thai, Lao, Khmer or Myanmar character is a word by itself, because
+these scripts put no spaces between words. All other characters separate words. Code points of
+planes 2 and 3 are ideographs; those of planes 4 to 16 separate. If punctuation is kept, only white
+space (`str.isspace`) separates.
+A *shingle* is `ngram` consecutive words, joined by blanks, or `ngram` consecutive characters (code
+points) of all words joined by blanks. A shorter text is one shingle.
+Trade-off: signatures equal those of datasketch 2.0 (scheme `affine32`, hash XXH32) bit for bit, so
+they can be checked and used elsewhere. datasketch itself is too slow and only used in tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from assets.text.buffers import TextBuffers, blocks, code_point_entries, text_buffers
 
-if TYPE_CHECKING:  # the config imports stages that take their words from here
+if TYPE_CHECKING:  # the config imports stages that import this module
     from resources.settings.dedup import DedupConfig
 
 
@@ -33,7 +33,7 @@ JoinedWords = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
 @cache
 def permutations(num_values: int, seed: int) -> NDArray[np.uint32]:
-    """Odd factors and increments, uint32 [2, num_values], drawn as datasketch draws them.
+    """Draw odd factors and increments, uint32 [2, num_values], as datasketch does.
 
     Source: `MinHash._init_permutations` of datasketch 2.0, scheme `affine32`.
     """
@@ -44,7 +44,10 @@ def permutations(num_values: int, seed: int) -> NDArray[np.uint32]:
 
 
 def joined_words(texts: TextBuffers, config: DedupConfig) -> Iterator[tuple[slice, JoinedWords]]:
-    """Rows of each block of texts, and what `join_words` makes of it, as the config says."""
+    """Yield the rows of each block of texts and its words as `join_words` returns them.
+
+    The config decides about case and punctuation.
+    """
     from assets.text.kernels.words import join_words
 
     entries = code_point_entries(config.lowercase, config.punctuation)
@@ -53,9 +56,9 @@ def joined_words(texts: TextBuffers, config: DedupConfig) -> Iterator[tuple[slic
 
 
 def sketch_words(words: JoinedWords, config: DedupConfig) -> NDArray[np.uint32]:
-    """Signatures, uint32 [n, bands * rows], of a block of texts.
+    """Return the signatures, uint32 [n, bands * rows], of a block of n texts.
 
-    The signature of a text without words is 2**32 - 1 everywhere.
+    All values of a text without words are 2**32 - 1.
     """
     from assets.deduped.kernels.minhash_sketch import sketch
 
@@ -65,16 +68,16 @@ def sketch_words(words: JoinedWords, config: DedupConfig) -> NDArray[np.uint32]:
 
 
 def shingle_of(config: DedupConfig) -> tuple[int, bool]:
-    """Words or characters in a shingle, and whether it is characters."""
+    """Return the number of words or characters of a shingle, and True for characters."""
     return config.ngram, config.shingle == "characters"
 
 
 def shingle_sets(
     texts: pl.Series, config: DedupConfig
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Hashes, uint64, of each text's shingles, sorted, each once; offsets, int64 [n + 1].
+    """Return the sorted distinct shingle hashes of n texts, uint64, and offsets, int64 [n + 1].
 
-    Text i has values[offsets[i] : offsets[i + 1]]; a null text and one without words has none.
+    Text i has values[offsets[i] : offsets[i + 1]]: none if it is null or has no words.
     """
     from assets.deduped.kernels.shingle_sets import hash_sets
 

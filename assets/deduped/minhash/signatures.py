@@ -1,12 +1,12 @@
-"""Stage `signatures`: one small row per document, all that deduplication needs to know of its text,
-and the keys that documents share which may be copies of one another.
+"""Stage `signatures`: one small row per document for deduplication, and its candidate keys.
 
-Purpose: the texts are read once, in parallel, part by part; what is compared over all sources are
-rows of about 500 bytes, and 12 bytes for each of the 15 keys that they are found by. Trade-off: a
-row is a fifth of an average text, but only those that share a key are looked at again. Price: 200
-MB of text per second and core (EPYC with AVX-512, prose to code), of which words take 100 ms per
-64 MB, shingles and minima 130, the hash of the text 65, keys 10; character shingles 80 MB/s.
+Purpose: texts are read once, in parallel, part by part. The comparison over all sources reads rows
+of about 500 bytes and 12 bytes for each of a document's 15 keys. Equal values in two documents of
+one group have equal keys; equal keys may be chance.
+Trade-off: a row is a fifth of an average text, but only rows that share a key are read again.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,12 +26,20 @@ from assets.text.buffers import TextBuffers, code_point_entries, text_buffers
 from resources.settings.dedup import DedupConfig
 
 Digests = list[bytes | None]
-Kind = tuple[int, int, NDArray[np.uint32], NDArray[np.bool_]]  # number, bands, values, is set
-_TEXT, _FIRST_BAND, _FIRST_FIELD = 0, 1, 1000  # the numbers that tell kinds of keys apart
+_TEXT, _FIRST_BAND, _FIRST_FIELD = 0, 1, 1000  # numbers of bands: equal values give other keys
+
+
+class KeyedValues(NamedTuple):
+    """Values that become the keys of n documents."""
+
+    first_band: int  # number of the first of `bands` bands
+    bands: int
+    values: NDArray[np.uint32]  # [n, bands * rows]
+    is_set: NDArray[np.bool_]  # [n]: false for a document without keys
 
 
 def columns_read(config: DedupConfig) -> list[str]:
-    """The columns of `documents` that `signatures` looks at."""
+    """Return the columns of `documents` that `signatures` reads."""
     paths = [*config.fields, *config.within, config.date_field]
     if config.quality_field is not None and config.quality_field.startswith("meta."):
         paths.append(config.quality_field)
@@ -42,28 +50,25 @@ def columns_read(config: DedupConfig) -> list[str]:
 def signatures(
     documents: pl.DataFrame, config: DedupConfig, scores: pl.DataFrame | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(facts, keys) of documents: doc_id String, text String, and what the config names.
+    """Return the signature table and the keys of documents: doc_id, text String, config's columns.
 
-    facts, one row per document in the same order: doc_id; num_chars UInt32 (code points); num_words
-    UInt32; text_hash Binary, 16 bytes: XXH3-128 (big-endian) of the text as `exact_text` says;
-    field_00, field_01, ... Binary: XXH3-128 of the value of each of `fields`, white space around it
-    removed; group UInt64: XXH3-64 of the values of `within`, 0 without; quality Float64; date
-    Int64; and signature Array(UInt32, bands * rows). A null text counts as empty. Null are the
-    text_hash of a blank text (so that blank texts never become one cluster), the field of a
-    document without a value or with a blank one, the signature of a text without words, and
-    what the config turns off.
+    The table has one row per document in the same order: doc_id; num_chars UInt32 (code points);
+    num_words UInt32; text_hash Binary: XXH3-128, 16 bytes big-endian, of the text in the form that
+    `exact_text` names; field_00, field_01, ... Binary: XXH3-128 of the stripped value of each of
+    `fields`; group UInt64: XXH3-64 of the values of `within`, 0 without; quality Float64; date
+    Int64; signature Array(UInt32, bands * rows). A null text counts as empty. Null are the
+    text_hash of a blank text (so that blank texts never form a cluster), a field without a value or
+    with a blank one, the signature of a text without words, and all that the config turns off.
 
-    keys, sorted: key UInt64, row UInt32: one per text_hash, field and band that is not null. What
-    is equal in two documents of one group has an equal key; an equal key may be chance.
-
-    `scores` has doc_id and the column that `quality_field` names. ValueError: a column is missing.
+    The keys are sorted: key UInt64, row UInt32, one per text_hash, field and band that is not null.
+    `scores` has doc_id and the column of `quality_field`. Raises ValueError if a column is missing.
     """
     texts = documents["text"].fill_null("")
-    num_words, text_hashes, values = _text_facts(texts, config)
+    num_words, text_hashes, values = _sign_texts(texts, config)
     fields = [_hash_values(field_values(documents, path)) for path in config.fields]
     groups = _groups(documents, config)
     is_sketched = (num_words > 0) & config.near
-    facts = pl.DataFrame(
+    table = pl.DataFrame(
         {
             "doc_id": documents["doc_id"],
             "num_chars": texts.str.len_chars().cast(pl.UInt32),
@@ -76,21 +81,16 @@ def signatures(
             "signature": pl.Series(values, dtype=pl.Array(pl.UInt32, config.num_values)),
         }
     ).with_columns(signature=pl.when(pl.Series(is_sketched)).then("signature"))
-    kinds = [
-        (_TEXT, 1, _words_of(text_hashes), text_hashes.is_not_null().to_numpy()),
-        (_FIRST_BAND, config.bands, values, is_sketched),
-        *(
-            (number, 1, _words_of(hashes), hashes.is_not_null().to_numpy())
-            for number, hashes in enumerate(fields, _FIRST_FIELD)
-        ),
-    ]
-    return facts, _sorted_keys(kinds, groups)
+    by_text = _keyed_hashes(_TEXT, text_hashes)
+    by_band = KeyedValues(_FIRST_BAND, config.bands, values, is_sketched)
+    by_field = [_keyed_hashes(band, hashes) for band, hashes in enumerate(fields, _FIRST_FIELD)]
+    return table, _sorted_keys([by_text, by_band, *by_field], groups)
 
 
-def _text_facts(
+def _sign_texts(
     texts: pl.Series, config: DedupConfig
 ) -> tuple[NDArray[np.uint32], pl.Series, NDArray[np.uint32]]:
-    """num_words, text_hash and values of the signatures, 2**32 - 1 where there are none."""
+    """Return num_words, text_hash and signature values, 2**32 - 1 for texts without words."""
     data, offsets = text_buffers(texts)
     num_words = np.empty(len(texts), np.uint32)
     values = np.full((len(texts), config.num_values), 2**32 - 1, np.uint32)
@@ -105,7 +105,7 @@ def _text_facts(
 
 
 def _text_hashes(texts: TextBuffers, words: JoinedWords, config: DedupConfig) -> Digests:
-    """Digests of a block of texts; None for blank ones."""
+    """Return the digests of a block of texts in the form to compare; None for blank texts."""
     from assets.text.kernels.words import fold_whitespace
 
     folded, folded_offsets = fold_whitespace(*texts, code_point_entries())
@@ -118,16 +118,16 @@ def _text_hashes(texts: TextBuffers, words: JoinedWords, config: DedupConfig) ->
     joined, starts, word_offsets = words
     starts = starts[word_offsets]
     of_words = _digests(joined, starts[:-1], np.maximum(starts[1:] - 1, starts[:-1]))
-    # Texts without words are compared as they are: "?!" is not a copy of "...".
+    # Texts without words are compared in full: "?!" is not a copy of "...".
     return [by_words or whole for by_words, whole in zip(of_words, hashes, strict=True)]
 
 
 def _digests(
     data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> Digests:
-    """XXH3-128 of data[starts[i] : stops[i]]; None where that is empty."""
+    """Hash data[starts[i] : stops[i]] by XXH3-128; None where that is empty."""
     view = data.data
-    # A Python loop: 0.5 microseconds per document, 2 % of this stage for texts of 3 kB.
+    # A Python loop: 2 % of this stage for texts of 3 kB.
     return [
         xxhash.xxh3_128_digest(view[start:stop]) if stop > start else None
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
@@ -135,12 +135,13 @@ def _digests(
 
 
 def _hash_values(values: pl.Series) -> pl.Series:
-    """Digests of a field's values, null for those that are missing or blank."""
+    """Hash the values of a field, Binary; null for missing and blank values."""
     data, offsets = text_buffers(values.fill_null("").str.strip_chars())
     return pl.Series(_digests(data, offsets[:-1], offsets[1:]), dtype=pl.Binary)
 
 
 def _groups(documents: pl.DataFrame, config: DedupConfig) -> NDArray[np.uint64]:
+    """Return the hash of each document's values of `within`, uint64 [n]; 0 without."""
     if not config.within:
         return np.zeros(documents.height, np.uint64)
     return hash_together([field_values(documents, path) for path in config.within])
@@ -149,6 +150,7 @@ def _groups(documents: pl.DataFrame, config: DedupConfig) -> NDArray[np.uint64]:
 def _qualities(
     documents: pl.DataFrame, config: DedupConfig, scores: pl.DataFrame | None
 ) -> pl.Series:
+    """Return `quality_field` of each document, Float64; null where absent or not finite."""
     field = config.quality_field
     if field is None:
         return pl.Series([None] * documents.height, dtype=pl.Float64)
@@ -160,34 +162,34 @@ def _qualities(
             f"dedup.quality_field: no score {field!r} (scores given: {given}). "
             "Name one of the columns of `filtered`'s decisions, or meta.<name>."
         )
-    found = scores.select("doc_id", pl.col(field).cast(pl.Float64))
+    qualities = scores.select("doc_id", pl.col(field).cast(pl.Float64))
     joined = documents.select("doc_id").join(
-        found, on="doc_id", how="left", validate="m:1", maintain_order="left"
+        qualities, on="doc_id", how="left", validate="m:1", maintain_order="left"
     )
     return finite(joined[field])
 
 
 def _dates(documents: pl.DataFrame, config: DedupConfig) -> pl.Series:
+    """Return `date_field` of each document, Int64; null where absent."""
     if config.date_field is None:
         return pl.Series([None] * documents.height, dtype=pl.Int64)
     return times_of(field_values(documents, config.date_field))
 
 
-def _words_of(hashes: pl.Series) -> NDArray[np.uint32]:
-    """16-byte hashes as uint32 [n, 4]; zeros for null."""
+def _keyed_hashes(band: int, hashes: pl.Series) -> KeyedValues:
+    """Return 16-byte hashes as the four values of one band; null hashes give no key."""
     data, _ = text_buffers(hashes.fill_null(bytes(16)))
-    return data.view("<u4").reshape(-1, 4)
+    values = data.view("<u4").reshape(-1, 4)
+    return KeyedValues(band, 1, values, hashes.is_not_null().to_numpy())
 
 
-def _sorted_keys(kinds: list[Kind], groups: NDArray[np.uint64]) -> pl.DataFrame:
-    """key UInt64, row UInt32, in order."""
+def _sorted_keys(keyed: list[KeyedValues], groups: NDArray[np.uint64]) -> pl.DataFrame:
+    """Return the keys of n documents of groups, uint64 [n], as key UInt64, row UInt32; sorted."""
     from assets.deduped.kernels.minhash_sketch import hash_bands
-    from assets.deduped.kernels.sorted_runs import sort_entries
+    from assets.deduped.kernels.sorted_runs import sort_by_key
 
-    keys = np.hstack(
-        [hash_bands(values, bands, first, groups) for first, bands, values, _ in kinds]
-    )
-    is_set = np.hstack([np.repeat(which[:, None], bands, 1) for _, bands, _, which in kinds])
+    keys = np.hstack([hash_bands(of.values, of.bands, of.first_band, groups) for of in keyed])
+    is_set = np.hstack([np.repeat(of.is_set[:, None], of.bands, axis=1) for of in keyed])
     rows = np.nonzero(is_set)[0].astype(np.uint64)
-    sorted_keys, sorted_rows = sort_entries(keys[is_set], rows, 0)
+    sorted_keys, sorted_rows = sort_by_key(keys[is_set], rows, 0)
     return pl.DataFrame({"key": sorted_keys, "row": sorted_rows.astype(np.uint32)})

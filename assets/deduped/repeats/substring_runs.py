@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]:
     """Yield hashes and picks of texts without nulls, one block in memory at a time."""
-    from assets.deduped.kernels.word_runs import hash_words, lengthen, winnow
+    from assets.deduped.kernels.word_runs import extend_runs, hash_words, winnow
     from assets.text.kernels.words import join_words
 
     data, offsets = text_buffers(texts)
@@ -54,7 +54,7 @@ def hashed_blocks(texts: pl.Series, config: SubstringsConfig) -> Iterator[Block]
         joined, starts, word_offsets = join_words(data, block, code_point_entries())
         hashes = hash_words(joined, starts)
         for lane in hashes:
-            lengthen(lane, 1, config.pick_words)
+            extend_runs(lane, 1, config.pick_words)
         picks = winnow(hashes[0], word_offsets, config.min_words, width)
         yield Block(rows.start, word_offsets, hashes, picks)
 
@@ -80,7 +80,7 @@ def candidate_runs(
     Columns: text and word UInt32 at which the run begins; hash and second_hash UInt64 of its words.
     In the order of texts and words.
     """
-    from assets.deduped.kernels.word_runs import lengthen
+    from assets.deduped.kernels.word_runs import extend_runs
 
     known = np.sort(shared.to_numpy() ^ np.uint64(salt))
     runs = [pl.DataFrame(schema=RUNS_SCHEMA)]
@@ -90,7 +90,7 @@ def candidate_runs(
         if not len(starts):
             continue
         for lane in block.hashes:
-            lengthen(lane, config.pick_words, config.min_words)
+            extend_runs(lane, config.pick_words, config.min_words)
         text = np.searchsorted(block.word_offsets, starts, side="right") - 1
         columns = (
             text + block.first_text,

@@ -1,7 +1,7 @@
-"""Compare the bytes of token ids with the text they were made of, eight bytes at a time.
+"""Compare the bytes of token ids with their original text, eight bytes at a time.
 
-For byte-level BPE, whose tokens are bytes, so that nothing has to be decoded. Most tokens have at
-most eight bytes: those are compared as one number each, without a look-up in a table of strings.
+Purpose: check byte-level BPE, whose tokens are bytes, without decoding text. Most tokens have at
+most eight bytes: each of them is compared as one number, without a look-up in a table of strings.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -22,6 +22,7 @@ _inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 @njit(**_inlined)
 def _is_equal(one: Bytes, start: int, other: Bytes, at: int, size: int) -> bool:
+    """Compare `size` bytes of `one` from `start` on with those of `other` from `at` on."""
     for done in range(0, size, 8):
         rest = uint64(min(size - done, 8))
         first, second = uint64(start + done), uint64(at + done)
@@ -38,10 +39,12 @@ def are_decoded(
     spelled: tuple[Bytes, Edges, NDArray[np.uint64]],
     texts: tuple[Bytes, Edges],
 ) -> NDArray[np.bool_]:
-    """Check for each text i that ids[firsts[i]:ends[i]] spell it, bool [n].
+    """Check for each text i that the bytes of ids[firsts[i]:ends[i]] are its bytes, bool [n].
 
-    `texts` are bytes end to end and their edges [n + 1]; `spelled` the same of every id, and its
-    bytes as a number, the first byte lowest, shifted up to the highest bit; used up to 8 bytes.
+    `texts` are the concatenated bytes and their int64 edges [n + 1]. `spelled` are the same for
+    the bytes of every id, and a number per id, uint64: its first 8 bytes or fewer as a
+    little-endian number, shifted left to the highest bit. The number of an id of more than 8 bytes
+    is not used.
     """
     spellings, spelling_edges, words = spelled
     data, text_edges = texts
