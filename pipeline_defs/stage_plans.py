@@ -8,7 +8,7 @@ import polars as pl
 
 from assets.stages import BY_NAME
 from resources.corpus import Corpus
-from resources.store.records import to_json
+from resources.store.records import as_json_object, to_json
 from resources.store.store import Partition
 from resources.tasks import Plan, stream_name
 
@@ -47,15 +47,16 @@ def check_plan(plan: Plan, partition: Partition) -> None:
             f"it was made with version {manifest.code_version} of the stage's code, this is "
             f"version {code_version}. Build again."
         )
+    provenance = as_json_object(plan.provenance)
     for what, now, then in (
         ("its config", plan.config, manifest.config),
-        ("what it is made of", plan.provenance, manifest.provenance),
+        ("what it is made of", provenance, manifest.provenance),
     ):
         if changed := differing_keys(now, then):
             raise NotRebuilt(f"{what} changed since ({', '.join(changed)}). Build again.")
     there = {(part.name, part.fingerprint) for part in manifest.parts}
     for task in (
-        () if "size_cap" in plan.provenance else plan.tasks
+        () if "size_cap" in provenance else plan.tasks
     ):  # a cap's parts: see assets/raw/asset.py
         name = stream_name(task.name, 0) if task.is_stream else task.name
         if (name, task.fingerprint) not in there:
