@@ -101,8 +101,11 @@ def publish_bucketed(corpus: Any, parts: list[pl.DataFrame], source: str = "pros
         "vocab_size": 60_000,
         "end_of_document": "<end>",
         "end_of_document_id": 0,
+        "begin_of_document": None,
         "begin_of_document_id": None,
         "token_dtype": dtype,
+        "deduped": "d" * 32,
+        "tokenized": "c" * 32,
     }
     records = [publish_part(folder, names, number, part) for number, part in enumerate(parts)]
     config = corpus.settings.buckets.model_dump(mode="json")
@@ -317,7 +320,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     source = prepare([task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
-    paths = scatter_paths(source.tasks[0], source.tasks[0].payload["scattered"])
+    paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
     heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
     assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
@@ -402,7 +405,7 @@ def test_parts_committed_while_shards_were_planned_are_refused(
     plan = plan_sharded(corpus, "prose")
     publish_bucketed(corpus, [sequences(0, 91)])
 
-    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed anew .* Run again"):
+    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed again .* Run again"):
         run_passes(corpus, plan.tasks, write_shard)
 
 

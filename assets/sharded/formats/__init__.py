@@ -11,7 +11,7 @@ on the rows alone: no clock, no machine.
 from __future__ import annotations
 
 from assets.sharded.formats.arrow import ARROW
-from assets.sharded.formats.base import FormatError, ShardAbout, ShardFile, ShardFormat
+from assets.sharded.formats.base import FormatError, ShardFile, ShardFormat, ShardSchema
 from assets.sharded.formats.datatrove import DATATROVE
 from assets.sharded.formats.litdata import LITDATA
 from assets.sharded.formats.mds import MDS
@@ -24,4 +24,4 @@ FORMATS: dict[str, ShardFormat] = {
     each.name: each for each in (PARQUET, MEGATRON, MDS, WEBDATASET, LITDATA, DATATROVE, NPY, ARROW)
 }
 
-__all__ = ["FORMATS", "FormatError", "ShardAbout", "ShardFile", "ShardFormat"]
+__all__ = ["FORMATS", "FormatError", "ShardFile", "ShardFormat", "ShardSchema"]

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write .ds, .ds.index and .ds.metadata."""
     tokens_path, index_path, metadata_path = paths
-    rows = rows_of(shard, about, "datatrove")
+    rows = rows_of(shard, schema, "datatrove")
     rows.content.tofile(tokens_path)
     rows.starts[1:].astype("<u8").tofile(index_path)
     num_tokens = len(rows.content)
-    tokenizer = f"{about.tokenizer_fingerprint}|{about.token_bytes}"
+    tokenizer = f"{schema.tokenizer_fingerprint}|{schema.token_bytes}"
     metadata_path.write_text(f"{tokenizer}\n{num_tokens}\n{for_people(num_tokens)}")
 
 

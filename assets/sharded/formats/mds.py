@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFile, ShardFormat, rows_of, with_suffix
+from assets.sharded.formats.base import ShardFile, ShardFormat, ShardSchema, rows_of, with_suffix
 from assets.sharded.formats.flat_rows import FlatRows, by_length, headed
 from assets.sharded.formats.offset_table import write_records
 
@@ -25,11 +25,11 @@ VERSION = 2
 ONE_DIMENSION = 1 << 2
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one shard."""
-    rows = rows_of(shard, about, "mds")
-    samples = rows.as_bytes() if about.sequence_length else with_shapes(rows)
-    write_records(paths[0], "mds", samples, encode_json(columns(about)))
+    rows = rows_of(shard, schema, "mds")
+    samples = rows.as_bytes() if schema.sequence_length else with_shapes(rows)
+    write_records(paths[0], "mds", samples, encode_json(columns(schema)))
 
 
 def with_shapes(rows: FlatRows) -> FlatRows:
@@ -45,14 +45,14 @@ def head(length: int, token_bytes: int) -> bytes:
     return struct.pack("<I", len(shape) + length * token_bytes) + shape
 
 
-def columns(about: ShardAbout) -> dict[str, Any]:
+def columns(schema: ShardSchema) -> dict[str, Any]:
     """The config that every shard carries, and the index repeats."""
-    length = about.sequence_length
+    length = schema.sequence_length
     shape = "" if length is None else f":{length}"
     return {
-        "column_encodings": [f"ndarray:{about.token_dtype}{shape}"],
+        "column_encodings": [f"ndarray:{schema.token_dtype}{shape}"],
         "column_names": [COLUMN],
-        "column_sizes": [None if length is None else length * about.token_bytes],
+        "column_sizes": [None if length is None else length * schema.token_bytes],
         "compression": None,
         "format": "mds",
         "hashes": [HASH],
@@ -61,10 +61,10 @@ def columns(about: ShardAbout) -> dict[str, Any]:
     }
 
 
-def index(files: list[ShardFile], about: ShardAbout) -> dict[str, bytes]:
+def index(files: list[ShardFile], schema: ShardSchema) -> dict[str, bytes]:
     """index.json, without which the folder is no dataset."""
     shards = [
-        columns(about)
+        columns(schema)
         | {
             "raw_data": {
                 "basename": file.name,

@@ -19,30 +19,30 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_spans
 from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
 
 IDX_VERSION = 1
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write .bin, .idx and .spans."""
     bin_path, idx_path, spans_path = paths
-    rows = rows_of(shard, about, "megatron")
+    rows = rows_of(shard, schema, "megatron")
     rows.content.tofile(bin_path)
-    write_idx(idx_path, rows, about)
+    write_idx(idx_path, rows, schema)
     write_spans(spans_path, flat_spans(shard["spans"]))
 
 
-def write_idx(path: Path, rows: FlatRows, about: ShardAbout) -> None:
+def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
     """Every row is a sequence, and a document of its own."""
     num_rows = len(rows.lengths)
-    header = (IDX_VERSION, INDEX_DTYPE_CODES[about.token_dtype], num_rows, num_rows + 1)
+    header = (IDX_VERSION, INDEX_DTYPE_CODES[schema.token_dtype], num_rows, num_rows + 1)
     with open(path, "wb") as file:
         file.write(INDEX_MAGIC + struct.pack("<QBQQ", *header))
         rows.lengths.astype("<i4").tofile(file)
-        (rows.starts[:-1] * about.token_bytes).astype("<i8").tofile(file)
+        (rows.starts[:-1] * schema.token_bytes).astype("<i8").tofile(file)
         np.arange(num_rows + 1, dtype="<i8").tofile(file)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write .npy and .csv.gz."""
     tokens_path, rows_path = paths
-    rows = rows_of(shard, about, "npy")
+    rows = rows_of(shard, schema, "npy")
     rows.content.tofile(tokens_path)
     ends = pl.DataFrame({"start": rows.starts[:-1], "end": rows.starts[1:]})
     text = ends.write_csv(include_header=False)

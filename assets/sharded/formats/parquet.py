@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat
+from assets.sharded.formats.base import ShardFormat, ShardSchema
 from assets.sharded.formats.flat_rows import as_lists
 
 ROW_GROUP_TOKENS = 8 << 20  # a reader of a few rows unpacks 16 MB, not the shard
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one file."""
     import pyarrow.parquet as pq
 

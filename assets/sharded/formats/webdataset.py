@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatRows, by_length, headed
 
 BLOCK = 512
@@ -24,11 +24,11 @@ ROW_DIGITS = 8
 CHECKSUM = slice(148, 156)
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one tar."""
-    rows = rows_of(shard, about, "webdataset")
+    rows = rows_of(shard, schema, "webdataset")
     arrays = headed(
-        by_length(rows.lengths, lambda n: npy_header(n, about.token_dtype)), rows.as_bytes()
+        by_length(rows.lengths, lambda n: npy_header(n, schema.token_dtype)), rows.as_bytes()
     )
     headers = tar_headers(shard_number(paths[0]), arrays.lengths)
     starts = np.arange(len(headers) + 1) * BLOCK
@@ -46,11 +46,11 @@ def shard_number(path: Path) -> int:
 
 def npy_header(length: int, dtype: str) -> bytes:
     """The header of a .npy file of version 1.0 with one array of one dimension."""
-    about = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': ({length},), }}"
+    fields = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': ({length},), }}"
     # numpy leaves room for a first dimension of 21 digits, then fills up to 64 bytes.
-    about += " " * (21 - len(str(length)))
-    size = -(-(10 + len(about) + 1) // 64) * 64
-    text = about.ljust(size - 11).encode() + b"\n"
+    fields += " " * (21 - len(str(length)))
+    size = -(-(10 + len(fields) + 1) // 64) * 64
+    text = fields.ljust(size - 11).encode() + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
