@@ -40,7 +40,7 @@ class ShardsOrigin(TokenFacts, frozen=True, kw_only=True):
 
 
 class FolderFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a format's folder, as manifest.json lists it.
+    """File of a format's folder, as manifest.json lists it.
 
     A file of a shard has the shard's name, rows and tokens, without and with padding.
     """

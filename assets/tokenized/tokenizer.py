@@ -22,7 +22,7 @@ UINT16_VOCABULARY = 1 << 16
 
 
 class TokenizerError(ValueError):
-    """A tokenizer cannot be used as configured."""
+    """Error of a tokenizer that cannot be used as configured."""
 
 
 def train_bpe(batches: Texts, config: TokenizerConfig) -> str:

@@ -1,7 +1,7 @@
 """Hugging Face Arrow: the folder that `datasets.load_from_disk` opens by mapping it.
 
 Rows of one length are a fixed_size_list, which has no offsets. Source: datasets 5.2,
-arrow_dataset.py; "Sequence" is the feature's name that versions before 4 know, and later ones take.
+arrow_dataset.py; the feature is named "Sequence", which all versions accept (before 4 no other).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TOKENS = (1 << 31) - 1
 
 
 def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
-    """Write one Arrow stream of one batch."""
+    """Write one Arrow stream of one batch; FormatError if rows that vary have 2**31 tokens."""
     import pyarrow as pa
 
     rows = rows_of(shard, schema, "arrow")
@@ -43,7 +43,7 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
 
 
 def index(files: list[ShardFile], schema: ShardSchema) -> dict[str, bytes]:
-    """state.json names the shards, dataset_info.json their column."""
+    """Write state.json, which names the shards, and dataset_info.json, which has their column."""
     shards = with_suffix(files, "arrow")
     state: dict[str, Any] = {
         "_data_files": [{"filename": file.name} for file in shards],

@@ -15,7 +15,7 @@ from resources.store.store import StoreError
 
 
 class FormatError(StoreError):
-    """A format cannot hold these rows; the message says why, and what to change."""
+    """Error of rows that a format cannot hold; the message gives the reason and what to change."""
 
 
 def too_large(name: str, size: str, limit: str) -> FormatError:
@@ -47,7 +47,7 @@ class ShardSchema:
 
 @dataclass(frozen=True)
 class ShardFile:
-    """One file of one shard in the format's folder; `tokens` include padding."""
+    """File of one shard in the format's folder; `tokens` include padding."""
 
     name: str
     bytes: int

@@ -1,8 +1,8 @@
-"""Megatron-LM's pair: .bin holds the tokens back to back, .idx where each sequence lies.
+"""Megatron-LM's pair: .bin has the tokens end to end, .idx the place of each sequence.
 
-The format for training: a sample of a mapped .bin costs 1.4 microseconds, one of Parquet at least a
-thousand times that. Beside the pair lies .spans: which piece of which document is where in a row.
-Megatron itself ignores it; `corpus_loader` makes document masks from it.
+The format for training: a sample of a mapped .bin is read without decoding, unlike one of Parquet.
+The file .spans beside the pair has the document segments of each row. Megatron ignores it;
+`corpus_loader` makes document masks from it.
 
 .idx (little-endian): "MMIDIDX\\0\\0", u64 version 1, u8 dtype, u64 sequences, u64 documents + 1,
 i32 length[sequences], i64 byte_pointer[sequences], i64 document[documents + 1]. Source: Megatron
@@ -36,7 +36,7 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
 
 
 def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
-    """Every row is a sequence, and a document of its own."""
+    """Write .idx: every row is a sequence, and a document of its own."""
     num_rows = len(rows.lengths)
     header = (IDX_VERSION, INDEX_DTYPE_CODES[schema.token_dtype], num_rows, num_rows + 1)
     with open(path, "wb") as file:
@@ -47,7 +47,7 @@ def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
 
 
 def write_spans(path: Path, spans: FlatSpans) -> None:
-    """The pieces of documents, in the order in which they lie in the rows."""
+    """Write .spans: the document segments, in the order of the rows."""
     with open(path, "wb") as file:
         file.write(SPANS_MAGIC + struct.pack("<QQ", len(spans.first_span) - 1, len(spans.start)))
         for array in (spans.first_span, spans.start, spans.length, spans.doc_ids):

@@ -1,6 +1,6 @@
-"""OLMo's and Dolma's token files: bare ids in a .npy that has no header, rows in a .csv.gz.
+"""OLMo's and Dolma's token files: bare ids in a .npy without a header, rows in a .csv.gz.
 
-Despite the name numpy.load does not read such a file: numpy.memmap does. The csv has "start,end" of
+numpy.memmap reads such a file; numpy.load, despite the name, does not. The csv has "start,end" of
 every row, in tokens, without a gap. Source: olmo_core 3.0, data/utils.py.
 """
 
