@@ -79,6 +79,8 @@ def publish_index(
         for file_name, content in FORMATS[name].index(files, shards.schema).items():
             add_bytes(writer, f"{name}.{file_name}", folder, content)
         index_files = [file for _, file in writer.pending if file.kind.startswith(f"{name}.")]
+        listed = [describe_file(record, f) for record in records for f in files_of(record, name)]
+        listed += [describe_index(file) for file in index_files]
         manifest = FolderManifest(
             **asdict(origin),
             format=name,
@@ -86,11 +88,7 @@ def publish_index(
             rows=sum(record.stats.rows_kept for record in records),
             tokens=sum(record.stats.tokens for record in records),
             stored_tokens=sum(stored_tokens(record) for record in records),
-            files=[describe_file(record, f) for record in records for f in files_of(record, name)]
-            + [
-                FolderFile(name=PurePath(file.path).name, bytes=file.bytes, sha256=file.sha256)
-                for file in index_files
-            ],
+            files=listed,
         )
         add_bytes(writer, f"{name}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
     return writer.publish(Stats())
@@ -125,3 +123,8 @@ def describe_file(record: PartRecord, file: FileRecord) -> FolderFile:
         tokens=record.stats.tokens,
         stored_tokens=stored_tokens(record),
     )
+
+
+def describe_index(file: FileRecord) -> FolderFile:
+    """Describe an index file for manifest.json."""
+    return FolderFile(name=PurePath(file.path).name, bytes=file.bytes, sha256=file.sha256)
