@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.sharded.formats import FORMATS, ShardAbout
+from assets.sharded.formats import FORMATS, ShardSchema
 from assets.sharded.formats.flat_rows import flat_rows
 
 LENGTH = 2048
@@ -150,7 +150,7 @@ def measure(write: Callable[[Path], object]) -> tuple[float, int]:
     return best, size
 
 
-def compare(name: str, shard: pl.DataFrame, about: ShardAbout) -> None:
+def compare(name: str, shard: pl.DataFrame, about: ShardSchema) -> None:
     """One line: our writer and the peer's."""
     shard_format = FORMATS[name]
     flat = flat_rows(shard["tokens"])
@@ -177,7 +177,7 @@ def main() -> None:
     varying = drawn[np.cumsum(drawn) <= len(ids)]
     for length, lengths in ((LENGTH, np.full(len(ids) // LENGTH, LENGTH)), (None, varying)):
         print(f"\nrows of {length or '1 to 1,199'} tokens{'ours':>9}{'the own writer':>33}")
-        about = ShardAbout("uint16", length, 0, 50_000, "0" * 32)
+        about = ShardSchema("uint16", length, 0, 50_000, "0" * 32)
         shard = shard_of(ids, lengths)
         for name in FORMATS:
             compare(name, shard, about)

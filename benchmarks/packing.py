@@ -36,7 +36,7 @@ from assets.bucketed.packing import (  # noqa: E402
     NO_LIMIT,
     count_sequences,
     pack_and_extend,
-    pack_pieces,
+    pack_segments,
 )
 
 LENGTHS = (2048, 8192)
@@ -90,8 +90,8 @@ def print_padding(counts: dict[str, NDArray[np.int64]], length: int) -> None:
     for source, num_tokens in counts.items():
         pieces = split(num_tokens, length)
         tokens = int(num_tokens.sum())
-        ours = count_sequences(pack_pieces(pieces.lengths, length, max_pieces=None, seed=0))
-        extended, sequence = pack_and_extend(pieces, length, max_pieces=None, seed=0)
+        ours = count_sequences(pack_segments(pieces.lengths, length, max_segments=None, seed=0))
+        extended, sequence = pack_and_extend(pieces, length, max_segments=None, seed=0)
         left = count_sequences(sequence) * length - int(extended.lengths.sum())
         least = -tokens % length
         repeated = int(extended.lengths.sum()) - tokens
@@ -137,7 +137,7 @@ def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     histogram = np.bincount(pieces.lengths, minlength=length + 1)
     plan = best_of(lambda: plan_sequences(histogram, NO_LIMIT))
     larger = best_of(lambda: plan_sequences(histogram * 1000, NO_LIMIT))
-    both = best_of(lambda: pack_pieces(pieces.lengths, length, max_pieces=None, seed=0))
+    both = best_of(lambda: pack_segments(pieces.lengths, length, max_segments=None, seed=0))
     cut = best_of(lambda: split(num_tokens, length))
     print(
         f"\n{len(num_tokens):,} documents, {len(pieces.lengths):,} pieces, length {length}: cut "
@@ -148,8 +148,8 @@ def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     olmo = olmo_packer(few, length)
     if olmo is not None:
         pieces = split(few, length)
-        ours = best_of(lambda: pack_pieces(pieces.lengths, length, max_pieces=None, seed=0))
-        needed = count_sequences(pack_pieces(pieces.lengths, length, max_pieces=None, seed=0))
+        ours = best_of(lambda: pack_segments(pieces.lengths, length, max_segments=None, seed=0))
+        needed = count_sequences(pack_segments(pieces.lengths, length, max_segments=None, seed=0))
         print(
             f"  {len(few):,} documents: OLMo-core {olmo[0]:.2f} s, {olmo[1]:,} sequences; ours "
             f"{ours:.3f} s, {needed:,} sequences: {olmo[0] / ours:.0f} times as fast"

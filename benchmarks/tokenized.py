@@ -177,7 +177,7 @@ def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], objec
 
 def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     """What the asset does for one part: read, encode, check, write, hash, publish."""
-    from assets.tokenized.asset import encode_part
+    from assets.tokenized.asset import EncodeInputs, encode_part
     from assets.tokenized.encode_documents import TokenFormat, encode_documents
     from assets.tokenized.encoders import load_encoders
     from assets.tokenized.round_trip import round_trip
@@ -189,12 +189,12 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END), None, offsets)
     one = pl.DataFrame({"doc_id": ["0" * 32], "text": ["a document"]})
     round_trip(one, encode_documents(one, encoders, form), encoders, form)  # loads numba: 1 s
-    spec = {"path": part, "tokenizer": tokenizer, "form": form, "is_trained": False}
+    inputs = EncodeInputs(part, tokenizer, form, is_trained=False)
     with tempfile.TemporaryDirectory() as folder:
         return rounds_of(
             start,
             lambda number: encode_part(
-                Task(Path(folder), "tokenized", "bench", f"part{number}", "0" * 32, 0, spec)
+                Task(Path(folder), "tokenized", "bench", f"part{number}", "0" * 32, 0, inputs)
             ),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.sharded.formats import FORMATS, ShardAbout, ShardFile
+from assets.sharded.formats import FORMATS, ShardFile, ShardSchema
 from assets.sharded.formats.flat_rows import as_lists
 
 SPAN = pl.Struct({"doc_id": pl.String, "start": pl.UInt32, "length": pl.UInt32})
@@ -22,10 +22,10 @@ DTYPES = {"uint16": pl.UInt16, "uint32": pl.UInt32}
 END = 0
 
 
-def about_of(dtype: str = "uint16", sequence_length: int | None = None) -> ShardAbout:
+def about_of(dtype: str = "uint16", sequence_length: int | None = None) -> ShardSchema:
     """A source of that dtype and length."""
     vocab = 50_000 if dtype == "uint16" else 100_000
-    return ShardAbout(dtype, sequence_length, END, vocab, "f" * 32)
+    return ShardSchema(dtype, sequence_length, END, vocab, "f" * 32)
 
 
 def shard_of(rows: Sequence[Sequence[int]], dtype: str = "uint16") -> pl.DataFrame:
@@ -43,7 +43,7 @@ def shard_of(rows: Sequence[Sequence[int]], dtype: str = "uint16") -> pl.DataFra
     )
 
 
-def seeded_rows(count: int, about: ShardAbout, seed: int = 0) -> list[list[int]]:
+def seeded_rows(count: int, about: ShardSchema, seed: int = 0) -> list[list[int]]:
     """Rows of ids that end with the end-of-document id; 1 to 700 long if the length varies."""
     numbers = np.random.default_rng(seed)
     lengths = [about.sequence_length or int(numbers.integers(1, 700)) for _ in range(count)]
@@ -53,7 +53,7 @@ def seeded_rows(count: int, about: ShardAbout, seed: int = 0) -> list[list[int]]
 
 
 def write_shards(
-    folder: Path, name: str, shards: Sequence[pl.DataFrame], about: ShardAbout
+    folder: Path, name: str, shards: Sequence[pl.DataFrame], about: ShardSchema
 ) -> list[ShardFile]:
     """Write shards and index files of one format to a folder; returns the shards' files."""
     shard_format = FORMATS[name]

@@ -7,15 +7,18 @@ from typing import Any
 
 import polars as pl
 from builders import open_corpus, write_corpus
+from msgspec import convert, structs
 
+from assets.sharded.index_files import ShardsOrigin, publish_index
 from assets.sharded.shard_files import (
     INDEX,
+    ShardedNumbers,
     ShardSet,
-    about_shards,
     add_shard,
-    publish_index,
     shard_name,
+    shard_schema,
 )
+from assets.tokenized.token_facts import TokenFacts
 from resources.store.records import Manifest, add_stats, fingerprint_of
 from resources.store.store import PartWriter, Store
 
@@ -29,6 +32,12 @@ ABOUT = {
     "end_of_document_id": 0,
     "begin_of_document_id": None,
     "tokenizer_fingerprint": "f" * 32,
+}
+MADE_OF = {
+    "begin_of_document": None,
+    "deduped": "d" * 32,
+    "tokenized": "c" * 32,
+    "bucketed": "b" * 32,
 }
 
 
@@ -60,17 +69,22 @@ def write_sharded(
     said = ABOUT | about
     length = int(bucket) if bucket.isdigit() else None
     data = fingerprint_of(source, said, [frame.to_dicts() for frame in shards])
-    together = ShardSet(formats, data, about_shards(said, length))  # type: ignore[arg-type]
+    schema = shard_schema(convert(said, TokenFacts), length)
+    together = ShardSet(formats, data, schema)  # type: ignore[arg-type]
+    origin = ShardsOrigin(
+        **said, stage="sharded", partition=source, fingerprint=data, code_version="2", config={}
+    )
     folder = store.partition("sharded", source)
     records = []
     for number, frame in enumerate(shards):
         writer = PartWriter(folder, shard_name(number), data)
         stats = add_shard(writer, together, number, frame)
-        stats.numbers["shards"] = {bucket: 1}
-        records.append(writer.publish(stats))
-    records.append(publish_index(PartWriter(folder, INDEX, data), together, records, {}))
+        numbers = ShardedNumbers(**structs.asdict(stats.numbers), shards={bucket: 1})
+        records.append(writer.publish(structs.replace(stats, numbers=numbers)))
+    records.append(publish_index(PartWriter(folder, INDEX, data), together, records, origin))
     stats = add_stats(record.stats for record in records)
-    folder.commit(Manifest("sharded", source, data, "2", {}, tuple(records), stats, said))
+    provenance = MADE_OF | said
+    folder.commit(Manifest("sharded", source, data, "2", {}, tuple(records), stats, provenance))
 
 
 PROSE = [shard(100, [8] * 6), shard(200, [8] * 4)]

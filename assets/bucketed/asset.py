@@ -1,92 +1,113 @@
-"""bucketed: documents become training sequences, window by window."""
+"""Asset `bucketed`: training sequences, made of the documents of one window after another."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
+from pathlib import Path
 
 import polars as pl
+from msgspec.structs import asdict
 
 from assets.bucketed.make_sequences import group_windows, make_sequences
-from assets.bucketed.report import readable, report_markdown, shares, warnings_of
+from assets.bucketed.report import (
+    BucketedNumbers,
+    readable,
+    report_markdown,
+    shares,
+    warnings_of,
+)
+from assets.bucketed.sequences import count_empty
 from assets.tokenized.asset import TOKENIZED, token_bytes
 from assets.tokenized.encode_documents import NO_TOKENS
+from assets.tokenized.token_facts import TokenizedProvenance
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
-from resources.stage import Conclusion, Stage
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
-from resources.tasks import Plan, Task
+from resources.stage import Conclusion, Metadata, Stage
+from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.tasks import Plan, Task, tasks_of
+
+
+class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
+    """Inputs of the stage `bucketed`: those of `tokenized`, and its fingerprint."""
+
+    tokenized: str
+
+
+BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
+
+
+@dataclass(frozen=True)
+class WindowInputs:
+    """Input of one task: the tokenized parts of a window, and the token to pad with."""
+
+    paths: list[Path]
+    config: BucketConfig
+    padding: int
+    text_bytes: int
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
-    """One task per window of consecutive tokenized parts, named after the first of them."""
-    manifest = corpus.store.newest("tokenized", source)
+    """Plan one task per window of consecutive tokenized parts, named after the first of them."""
+    manifest = corpus.store.newest(TOKENIZED, source)
     config = corpus.settings.buckets
     dump = config.model_dump(mode="json")
-    windows = group_windows([part.stats.tokens for part in manifest.parts], config.window_tokens)
-    tasks = []
-    for window in windows:
+    maker, tasks = tasks_of(corpus, BUCKETED, source), []
+    for window in group_windows([p.stats.tokens for p in manifest.parts], config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
-        made_of = [part.fingerprint for part in parts]
-        tasks.append(
-            Task(
-                root=corpus.store.root,
-                stage=BUCKETED.name,
-                partition=source,
-                name=parts[0].name,
-                fingerprint=fingerprint_of(BUCKETED.name, BUCKETED.code_version, dump, made_of),
-                work_bytes=sum(file.bytes for file in files),
-                payload={
-                    "paths": [corpus.store.path_of(manifest, file) for file in files],
-                    "config": config,
-                    "padding": manifest.provenance["end_of_document_id"],
-                    "text_bytes": sum(part.stats.text_bytes for part in parts),
-                },
-            )
+        inputs = WindowInputs(
+            paths=[corpus.store.path_of(manifest, file) for file in files],
+            config=config,
+            padding=manifest.provenance.end_of_document_id,
+            text_bytes=sum(part.stats.text_bytes for part in parts),
         )
-    return Plan(tasks, dump, manifest.provenance | {"tokenized": manifest.fingerprint})
+        made_of = [dump, [part.fingerprint for part in parts]]
+        work_bytes = sum(file.bytes for file in files)
+        tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
+    provenance = BucketedProvenance(**asdict(manifest.provenance), tokenized=manifest.fingerprint)
+    return Plan(tasks, dump, provenance)
 
 
-def bucket_window(task: Task) -> list[PartRecord]:
+def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
-    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in task.payload["paths"]]
-    sequences, counts = make_sequences(tables, task.payload["config"], task.payload["padding"])
+    inputs = task.payload
+    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in inputs.paths]
+    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
-    documents = sum(table.height for table in tables)
-    without = counts.pop("documents_without_tokens")
-    num_tokens = sum(counts["bucket_tokens"].values())
+    documents, empty = sum(table.height for table in tables), count_empty(tables)
+    num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
         rows_in=documents,
-        rows_kept=documents - without,
-        rejected={NO_TOKENS: without} if without else {},
+        rows_kept=documents - empty,
+        rejected={NO_TOKENS: empty} if empty else {},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(sequences.schema["tokens"]),
-        text_bytes=task.payload["text_bytes"],
-        numbers=counts,
+        text_bytes=inputs.text_bytes,
+        numbers=numbers,
     )
     return [writer.publish(stats)]
 
 
-def describe_bucketed(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
-    """Padding, documents cut, sequences by bucket and histograms."""
+def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
+    """Report padding, documents cut, sequences by bucket and histograms."""
     if not manifest.parts:
         return {}
-    extra = manifest.stats.numbers
+    numbers = manifest.stats.numbers
     return {
-        **report_markdown(extra, config_of(manifest)),
-        **shares(extra, manifest.stats.rows_in),
-        **{name: readable(extra[name]) for name in ("document_lengths", "sequence_documents")},
+        **report_markdown(numbers, config_of(manifest)),
+        **shares(numbers, manifest.stats.rows_in),
+        "document_lengths": readable(numbers.document_lengths),
+        "sequence_documents": readable(numbers.sequence_documents),
     }
 
 
-def config_of(manifest: Manifest) -> BucketConfig:
-    """The config that sequences were made with."""
+def config_of(manifest: BucketedManifest) -> BucketConfig:
+    """Return the config that sequences were made with."""
     return BucketConfig.model_validate(manifest.config)
 
 
-def warn_of_buckets(corpus: Corpus, manifest: Manifest) -> Conclusion:
+def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     """Warn of sequences that waste space."""
     if not manifest.parts:
         return Conclusion()
@@ -101,8 +122,8 @@ BUCKETED = Stage(
     partitions="source",
     after=(TOKENIZED,),
     kinds=frozenset({"arrow", "numba"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=BucketedProvenance,
+    numbers=BucketedNumbers,
     plan=plan_bucketed,
     work=bucket_window,
     warm_up=lambda corpus: [partial(import_module, "assets.bucketed.kernels.packing_plan")],

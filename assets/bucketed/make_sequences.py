@@ -1,15 +1,13 @@
-"""Documents to training sequences: one each, packed, concatenated, or decomposed.
+"""Turn documents into training sequences: one each, packed, concatenated, or decomposed.
 
-`spans` say which documents a sequence holds and which tokens of each, in order, so that
-cu_seqlens, position ids and document masks follow from them in every mode. No token is lost and
-none comes from nowhere: the spans of a document cover it once, but for what an overlap repeats and
-truncation drops, and both are counted.
+`spans` give the documents of a sequence and the tokens of each, in order; cu_seqlens, position ids
+and document masks follow from them in every mode. The spans of a document cover each of its tokens
+once, except those that an overlap repeats or truncation drops, and both are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import (
     Int64s,
-    Pieces,
+    Segments,
     cut_stream,
     powers_of_two,
     split,
@@ -26,20 +24,20 @@ from assets.bucketed.document_chunks import (
 )
 from assets.bucketed.packing import (
     count_sequences,
-    number_by_first_piece,
+    number_by_first_segment,
     pack_and_extend,
-    pack_pieces,
+    pack_segments,
     sum_tokens,
 )
-from assets.bucketed.report import Made, count_window
+from assets.bucketed.report import BucketedNumbers, Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
 from resources.settings.buckets import BucketConfig, stored_lengths
 
-Arranged = tuple[Pieces, Int64s, NDArray[np.uint8]]
+Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
 
 
 def group_windows(tokens: Sequence[int], window_tokens: int) -> list[slice]:
-    """Consecutive parts of together at most `window_tokens` tokens; a larger part is alone."""
+    """Group consecutive parts of together at most `window_tokens` tokens; a larger one is alone."""
     windows: list[slice] = []
     start, total = 0, 0
     for index, count in enumerate(tokens):
@@ -52,73 +50,74 @@ def group_windows(tokens: Sequence[int], window_tokens: int) -> list[slice]:
 
 def make_sequences(
     tables: Sequence[pl.DataFrame], config: BucketConfig, padding: int
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The sequences of a window of documents, sorted by bucket, and counts that add up.
+) -> tuple[pl.DataFrame, BucketedNumbers]:
+    """Make the sequences of a window of documents, sorted by bucket, and count them.
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
     into `bucket_names`), num_tokens UInt32 (without padding), tokens List (`stored_length` of
     them, the token `padding` at the end), spans List(Struct{doc_id, start, length}), start and
-    length in tokens of the document; for the counts see `count_window`.
+    length in tokens of the document.
     """
     num_tokens = count_tokens(tables)
-    pieces, arranged, buckets = arrange(num_tokens, config)
-    sequence, buckets = number_by_first_piece(arranged, buckets)
-    used = sum_tokens(sequence, pieces.lengths)
+    segments, arranged, buckets = arrange(num_tokens, config)
+    sequence, buckets = number_by_first_segment(arranged, buckets)
+    used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
-    made = gather_sequences(tables, pieces, sequence, stored, padding)
-    frame = made.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
-    return frame, count_window(Made(num_tokens, pieces, sequence, used, buckets), config)
+    sequences = gather_sequences(tables, segments, sequence, stored, padding)
+    frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
+    return frame, count_window(Window(num_tokens, segments, sequence, used, buckets), config)
 
 
 def arrange(num_tokens: Int64s, config: BucketConfig) -> Arranged:
-    """The pieces of documents of these lengths, the sequence of each, and each sequence's bucket.
+    """Cut documents of these lengths; assign a sequence to each segment, a bucket to each sequence.
 
-    Sequences are numbered from 0 without gaps, in no order.
+    Returns (segments, int64 [segments], uint8 [sequences]). Sequences are numbered from 0 without
+    gaps, in no particular order.
     """
     if config.mode == "buckets":
-        pieces = whole(num_tokens)
-        longer = np.searchsorted(np.array(config.edges), pieces.lengths)
-        return pieces, np.arange(len(longer)), longer.astype(np.uint8)
+        segments = whole(num_tokens)
+        longer = np.searchsorted(np.array(config.edges), segments.lengths)
+        return segments, np.arange(len(longer)), longer.astype(np.uint8)
     if config.mode == "decompose":
         return _decompose(num_tokens, config)
     if config.mode == "concat":
-        pieces, sequence = cut_stream(num_tokens, config.sequence_length)
+        segments, sequence = cut_stream(num_tokens, config.sequence_length)
     else:
-        pieces, sequence = _pack(num_tokens, config)
-    return pieces, sequence, np.zeros(count_sequences(sequence), np.uint8)
+        segments, sequence = _pack(num_tokens, config)
+    return segments, sequence, np.zeros(count_sequences(sequence), np.uint8)
 
 
-def _pack(num_tokens: Int64s, config: BucketConfig) -> tuple[Pieces, Int64s]:
+def _pack(num_tokens: Int64s, config: BucketConfig) -> tuple[Segments, Int64s]:
     length = config.sequence_length
     if config.long_documents == "truncate":
-        pieces = truncate(num_tokens, length)
+        segments = truncate(num_tokens, length)
     else:
-        pieces = split(num_tokens, length, config.overlap)
+        segments = split(num_tokens, length, config.overlap)
     most, seed = config.max_documents, config.seed
     if config.extend_rests:
-        return pack_and_extend(pieces, length, max_pieces=most, seed=seed)
-    return pieces, pack_pieces(pieces.lengths, length, max_pieces=most, seed=seed)
+        return pack_and_extend(segments, length, max_segments=most, seed=seed)
+    return segments, pack_segments(segments.lengths, length, max_segments=most, seed=seed)
 
 
 def _decompose(num_tokens: Int64s, config: BucketConfig) -> Arranged:
-    """Powers of two as sequences of their own; rests packed into sequences of the shortest."""
+    """Make a sequence of each power of two; pack the rests into sequences of the shortest."""
     shortest = config.min_length
-    pieces = powers_of_two(num_tokens, config.sequence_length, shortest)
-    is_rest = pieces.lengths < shortest
-    packed = pack_pieces(
-        pieces.lengths[is_rest], shortest, max_pieces=config.max_documents, seed=config.seed
+    segments = powers_of_two(num_tokens, config.sequence_length, shortest)
+    is_rest = segments.lengths < shortest
+    packed = pack_segments(
+        segments.lengths[is_rest], shortest, max_segments=config.max_documents, seed=config.seed
     )
     num_packed = count_sequences(packed)
-    powers = pieces.lengths[~is_rest]
+    powers = segments.lengths[~is_rest]
     sequence = np.empty(len(is_rest), np.int64)
     sequence[is_rest] = packed
     sequence[~is_rest] = num_packed + np.arange(len(powers))
     buckets = np.zeros(num_packed + len(powers), np.uint8)
     buckets[num_packed:] = np.searchsorted(np.array(stored_lengths(config)), powers)
-    return pieces, sequence, buckets
+    return segments, sequence, buckets
 
 
 def stored_tokens(used: Int64s, buckets: NDArray[np.uint8], config: BucketConfig) -> Int64s:
-    """Tokens of each sequence with its padding, int64 [m]."""
+    """Return the tokens of each sequence with its padding, int64 [m]."""
     lengths = np.array(stored_lengths(config), np.int64)
     return lengths[buckets] if len(lengths) else used

@@ -1,16 +1,17 @@
-"""What bucketing did, in numbers that add up over windows, and drawn: lengths, buckets, padding."""
+"""Report on bucketing: numbers that add up over windows, and plots of lengths and padding."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.bucketed.document_chunks import Int64s, Pieces
+from assets.bucketed.document_chunks import Int64s, Segments
 from assets.report.histograms import bin_of, counted
 from assets.report.plots import as_markdown, bar_chart, histogram
 from resources.settings.buckets import BucketConfig, bucket_names, stored_lengths
@@ -18,59 +19,92 @@ from resources.settings.buckets import BucketConfig, bucket_names, stored_length
 BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half powers of two
 
 
-class Made(NamedTuple):
-    """What became of a window: tokens of each document, pieces and the sequence of each; tokens
-    without padding and bucket of each sequence."""
+class BucketedNumbers(msgspec.Struct, frozen=True):
+    """Numbers of the stage `bucketed`, all of which add up over windows.
+
+    bucket_sequences        sequences by bucket name
+    bucket_tokens           tokens by bucket name, without padding
+    bucket_padding          padding tokens by bucket name
+    padding_tokens          padding of all buckets
+    least_padding           padding that no packing could avoid, 0 if buckets differ in length
+    documents_cut           documents in more than one segment
+    fitting_documents_cut   documents cut although they fit a sequence
+    documents_reaching      documents that fill a sequence
+    documents_truncated     documents of which tokens are dropped
+    tokens_truncated        tokens dropped
+    tokens_overlapped       tokens repeated by overlaps and extended segments
+    document_spans          segments in all sequences
+    document_lengths        histogram of tokens of a document, by number of the bin
+    sequence_documents      histogram of segments in a sequence, by number of the bin
+    """
+
+    bucket_sequences: dict[str, int] = {}
+    bucket_tokens: dict[str, int] = {}
+    bucket_padding: dict[str, int] = {}
+    padding_tokens: int = 0
+    least_padding: int = 0
+    documents_cut: int = 0
+    fitting_documents_cut: int = 0
+    documents_reaching: int = 0
+    documents_truncated: int = 0
+    tokens_truncated: int = 0
+    tokens_overlapped: int = 0
+    document_spans: int = 0
+    document_lengths: dict[str, int] = {}
+    sequence_documents: dict[str, int] = {}
+
+
+class Window(NamedTuple):
+    """Documents of a window, cut into segments and arranged in sequences.
+
+    num_tokens  tokens of each document
+    segments    segments of the documents, and in `sequence` the sequence of each
+    used        tokens of each sequence, without padding, and in `buckets` the bucket of each
+    """
 
     num_tokens: Int64s
-    pieces: Pieces
+    segments: Segments
     sequence: NDArray[np.uint32]
     used: Int64s
     buckets: NDArray[np.uint8]
 
 
-def count_window(made: Made, config: BucketConfig) -> dict[str, Any]:
-    """Counts of one window.
-
-    `bucket_sequences`, `bucket_tokens` (without padding) and `bucket_padding` by bucket name;
-    `documents_cut` are in more than one piece, `fitting_documents_cut` are so without being longer
-    than a sequence, `documents_reaching` fill one; `least_padding` is what no way of packing could
-    avoid; histograms `document_lengths` and `sequence_documents` by bin.
-    """
+def count_window(window: Window, config: BucketConfig) -> BucketedNumbers:
+    """Count the sequences, padding, cuts and repeated tokens of one window."""
     names = bucket_names(config)
-    sequences = np.bincount(made.buckets, minlength=len(names))
+    sequences = np.bincount(window.buckets, minlength=len(names))
     tokens = np.zeros(len(names), np.int64)
-    np.add.at(tokens, made.buckets, made.used)
-    padding = sequences * _padded_lengths(made, config) - tokens
-    pieces = np.bincount(made.pieces.documents, minlength=len(made.num_tokens))
-    last = np.zeros(len(made.num_tokens), np.int64)
-    np.maximum.at(last, made.pieces.documents, made.pieces.starts + made.pieces.lengths)
-    truncated = made.num_tokens - last
+    np.add.at(tokens, window.buckets, window.used)
+    padding = sequences * _padded_lengths(window, config) - tokens
+    cuts = np.bincount(window.segments.documents, minlength=len(window.num_tokens)) > 1
+    last = np.zeros(len(window.num_tokens), np.int64)
+    ends = window.segments.starts + window.segments.lengths
+    np.maximum.at(last, window.segments.documents, ends)
+    truncated = window.num_tokens - last
     length = config.edges[-1] + 1 if config.mode == "buckets" else config.sequence_length
     has_one_length = config.mode in ("pack", "concat")
-    return {
-        "bucket_sequences": dict(zip(names, sequences.tolist(), strict=True)),
-        "bucket_tokens": dict(zip(names, tokens.tolist(), strict=True)),
-        "bucket_padding": dict(zip(names, padding.tolist(), strict=True)),
-        "padding_tokens": int(padding.sum()),
-        "least_padding": int(-tokens.sum() % length) if has_one_length else 0,
-        "documents_without_tokens": int((made.num_tokens == 0).sum()),
-        "documents_cut": int((pieces > 1).sum()),
-        "fitting_documents_cut": int(((pieces > 1) & (made.num_tokens <= length)).sum()),
-        "documents_reaching": int((made.num_tokens >= length).sum()),
-        "documents_truncated": int((truncated > 0).sum()),
-        "tokens_truncated": int(truncated.sum()),
-        "tokens_overlapped": int(tokens.sum() - last.sum()),
-        "document_spans": len(made.sequence),
-        "document_lengths": _binned(made.num_tokens),
-        "sequence_documents": _binned(np.bincount(made.sequence, minlength=len(made.used))),
-    }
+    return BucketedNumbers(
+        bucket_sequences=dict(zip(names, sequences.tolist(), strict=True)),
+        bucket_tokens=dict(zip(names, tokens.tolist(), strict=True)),
+        bucket_padding=dict(zip(names, padding.tolist(), strict=True)),
+        padding_tokens=int(padding.sum()),
+        least_padding=int(-tokens.sum() % length) if has_one_length else 0,
+        documents_cut=int(cuts.sum()),
+        fitting_documents_cut=int((cuts & (window.num_tokens <= length)).sum()),
+        documents_reaching=int((window.num_tokens >= length).sum()),
+        documents_truncated=int((truncated > 0).sum()),
+        tokens_truncated=int(truncated.sum()),
+        tokens_overlapped=int(tokens.sum() - last.sum()),
+        document_spans=len(window.sequence),
+        document_lengths=_binned(window.num_tokens),
+        sequence_documents=_binned(np.bincount(window.sequence, minlength=len(window.used))),
+    )
 
 
-def _padded_lengths(made: Made, config: BucketConfig) -> Int64s:
-    """The length that a bucket's sequences are padded to; in the open one that of its longest."""
+def _padded_lengths(window: Window, config: BucketConfig) -> Int64s:
+    """Return the length that each bucket is padded to: of the open bucket that of its longest."""
     if config.mode == "buckets":
-        in_open = made.used[made.buckets == len(config.edges)]
+        in_open = window.used[window.buckets == len(config.edges)]
         return np.array([*config.edges, in_open.max(initial=0)], np.int64)
     return np.array(stored_lengths(config), np.int64)
 
@@ -80,13 +114,13 @@ def _binned(values: Int64s) -> dict[str, int]:
 
 
 def bin_range(number: int) -> tuple[int, int]:
-    """The least and the greatest whole number of a bin; bin 1, from 0.41 to 1, has none."""
-    least, beyond = (math.ceil(2 ** (each / 2)) - 1 for each in (number, number + 1))
+    """Return the least and the greatest whole number of a bin; bin 1, from 0.41 to 1, has none."""
+    least, beyond = (math.ceil(2 ** (place / 2)) - 1 for place in (number, number + 1))
     return least, beyond - 1
 
 
 def readable(counts: Mapping[str, int]) -> dict[str, int]:
-    """A histogram by ranges of whole numbers, `3-4`, instead of numbers of bins."""
+    """Replace the numbers of a histogram's bins by ranges of whole numbers, `3-4`."""
     return {_bin_name(number): counts[str(number)] for number in sorted(map(int, counts))}
 
 
@@ -95,63 +129,68 @@ def _bin_name(number: int) -> str:
     return f"{least:,}" if least == greatest else f"{least:,}-{greatest:,}"
 
 
-def shares(extra: Mapping[str, Any], documents: int) -> dict[str, float]:
-    """Padding as a share of all stored tokens, cut documents as a share of all, and documents in
-    a sequence. A batch of several buckets is padded further, to its longest sequence."""
-    stored = sum(extra["bucket_tokens"].values()) + extra["padding_tokens"]
-    sequences = sum(extra["bucket_sequences"].values())
+def shares(numbers: BucketedNumbers, documents: int) -> dict[str, float]:
+    """Return shares of padding among stored tokens and of cuts among documents, and mean documents.
+
+    A batch of several buckets is padded further, to its longest sequence.
+    """
+    stored = sum(numbers.bucket_tokens.values()) + numbers.padding_tokens
+    sequences = sum(numbers.bucket_sequences.values())
     return {
-        "padding_share": extra["padding_tokens"] / max(1, stored),
-        "least_padding_share": extra["least_padding"] / max(1, stored),
-        "documents_cut_share": extra["documents_cut"] / max(1, documents),
-        "documents_per_sequence": extra["document_spans"] / max(1, sequences),
+        "padding_share": numbers.padding_tokens / max(1, stored),
+        "least_padding_share": numbers.least_padding / max(1, stored),
+        "documents_cut_share": numbers.documents_cut / max(1, documents),
+        "documents_per_sequence": numbers.document_spans / max(1, sequences),
     }
 
 
-def report_markdown(extra: Mapping[str, Any], config: BucketConfig) -> dict[str, str]:
-    """Markdown by title: `buckets` (a table), `sequence_plots`, and `warnings` if there are any."""
-    sequences, tokens, padding = (
-        extra[f"bucket_{measure}"] for measure in ("sequences", "tokens", "padding")
-    )
-    rows = [
-        f"| {name} | {sequences[name]:,} | {tokens[name]:,} | {padding[name]:,} | "
-        f"{padding[name] / max(1, tokens[name] + padding[name]):.4%} |"
-        for name in bucket_names(config)
-    ]
+def report_markdown(numbers: BucketedNumbers, config: BucketConfig) -> dict[str, str]:
+    """Write Markdown by title: `buckets` (a table), `sequence_plots`, and `warnings` if any."""
     bars = [
-        (name, (float(tokens[name]),), f"{sequences[name]:,} sequences")
+        (
+            name,
+            (float(numbers.bucket_tokens[name]),),
+            f"{numbers.bucket_sequences[name]:,} sequences",
+        )
         for name in bucket_names(config)
     ]
     plots = [
         as_markdown(bar_chart("tokens by bucket", bars), "buckets"),
-        _histogram("tokens of a document", extra["document_lengths"]),
-        _histogram("documents in a sequence", extra["sequence_documents"]),
+        _histogram("tokens of a document", numbers.document_lengths),
+        _histogram("documents in a sequence", numbers.sequence_documents),
     ]
-    warnings = warnings_of(extra, config)
-    return {
-        "buckets": "\n".join(
-            [
-                "| bucket | sequences | tokens | padding | share |",
-                "|---|---:|---:|---:|---:|",
-                *rows,
-            ]
-        ),
+    markdown = {
+        "buckets": bucket_table(numbers, bucket_names(config)),
         "sequence_plots": "\n\n".join(plots),
-        **({"warnings": "\n".join(f"* {text}" for text in warnings)} if warnings else {}),
     }
+    if warnings := warnings_of(numbers, config):
+        markdown["warnings"] = "\n".join(f"* {warning}" for warning in warnings)
+    return markdown
 
 
-def warnings_of(extra: Mapping[str, Any], config: BucketConfig) -> list[str]:
-    """What the numbers say against the config, as sentences."""
-    if extra["documents_reaching"] or not extra["document_lengths"]:
+def bucket_table(numbers: BucketedNumbers, names: list[str]) -> str:
+    """Write a Markdown table of the sequences, tokens and padding of each bucket."""
+    head = ["| bucket | sequences | tokens | padding | share |", "|---|---:|---:|---:|---:|"]
+    rows = []
+    for name in names:
+        tokens, padding = numbers.bucket_tokens[name], numbers.bucket_padding[name]
+        share = padding / max(1, tokens + padding)
+        sequences = numbers.bucket_sequences[name]
+        rows.append(f"| {name} | {sequences:,} | {tokens:,} | {padding:,} | {share:.4%} |")
+    return "\n".join([*head, *rows])
+
+
+def warnings_of(numbers: BucketedNumbers, config: BucketConfig) -> list[str]:
+    """Write a sentence if no document is as long as the longest sequence of the config."""
+    if numbers.documents_reaching or not numbers.document_lengths:
         return []
-    _, longest = bin_range(max(map(int, extra["document_lengths"])))
+    _, longest = bin_range(max(map(int, numbers.document_lengths)))
     if config.mode == "buckets":
-        what, change = f"{config.edges[-1] + 1} tokens (buckets.edges)", "lower edges"
+        limit, change = f"{config.edges[-1] + 1} tokens (buckets.edges)", "lower edges"
     else:
-        what = f"{config.sequence_length} tokens (buckets.sequence_length)"
+        limit = f"{config.sequence_length} tokens (buckets.sequence_length)"
         change = "a shorter sequence_length"
-    return [f"no document reaches {what}: the longest has at most {longest:,}. Take {change}"]
+    return [f"no document reaches {limit}: the longest has at most {longest:,}. Take {change}"]
 
 
 def _histogram(title: str, counts: Mapping[str, int]) -> str:

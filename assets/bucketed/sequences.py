@@ -1,7 +1,7 @@
-"""The table of sequences: tokens gathered from the documents, and the spans that say which.
+"""Gather the tokens of sequences from the documents, with the span of each document.
 
-Tokens are copied once, from the input's Arrow buffers (which may be mapped files) to the output's:
-memory is the sequences, and 60 bytes a piece.
+Tokens are copied once, from the input's Arrow buffers (which may be mapped files) to the output's.
+Memory: the sequences, and 60 bytes a segment.
 """
 
 from __future__ import annotations
@@ -14,50 +14,54 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from assets.bucketed.document_chunks import Int64s, Pieces
+from assets.bucketed.document_chunks import Int64s, Segments
 
 SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
 
 
 def count_tokens(tables: Sequence[pl.DataFrame]) -> Int64s:
-    """Tokens of every document of all tables, int64 [n]."""
+    """Count the tokens of every document of all tables, int64 [n]."""
     counts = [table["tokens"].list.len().cast(pl.Int64).to_numpy() for table in tables]
     return np.concatenate([np.empty(0, np.int64), *counts])
 
 
+def count_empty(tables: Sequence[pl.DataFrame]) -> int:
+    """Count the documents without tokens."""
+    return int((count_tokens(tables) == 0).sum())
+
+
 def gather_sequences(
     tables: Sequence[pl.DataFrame],
-    pieces: Pieces,
+    segments: Segments,
     sequence: NDArray[np.uint32],
     stored: Int64s,
     padding: int,
 ) -> pl.DataFrame:
-    """Columns num_tokens, tokens and spans of each sequence, in order.
+    """Return the columns num_tokens, tokens and spans of each sequence, in order.
 
-    In: `tables` of documents (doc_id String, tokens List(UInt16 or UInt32)); pieces of their rows,
-    counted over all tables; the sequence of each piece; how many tokens of each sequence are
-    stored, int64 [m]: what its pieces do not fill is `padding`. Pieces lie in a sequence in the
-    order of `pieces`.
+    In: `tables` of documents (doc_id String, tokens List(UInt16 or UInt32)); segments of their
+    rows, counted over all tables; the sequence of each segment; the tokens stored of each sequence,
+    int64 [m], filled up with `padding`. Segments keep their order within a sequence.
     """
     from assets.bucketed.kernels.copy_tokens import sort_by_key
 
     order, first = sort_by_key(sequence, np.arange(len(sequence), dtype=np.uint32), len(stored))
-    ends = np.concatenate([[0], np.cumsum(pieces.lengths[order])])
+    ends = np.concatenate([[0], np.cumsum(segments.lengths[order])])
     offsets = np.concatenate([[0], np.cumsum(stored)])
     places = np.empty(len(order), np.int64)
     places[order] = ends[:-1] + np.repeat(offsets[:-1] - ends[first[:-1]], np.diff(first))
     doc_ids = pl.concat([table["doc_id"] for table in tables])
     spans = pl.DataFrame(
         {
-            "doc_id": doc_ids.gather(pieces.documents[order]),
-            "start": pieces.starts[order].astype(np.uint32),
-            "length": pieces.lengths[order].astype(np.uint32),
+            "doc_id": doc_ids.gather(segments.documents[order]),
+            "start": segments.starts[order].astype(np.uint32),
+            "length": segments.lengths[order].astype(np.uint32),
         }
     )
     return pl.DataFrame(
         {
             "num_tokens": np.diff(ends[first]).astype(np.uint32),
-            "tokens": _gather_tokens(tables, pieces, places, offsets, padding),
+            "tokens": _gather_tokens(tables, segments, places, offsets, padding),
             "spans": _lists("spans", first, spans.to_struct().to_arrow(), pl.List(SPAN)),
         }
     )
@@ -65,12 +69,12 @@ def gather_sequences(
 
 def _gather_tokens(
     tables: Sequence[pl.DataFrame],
-    pieces: Pieces,
+    segments: Segments,
     places: Int64s,
     offsets: Int64s,
     padding: int,
 ) -> pl.Series:
-    """The tokens of all sequences: pieces copied to their places, `padding` elsewhere."""
+    """Copy the tokens of all segments to their places, with `padding` elsewhere."""
     from assets.bucketed.kernels.copy_tokens import copy_pieces
 
     dtype = tables[0].schema["tokens"]
@@ -81,9 +85,9 @@ def _gather_tokens(
         for chunk in table["tokens"].get_chunks():
             tokens: Any = chunk.to_arrow()
             source, begins = tokens.values.to_numpy(), tokens.offsets.to_numpy()
-            low, high = np.searchsorted(pieces.documents, [row, row + len(chunk)])
-            starts = begins[pieces.documents[low:high] - row] + pieces.starts[low:high]
-            copy_pieces(source, starts, pieces.lengths[low:high], places[low:high], values)
+            low, high = np.searchsorted(segments.documents, [row, row + len(chunk)])
+            starts = begins[segments.documents[low:high] - row] + segments.starts[low:high]
+            copy_pieces(source, starts, segments.lengths[low:high], places[low:high], values)
             row += len(chunk)
     return _lists("tokens", offsets, pa.array(values), dtype)
 

@@ -11,23 +11,24 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.mixed.phase_source_files import PhaseSource
 from assets.sharded.flat_files import read_rows
+from assets.sharded.index_files import ShardsOrigin, publish_index
 from assets.sharded.shard_files import (
     INDEX,
     ShardSet,
-    about_shards,
     add_shard,
     part_fingerprint,
-    publish_index,
     shard_name,
+    shard_schema,
 )
+from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
@@ -47,7 +48,8 @@ def shard_tasks(phase: Task) -> list[Task]:
     config: PhaseConfig = phase.payload["config"]
     path, _ = phase.published_file("mixture")
     mixture = mixture_at(path)
-    about = about_shards(phase.payload["about"], mixture.sequence_length)
+    tokens = msgspec.convert(phase.payload["about"], TokenFacts)
+    about = shard_schema(tokens, mixture.sequence_length)
     num_bytes = stored_tokens(mixture, phase.payload["sources"]) * about.token_bytes
     num_shards = min(max(1, math.ceil(num_bytes / config.target_bytes)), mixture.epoch_samples)
     edges = [mixture.epoch_samples * number // num_shards for number in range(num_shards + 1)]
@@ -171,15 +173,15 @@ def write_index(task: Task) -> list[PartRecord]:
     shards: list[Task] = task.payload["shards"]
     phase: Task = task.payload["phase"]
     together: ShardSet = shards[0].payload["shards"]
-    made_by: dict[str, Any] = {
-        "stage": task.stage,
-        "partition": task.partition,
-        "fingerprint": together.data,
-        "code_version": phase.payload["code_version"],
-        "mixture": mixture_at(shards[0].payload["mixture"]).fingerprint,
-        "config": phase.payload["config"].model_dump(mode="json", include=DECIDING),
+    made_by = ShardsOrigin(
+        stage=task.stage,
+        partition=task.partition,
+        fingerprint=together.data,
+        code_version=phase.payload["code_version"],
+        mixture=mixture_at(shards[0].payload["mixture"]).fingerprint,
+        config=phase.payload["config"].model_dump(mode="json", include=DECIDING),
         **phase.payload["about"],
-    }
+    )
     records = []
     for shard in shards:
         published = shard.published()

@@ -1,4 +1,4 @@
-"""Files of shards that are taken over: where formats are chosen anew, or a file is lost.
+"""Keep the files of shards that are still good when formats are added or a file is lost.
 
 Names and bytes of a format's files depend on the rows and their order alone.
 """
@@ -17,7 +17,7 @@ from resources.store.store import Partition
 
 
 def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
-    """The newest manifest's shards of the same rows, each with its files that can be taken over."""
+    """Return the newest manifest's shards of the same rows, by name, with the files to keep."""
     manifest = folder.newest_manifest()
     if manifest is None:
         return {}
@@ -32,16 +32,16 @@ def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
 def whole_files(
     folder: Partition, part: PartRecord, formats: Sequence[FormatName]
 ) -> tuple[FileRecord, ...]:
-    """A part's files of these formats, but for formats that miss one."""
-    found = [files_of(part, name) for name in formats]
+    """Return a part's files of these formats, except formats of which a file is missing."""
+    files_by_format = [files_of(part, name) for name in formats]
     return tuple(
         file
-        for files in found
+        for files in files_by_format
         if all(has_size(folder.folder / file.path, file.bytes) for file in files)
         for file in files
     )
 
 
 def has_all_files(record: PartRecord | None, formats: Sequence[FormatName]) -> bool:
-    """True if no format is left to write."""
+    """Check that no format is left to write."""
     return record is not None and all(files_of(record, name) for name in formats)

@@ -1,47 +1,69 @@
-"""The first pass of the shuffle: files of what each part sends to every shard.
+"""First pass of the shuffle: files with the rows that each part sends to every shard.
 
-An Arrow file per part with one record batch per shard, so that a shard's pile is one small read per
-file, closed at once: 2.4 GB/s at 1,000 shards, and no more files open than threads. No manifest
-names these files, and they go once the shards that they feed are published: who misses one then
-finds its shard published by another run. They are made anew if a run needs them, so they are
-flushed but not hashed: at the speed of the passes sha256 alone would be a tenth of the time.
+Each part has an Arrow file with one record batch per shard, so that a shard's pile is one small
+read per file, closed at once, and no more files are open than threads. No manifest names these
+files, and they are removed once the shards that they feed are published: a run that misses one then
+finds its shard published by another run. They are made again if a run needs them, so they are
+flushed but not hashed.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from assets.bucketed.asset import BucketedManifest
+from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, count_shards, scatter
 from resources.corpus import Corpus
 from resources.store.disk import sync_file
-from resources.store.records import Manifest, fingerprint_of, required_file
+from resources.store.records import fingerprint_of, required_file
 from resources.store.store import PartWriter, part_stem
 from resources.tasks import Task
 
 KIND = "piles"
 
 
-def scatter_fingerprint(wanted: list[Task]) -> str:
-    """Names the first pass for these shards: to repair one, the others are not scattered."""
+@dataclass(frozen=True)
+class ScatterInputs:
+    """Input of the first pass over one bucketed part.
+
+    `first_rows` are the sequences of each bucket in earlier parts; `is_wanted`, bool [shards],
+    marks the shards to scatter rows for.
+    """
+
+    path: Path
+    plans: list[BucketShards]
+    first_rows: list[int]
+    is_wanted: NDArray[np.bool_]
+
+
+def scatter_fingerprint(wanted: list[Task[ShardInputs]]) -> str:
+    """Return the name of the first pass for these shards; a repair scatters only lost shards."""
     return fingerprint_of([task.fingerprint for task in wanted])
 
 
 def plan_scatter(
-    corpus: Corpus, manifest: Manifest, plans: list[BucketShards], wanted: list[Task]
-) -> list[Task]:
-    """The first pass for some shards of a source: the bucketed parts not scattered yet."""
+    corpus: Corpus,
+    manifest: BucketedManifest,
+    plans: list[BucketShards],
+    wanted: list[Task[ShardInputs]],
+) -> list[Task[ScatterInputs]]:
+    """Plan the first pass for some shards of a source: the bucketed parts not scattered yet."""
     is_wanted = np.zeros(count_shards(plans), np.bool_)
-    is_wanted[[task.payload["number"] for task in wanted]] = True
+    is_wanted[[task.payload.number for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
     first_rows = dict.fromkeys((plan.name for plan in plans), 0)
     tasks = []
     for number, part in enumerate(manifest.parts):
         file = required_file(manifest, part, "sequences")
+        path = corpus.store.path_of(manifest, file)
         task = Task(
             root=corpus.store.root,
             stage=wanted[0].stage,
@@ -49,49 +71,42 @@ def plan_scatter(
             name=scatter_name(number),
             fingerprint=fingerprint,
             work_bytes=file.bytes,
-            payload={
-                "path": corpus.store.path_of(manifest, file),
-                "plans": plans,
-                "first_rows": list(first_rows.values()),
-                "is_wanted": is_wanted,
-            },
+            payload=ScatterInputs(path, plans, list(first_rows.values()), is_wanted),
         )
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
-        for name, count in part.stats.numbers["bucket_sequences"].items():
+        for name, count in part.stats.numbers.bucket_sequences.items():
             first_rows[name] += count
     return tasks
 
 
-def scatter_part(task: Task) -> None:
+def scatter_part(task: Task[ScatterInputs]) -> None:
     """Sort one part into its shards' piles."""
-    placed = scatter(
-        map_arrow(task.payload["path"]), task.payload["first_rows"], task.payload["plans"]
-    )
-    is_wanted = task.payload["is_wanted"]
+    inputs, is_wanted = task.payload, task.payload.is_wanted
+    placed = scatter(map_arrow(inputs.path), inputs.first_rows, inputs.plans)
     if not is_wanted.all():
         placed = placed.filter(pl.Series(is_wanted[placed["shard"].to_numpy()]))
     write_piles(task.writer(), placed.drop("bucket"), len(is_wanted))
 
 
 def scatter_name(number: int) -> str:
-    """Name of the scatter file of bucketed part `number`."""
+    """Return the name of the scatter file of bucketed part `number`."""
     return f"scatter-{number:05d}"
 
 
 def scatter_path(folder: Path, number: int, fingerprint: str) -> Path:
-    """Where a scatter file lies once it is whole: gathering needs no list of them."""
+    """Return the path of a finished scatter file: gathering needs no list of them."""
     return folder / f"{part_stem(scatter_name(number), fingerprint)}.{KIND}.arrow"
 
 
-def scatter_paths(shard: Task, fingerprint: str) -> list[Path]:
-    """The scatter files of all parts of a shard's source."""
+def scatter_paths(shard: Task[ShardInputs], fingerprint: str) -> list[Path]:
+    """Return the scatter files of all parts of a shard's source."""
     folder = shard.folder.folder
-    return [scatter_path(folder, n, fingerprint) for n in range(shard.payload["num_parts"])]
+    return [scatter_path(folder, n, fingerprint) for n in range(shard.payload.num_parts)]
 
 
-def remove_piles(wanted: list[Task]) -> None:
-    """Remove what the first pass for these shards, which are published now, has written."""
+def remove_piles(wanted: list[Task[ShardInputs]]) -> None:
+    """Remove the files of the first pass for these shards, which are published now."""
     for path in scatter_paths(wanted[0], scatter_fingerprint(wanted)) if wanted else []:
         path.unlink(missing_ok=True)
 
@@ -113,7 +128,7 @@ def write_piles(writer: PartWriter, placed: pl.DataFrame, num_shards: int) -> No
 
 
 def read_pile(path: Path, shard: int) -> pl.DataFrame:
-    """One shard's pile, without reading the others."""
+    """Read one shard's pile, without the others."""
     import pyarrow as pa
 
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
@@ -123,7 +138,7 @@ def read_pile(path: Path, shard: int) -> pl.DataFrame:
 
 
 def map_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow file mapped into memory: sorting it reads each page once, and copies once."""
+    """Map an Arrow file into memory: sorting it reads each page once, and copies once."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file:

@@ -1,9 +1,9 @@
-"""Both passes of the shuffle, for a few sources at a time.
+"""Run both passes of the shuffle, for a few sources at a time.
 
-The piles between the passes take as much disk as the tokens in them. They go as soon as the shards
-that they feed are published, before the next sources are scattered: disk for GROUP_BYTES, or for
-the largest source if that is more, instead of for the whole corpus. One source at a time would
-leave cores idle where sources are small.
+The piles between the passes take as much disk as the tokens in them. They are removed as soon as
+the shards that they feed are published, before the next sources are scattered: disk for
+GROUP_BYTES, or for the largest source if that is more, instead of for the whole corpus. With one
+source at a time, small sources would leave cores idle.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from assets.bucketed.asset import BUCKETED, BucketedManifest
 from assets.bucketed.make_sequences import group_windows
 from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.scatter_files import (
+    ScatterInputs,
     plan_scatter,
     remove_piles,
     scatter_fingerprint,
     scatter_part,
     scatter_paths,
 )
-from assets.sharded.shard_files import about_shards
+from assets.sharded.shard_files import ShardInputs, shard_schema
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
-from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import Outcome, Task, Work, run_tasks
 
@@ -35,10 +36,10 @@ GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a po
 
 @dataclass(frozen=True)
 class SourceShards:
-    """The shards of a source, and those of them for which its rows are scattered."""
+    """Shards of a source, and those of them for which its rows are scattered."""
 
-    tasks: list[Task]
-    wanted: list[Task]
+    tasks: list[Task[ShardInputs]]
+    wanted: list[Task[ShardInputs]]
 
     @property
     def work_bytes(self) -> int:
@@ -46,19 +47,19 @@ class SourceShards:
         return sum(task.work_bytes for task in self.wanted)
 
 
-def plans_of(manifest: Manifest, config: ShardConfig) -> list[BucketShards]:
-    """The shards of each bucket of a source, from the counts of its bucketed parts."""
-    extra, bucketing = manifest.stats.numbers, BucketConfig.model_validate(manifest.config)
-    sequences, tokens = extra.get("bucket_sequences", {}), extra.get("bucket_tokens", {})
-    buckets = stored_buckets(sequences, tokens, bucketing)
-    return plan_shards(
-        manifest.partition, buckets, about_shards(manifest.provenance, None).token_bytes, config
-    )
+def plans_of(manifest: BucketedManifest, config: ShardConfig) -> list[BucketShards]:
+    """Plan the shards of each bucket of a source, from the counts of its bucketed parts."""
+    numbers, bucketing = manifest.stats.numbers, BucketConfig.model_validate(manifest.config)
+    buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing)
+    token_bytes = shard_schema(manifest.provenance, None).token_bytes
+    return plan_shards(manifest.partition, buckets, token_bytes, config)
 
 
-def shuffle_sources(corpus: Corpus, shards: Sequence[Task], work: Work) -> list[Outcome]:
+def shuffle_sources(
+    corpus: Corpus, shards: Sequence[Task[ShardInputs]], work: Work
+) -> list[Outcome]:
     """Scatter and gather the shards that are not published; outcomes of all, in order."""
-    by_source: dict[str, list[Task]] = {}
+    by_source: dict[str, list[Task[ShardInputs]]] = {}
     for task in shards:
         by_source.setdefault(task.partition, []).append(task)
     sources = [prepare(tasks) for tasks in by_source.values()]
@@ -66,33 +67,31 @@ def shuffle_sources(corpus: Corpus, shards: Sequence[Task], work: Work) -> list[
     return [outcome for group in groups for outcome in shuffle_group(corpus, sources[group], work)]
 
 
-def prepare(tasks: list[Task]) -> SourceShards:
-    """Give the tasks of a source what need not be made again: files, and piles of a killed run."""
+def prepare(tasks: list[Task[ShardInputs]]) -> SourceShards:
+    """Give the tasks of a source the files to keep, and the piles of a killed run."""
     missing = [task for task in tasks if task.published() is None]
     if not missing:
         return SourceShards(tasks, [])
-    earlier = earlier_files(tasks[0].folder, tasks[0].payload["shards"])
-    wanted = [
-        task
-        for task in missing
-        if not has_all_files(earlier.get(task.name), task.payload["shards"].formats)
-    ]
+    shards = tasks[0].payload.shards
+    earlier = earlier_files(tasks[0].folder, shards)
+    wanted = [task for task in missing if not has_all_files(earlier.get(task.name), shards.formats)]
     if wanted and all(
         path.exists() for path in scatter_paths(tasks[0], scatter_fingerprint(tasks))
     ):
         wanted = tasks  # a run was killed while it gathered: its piles hold all shards
-    spec = {"scattered": scatter_fingerprint(wanted)}
-    return SourceShards(
-        [
-            replace(task, payload={**task.payload, **spec, "earlier": earlier.get(task.name)})
-            for task in tasks
-        ],
-        wanted,
-    )
+    scattered = scatter_fingerprint(wanted)
+    prepared = []
+    for task in tasks:
+        inputs = replace(task.payload, scattered=scattered, earlier=earlier.get(task.name))
+        prepared.append(replace(task, payload=inputs))
+    return SourceShards(prepared, wanted)
 
 
 def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -> list[Outcome]:
-    """Both passes for some sources; the seconds of the first count for a source's first shard."""
+    """Run both passes for some sources.
+
+    The seconds of the first pass are added to those of a source's first shard.
+    """
     scatters = [task for source in sources for task in scatter_tasks(corpus, source.wanted)]
     seconds: dict[str, float] = {}
     for index, _, spent in map_parts(scatter_part, scatters, corpus.settings.engine):
@@ -109,14 +108,17 @@ def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -
     ]
 
 
-def scatter_tasks(corpus: Corpus, wanted: list[Task]) -> list[Task]:
-    """The first pass for these shards of a source; none without shards."""
+def scatter_tasks(corpus: Corpus, wanted: list[Task[ShardInputs]]) -> list[Task[ScatterInputs]]:
+    """Plan the first pass for these shards of a source; none without shards.
+
+    Raises StoreError if `bucketed` was committed again since the shards were planned.
+    """
     if not wanted:
         return []
-    manifest = corpus.store.newest("bucketed", wanted[0].partition)
-    if manifest.fingerprint != wanted[0].payload["bucketed"]:
+    manifest = corpus.store.newest(BUCKETED, wanted[0].partition)
+    if manifest.fingerprint != wanted[0].payload.bucketed:
         raise StoreError(
-            f"bucketed[{manifest.partition}] was committed anew since {wanted[0].title} was "
+            f"bucketed[{manifest.partition}] was committed again since {wanted[0].title} was "
             "planned. Run again."
         )
     return plan_scatter(corpus, manifest, plans_of(manifest, corpus.settings.shards), wanted)

@@ -1,10 +1,12 @@
 """Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+from msgspec.structs import asdict
+from numpy.typing import NDArray
 
 from assets.deduped.asset import DEDUPED
 from assets.text.table_rows import count_bytes
@@ -15,24 +17,28 @@ from assets.tokenized.encode_documents import (
     doc_index,
     encode_documents,
 )
-from assets.tokenized.encoders import load_encoders
+from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.report import (
     SHOWN_FAILURES,
     fertility_by_source,
+    language_counts,
     report_markdown,
     round_trip_markdown,
-    text_numbers,
     totals,
     vocabulary_numbers,
 )
-from assets.tokenized.round_trip import round_trip
+from assets.tokenized.round_trip import RoundTrip, round_trip
+from assets.tokenized.token_facts import MarkedTokenFacts, TokenizedNumbers, TokenizedProvenance
 from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
-from resources.stage import Conclusion, HistoryCheck, Stage
+from resources.stage import Conclusion, HistoryCheck, Metadata, Stage
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, Stats, required_file
-from resources.tasks import GLOBAL, MadeBy, Plan, Task, part_task
+from resources.store.store import typed
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
+
+TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
 ROUND_TRIP_CHECK = HistoryCheck(
     name="round_trip",
@@ -40,106 +46,139 @@ ROUND_TRIP_CHECK = HistoryCheck(
     description="the ids of documents decode to their text",
     has_jumped=lambda corpus, failures, earlier: (failures > 0, {"failures": failures}),
 )
-ABOUT = (
-    "tokenizer_fingerprint",
-    "vocab_size",
-    "token_dtype",
-    "end_of_document",
-    "end_of_document_id",
-    "begin_of_document",
-    "begin_of_document_id",
-)
+
+
+@dataclass(frozen=True)
+class EncodeInputs:
+    """Input of one task: a part's documents, the tokenizer.json, and the form to store ids in."""
+
+    path: Path
+    tokenizer: Path
+    form: TokenFormat
+    is_trained: bool
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     """Plan one task per deduped part."""
-    manifest = corpus.store.newest("deduped", source)
-    made = corpus.store.newest("tokenizer", GLOBAL)
-    extra = made.parts[0].stats.numbers
-    about: dict[str, Any] = {key: extra.get(key) for key in ABOUT}
-    offsets = corpus.settings.tokenizer.offsets
-    ends = {key: about[key] for key in ("begin_of_document", "end_of_document")}
+    deduped = corpus.store.newest(DEDUPED, source)
+    made = corpus.store.newest(TOKENIZER, GLOBAL)
+    tokenizer, offsets = made.parts[0].stats.numbers, corpus.settings.tokenizer.offsets
+    config = {
+        "begin_of_document": tokenizer.begin_of_document,
+        "end_of_document": tokenizer.end_of_document,
+        "offsets": offsets,
+    }
     form = TokenFormat(
-        about["vocab_size"], about["end_of_document_id"], about["begin_of_document_id"], offsets
+        tokenizer.vocab_size, tokenizer.end_of_document_id, tokenizer.begin_of_document_id, offsets
     )
     path = corpus.store.path_of(made, required_file(made, made.parts[0], "tokenizer"))
-    made_by = MadeBy(
-        TOKENIZED.name,
-        TOKENIZED.code_version,
-        {**ends, "offsets": offsets},
-        inputs=(about["tokenizer_fingerprint"],),
-        payload={"tokenizer": path, "form": form, "is_trained": made.config["path"] is None},
+    is_trained = made.config["path"] is None
+    maker, tasks = tasks_of(corpus, TOKENIZED, source), []
+    for part in deduped.parts:
+        file = required_file(deduped, part, "documents")
+        inputs = EncodeInputs(corpus.store.path_of(deduped, file), path, form, is_trained)
+        made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
+        tasks.append(maker.task(part.name, made_of, inputs, work_bytes=file.bytes))
+    return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint))
+
+
+def provenance_of(tokenizer: MarkedTokenFacts, deduped: str) -> TokenizedProvenance:
+    """Add the fingerprint of `deduped` to what the tokenizer says of its tokens."""
+    names = MarkedTokenFacts.__struct_fields__
+    return TokenizedProvenance(
+        **{name: getattr(tokenizer, name) for name in names}, deduped=deduped
     )
-    tasks = [part_task(corpus, manifest, part, "documents", made_by) for part in manifest.parts]
-    return Plan(tasks, made_by.config, {"deduped": manifest.fingerprint, **about})
 
 
-def encode_part(task: Task) -> list[PartRecord]:
+def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     """Encode one part; publish its ids, an index of its documents and the count of each id."""
-    form: TokenFormat = task.payload["form"]
-    documents = pl.read_parquet(task.payload["path"], columns=["doc_id", "text", "lang"])
-    encoders = load_encoders(task.payload["tokenizer"].read_text(encoding="utf-8"))
-    encoded = encode_documents(documents, encoders, form)
-    used = count_ids(encoded["tokens"], form.vocab_size)
-    compared, failed = round_trip(documents, encoded, encoders, form)
-    if failed and task.payload["is_trained"]:
-        raise TokenizerError(
-            f"{len(failed):,} of {compared:,} documents of {task.partition}/{task.name} do not "
-            f"decode to their text, the first {failed[0]}: a tokenizer that is trained here loses "
-            "nothing, so its file is damaged or an encoder is wrong. Please report it."
-        )
+    inputs = task.payload
+    documents = pl.read_parquet(inputs.path, columns=["doc_id", "text", "lang"])
+    encoders = load_encoders(inputs.tokenizer.read_text(encoding="utf-8"))
+    encoded = encode_documents(documents, encoders, inputs.form)
+    used = count_ids(encoded["tokens"], inputs.form.vocab_size)
+    checked = check_round_trip(task, documents, encoded, encoders)
     writer = task.writer()
     writer.write_arrow("tokens", encoded)
     writer.write_arrays("doc_index", *doc_index(documents["doc_id"]))
     writer.write_arrays("vocabulary", used)
-    num_tokens, rejected = int(used.sum()), documents.height - encoded.height
-    stats = Stats(
+    return [writer.publish(part_stats(documents, encoded, inputs.form, checked))]
+
+
+def check_round_trip(
+    task: Task[EncodeInputs], documents: pl.DataFrame, encoded: pl.DataFrame, encoders: Encoders
+) -> RoundTrip:
+    """Compare documents with their decoded ids; TokenizerError if a trained tokenizer loses text.
+
+    A loaded tokenizer may lose text (a normalizer does): its failures are counted.
+    """
+    checked = round_trip(documents, encoded, encoders, task.payload.form)
+    if checked.failed and task.payload.is_trained:
+        raise TokenizerError(
+            f"{len(checked.failed):,} of {checked.num_compared:,} documents of "
+            f"{task.partition}/{task.name} do not decode to their text, the first "
+            f"{checked.failed[0]}: a tokenizer that is trained here loses nothing, so its file is "
+            "damaged or an encoder is wrong. Please report it."
+        )
+    return checked
+
+
+def part_stats(
+    documents: pl.DataFrame, encoded: pl.DataFrame, form: TokenFormat, checked: RoundTrip
+) -> Stats[TokenizedNumbers]:
+    """Count the documents, texts and tokens of a part."""
+    num_tokens = int(encoded["tokens"].list.len().cast(pl.Int64).sum())
+    rejected = documents.height - encoded.height
+    return Stats(
         rows_in=documents.height,
         rows_kept=encoded.height,
         rejected={NO_TOKENS: rejected} if rejected else {},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers={
-            **text_numbers(documents, encoded, form.num_marks),
-            "round_trip_documents": compared,
-            "round_trip_failures": len(failed),
-            "round_trip_failed": dict.fromkeys(failed[:SHOWN_FAILURES], 1),
-        },
+        numbers=TokenizedNumbers(
+            **asdict(language_counts(documents, encoded, form.num_marks)),
+            round_trip_documents=checked.num_compared,
+            round_trip_failures=len(checked.failed),
+            round_trip_failed=dict.fromkeys(checked.failed[:SHOWN_FAILURES], 1),
+        ),
     )
-    return [writer.publish(stats)]
 
 
-def describe_tokenized(corpus: Corpus, manifest: Manifest) -> Mapping[str, Any]:
+def describe_tokenized(corpus: Corpus, manifest: TokenizedManifest) -> Metadata:
     """Report text per token, use of the vocabulary, and the result of the round trip."""
-    files = [required_file(manifest, part, "vocabulary") for part in manifest.parts]
-    used = np.zeros(manifest.provenance["vocab_size"], np.uint64)
-    for file in files:
-        used += map_array(corpus.store.path_of(manifest, file), np.uint64, used.shape)
-    extra = manifest.stats.numbers
-    in_bytes, in_chars, _ = totals(extra)
+    used = vocabulary_use(corpus, manifest)
+    numbers = manifest.stats.numbers
+    in_bytes, in_chars, _ = totals(numbers)
     return {
-        **report_markdown(extra, used),
+        **report_markdown(numbers, used),
         **vocabulary_numbers(used),
         "bytes_per_token": in_bytes,
         "chars_per_token": in_chars,
-        "round_trip": round_trip_markdown(extra),
-        "round_trip_failures": extra.get("round_trip_failures", 0),
+        "round_trip": round_trip_markdown(numbers),
+        "round_trip_failures": numbers.round_trip_failures,
     }
 
 
-def counts_by_source(corpus: Corpus, source: str) -> dict[str, Mapping[str, Any]]:
-    """Published counts of every source that was encoded with the tokenizer of `source`."""
-    about = corpus.store.newest(TOKENIZED.name, source).provenance
-    counts: dict[str, Mapping[str, Any]] = {}
+def vocabulary_use(corpus: Corpus, manifest: TokenizedManifest) -> NDArray[np.uint64]:
+    """Add up the count of each id over the parts, uint64 [vocab_size]."""
+    used = np.zeros(manifest.provenance.vocab_size, np.uint64)
+    for part in manifest.parts:
+        file = required_file(manifest, part, "vocabulary")
+        used += map_array(corpus.store.path_of(manifest, file), np.uint64, used.shape)
+    return used
+
+
+def counts_by_source(corpus: Corpus, tokenizer: str) -> dict[str, TokenizedNumbers]:
+    """Return the published counts of every source encoded with the tokenizer, by fingerprint."""
+    counts: dict[str, TokenizedNumbers] = {}
     for name in corpus.settings.source_names():
         newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
-        if (
-            newest is not None
-            and newest.code_version == TOKENIZED.code_version
-            and newest.provenance["tokenizer_fingerprint"] == about["tokenizer_fingerprint"]
-        ):
-            counts[name] = newest.stats.numbers
+        if newest is None or newest.code_version != TOKENIZED.code_version:
+            continue  # records of another version cannot be read
+        manifest = typed(newest, TOKENIZED)
+        if manifest.provenance.tokenizer_fingerprint == tokenizer:
+            counts[name] = manifest.stats.numbers
     return counts
 
 
@@ -148,9 +187,9 @@ def token_bytes(tokens: pl.DataType) -> int:
     return 2 if tokens == pl.List(pl.UInt16) else 4
 
 
-def compare_fertility(corpus: Corpus, manifest: Manifest) -> Conclusion:
+def compare_fertility(corpus: Corpus, manifest: TokenizedManifest) -> Conclusion:
     """Compare the text per token of all sources: it does not depend on their order in the run."""
-    counts = counts_by_source(corpus, manifest.partition)
+    counts = counts_by_source(corpus, manifest.provenance.tokenizer_fingerprint)
     return Conclusion(metadata={"fertility_by_source": fertility_by_source(counts)})
 
 
@@ -161,8 +200,8 @@ TOKENIZED = Stage(
     partitions="source",
     after=(DEDUPED, TOKENIZER),
     kinds=frozenset({"arrow"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=TokenizedProvenance,
+    numbers=TokenizedNumbers,
     plan=plan_tokenized,
     work=encode_part,
     preload=("tokenizers", "pyarrow.parquet"),

@@ -76,7 +76,7 @@ class ReferenceEncoder:
 
     @property
     def is_byte_level(self) -> bool:
-        """True for byte-level BPE, whose entries write each byte as one character."""
+        """Check for byte-level BPE, whose entries write each byte as one character."""
         types = self.component_types
         return types["decoder"] == "ByteLevel" and types["model"] == "BPE"
 
@@ -160,4 +160,4 @@ def are_equal(one: Encoder, other: Encoder, texts: list[str]) -> bool:
 
 def warn_of_fallback(reason: str) -> None:
     """Warn that the slow encoder is used, with the reason."""
-    warnings.warn(f"{reason}: `tokenizers` is used, at about 2 MB/s a core", stacklevel=3)
+    warnings.warn(f"{reason}: `tokenizers` is used, which is slow", stacklevel=3)

@@ -6,13 +6,13 @@ that mark the begin and end of a document. Vocabulary use counts every id that w
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.report.plots import as_markdown, bar_chart, histogram
+from assets.tokenized.token_facts import LanguageCounts, TokenizedNumbers
 
 RARE = 10  # an id used less often has hardly been learned
 SHOWN_LANGUAGES = 15
@@ -20,7 +20,9 @@ SHOWN_FAILURES = 5
 UNKNOWN = "unknown"
 
 
-def text_numbers(documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int) -> dict[str, Any]:
+def language_counts(
+    documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int
+) -> LanguageCounts:
     """Count characters, and by language bytes, characters and tokens without marks.
 
     In: documents with doc_id, text, lang; encoded with doc_id, tokens, `num_marks` of them marks. A
@@ -40,36 +42,33 @@ def text_numbers(documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int)
         .sort("lang")
     )
     names = by_language["lang"].to_list()
-    columns = by_language.select(pl.exclude("lang")).to_dict(as_series=False)
-    counts = {
-        f"{name}_by_language": dict(zip(names, values, strict=True))
-        for name, values in columns.items()
-    }
-    return {"text_chars": sum(columns["text_chars"]), **counts}
+    in_bytes, in_chars, in_tokens = (
+        dict(zip(names, by_language[column].to_list(), strict=True))
+        for column in ("text_bytes", "text_chars", "text_tokens")
+    )
+    return LanguageCounts(sum(in_chars.values()), in_bytes, in_chars, in_tokens)
 
 
-def fertility(counts: Mapping[str, Any]) -> dict[str, tuple[float, float, int]]:
+def fertility(counts: LanguageCounts) -> dict[str, tuple[float, float, int]]:
     """Return (bytes per token, characters per token, tokens) by language, most tokens first."""
-    tokens: Mapping[str, int] = counts.get("text_tokens_by_language", {})
     by_language = {
         name: (
-            counts["text_bytes_by_language"][name] / number,
-            counts["text_chars_by_language"][name] / number,
-            number,
+            counts.text_bytes_by_language[name] / tokens,
+            counts.text_chars_by_language[name] / tokens,
+            tokens,
         )
-        for name, number in tokens.items()
-        if number
+        for name, tokens in counts.text_tokens_by_language.items()
+        if tokens
     }
     return dict(sorted(by_language.items(), key=lambda item: (-item[1][2], item[0])))
 
 
-def totals(counts: Mapping[str, Any]) -> tuple[float, float, int]:
+def totals(counts: LanguageCounts) -> tuple[float, float, int]:
     """Return (bytes per token, characters per token, tokens) of all languages; 0 without any."""
-    sums = [
-        sum(counts.get(f"text_{name}_by_language", {}).values())
-        for name in ("bytes", "chars", "tokens")
-    ]
-    return sums[0] / max(1, sums[2]), sums[1] / max(1, sums[2]), sums[2]
+    in_bytes = sum(counts.text_bytes_by_language.values())
+    in_chars = sum(counts.text_chars_by_language.values())
+    tokens = sum(counts.text_tokens_by_language.values())
+    return in_bytes / max(1, tokens), in_chars / max(1, tokens), tokens
 
 
 def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
@@ -82,7 +81,7 @@ def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
     }
 
 
-def report_markdown(counts: Mapping[str, Any], used: NDArray[np.uint64]) -> dict[str, str]:
+def report_markdown(counts: LanguageCounts, used: NDArray[np.uint64]) -> dict[str, str]:
     """Write Markdown by title: `fertility` of a source's languages, and `vocabulary` use."""
     languages = fertility(counts)
     bars = [
@@ -96,8 +95,8 @@ def report_markdown(counts: Mapping[str, Any], used: NDArray[np.uint64]) -> dict
     }
 
 
-def fertility_by_source(by_source: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write a Markdown table of sources, from the counts of `text_numbers` of each."""
+def fertility_by_source(by_source: Mapping[str, LanguageCounts]) -> str:
+    """Write a Markdown table of sources, from the counts of each."""
     return fertility_table("source", {name: totals(counts) for name, counts in by_source.items()})
 
 
@@ -128,12 +127,13 @@ def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
     )
 
 
-def round_trip_markdown(counts: Mapping[str, Any]) -> str:
+def round_trip_markdown(numbers: TokenizedNumbers) -> str:
     """Describe the result of the round-trip check, with the first documents that failed."""
-    checked, failures = (counts.get(f"round_trip_{name}", 0) for name in ("documents", "failures"))
+    checked, failures = numbers.round_trip_documents, numbers.round_trip_failures
     if not failures:
         return f"All of {checked:,} documents compared decode to their text."
+    first = [escape(doc_id) for doc_id in list(numbers.round_trip_failed)[:SHOWN_FAILURES]]
     return (
         f"{failures:,} of {checked:,} documents compared do not decode to their text, the first: "
-        + ", ".join(escape(doc_id) for doc_id in list(counts["round_trip_failed"])[:SHOWN_FAILURES])
+        + ", ".join(first)
     )

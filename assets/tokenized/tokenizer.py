@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
+from assets.tokenized.token_facts import MarkedTokenFacts
 from assets.tokenized.training import Texts, train_with_tokenizers
 from resources.settings.tokenizer import TokenizerConfig
 
@@ -21,7 +22,7 @@ UINT16_VOCABULARY = 1 << 16
 
 
 class TokenizerError(ValueError):
-    """A tokenizer cannot be used as configured."""
+    """Error of a tokenizer that cannot be used as configured."""
 
 
 def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
@@ -77,7 +78,7 @@ def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
     return special[token]
 
 
-def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, Any]:
+def token_facts(tokenizer_json: str, config: TokenizerConfig) -> MarkedTokenFacts:
     """Describe a tokenizer for later stages; TokenizerError if it lacks a token of the config."""
     tokenizer, end_id = read_tokenizer(tokenizer_json, config.end_of_document)
     begin, begin_id = config.begin_of_document, None
@@ -85,15 +86,15 @@ def about_tokenizer(tokenizer_json: str, config: TokenizerConfig) -> dict[str, A
         begin_id = special_token_id(tokenizer, begin, "begin_of_document")
     refuse_ambiguous_ids(tokenizer, {end_id, begin_id})
     vocab_size = vocabulary_size(tokenizer)
-    return {
-        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer_json),
-        "vocab_size": vocab_size,
-        "begin_of_document": begin,
-        "begin_of_document_id": begin_id,
-        "end_of_document": config.end_of_document,
-        "end_of_document_id": end_id,
-        "token_dtype": str(token_dtype(vocab_size)).lower(),
-    }
+    return MarkedTokenFacts(
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer_json),
+        vocab_size=vocab_size,
+        token_dtype=str(token_dtype(vocab_size)).lower(),
+        end_of_document=config.end_of_document,
+        end_of_document_id=end_id,
+        begin_of_document=begin,
+        begin_of_document_id=begin_id,
+    )
 
 
 def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> None:

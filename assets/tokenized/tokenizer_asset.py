@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import polars as pl
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from assets.deduped.asset import DEDUPED
 from assets.text.table_rows import count_bytes
-from assets.tokenized.tokenizer import TokenizerError, about_tokenizer, canonical_json, train_bpe
+from assets.tokenized.token_facts import MarkedTokenFacts, TokenizerNumbers
+from assets.tokenized.tokenizer import TokenizerError, canonical_json, token_facts, train_bpe
 from assets.tokenized.training_sample import (
     SAMPLED_CHARS,
     is_sampled,
@@ -23,8 +25,8 @@ from resources.corpus import Corpus
 from resources.settings.tokenizer import TokenizerConfig
 from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, required_file
-from resources.tasks import Plan, Task
+from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
+from resources.tasks import Plan, Task, tasks_of
 
 
 class SampledSource(NamedTuple):
@@ -44,32 +46,37 @@ class Drawn:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class TokenizerInputs:
+    """Input of the one task: the file to load, or the sources to train on if `path` is None."""
+
+    config: TokenizerConfig
+    path: Path | None
+    sources: list[SampledSource]
+
+
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     """Plan one task; a loaded tokenizer depends on its file, a trained one on its sources."""
     config = corpus.settings.tokenizer
     dump = config.model_dump(mode="json", exclude={"offsets"})  # offsets do not change it
-    inputs: list[Any] = []
-    spec: dict[str, Any] = {"config": config, "sources": []}
     if config.path is not None:
-        spec["path"] = corpus.config.parent / config.path
-        inputs = [hash_file(spec["path"])[0]]
+        path = corpus.config.parent / config.path
+        inputs = TokenizerInputs(config, path, [])
+        fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
     else:
         names = [
             name for name in corpus.settings.source_names() if name in (config.weights or [name])
         ]
-        manifests = [corpus.store.newest("deduped", name) for name in names]
-        inputs = [[m.partition, *(part.fingerprint for part in m.parts)] for m in manifests]
-        spec["sources"] = sampled_sources(corpus, manifests)
-    task = Task(
-        root=corpus.store.root,
-        stage=TOKENIZER.name,
-        partition=partition,
-        name="tokenizer",
-        fingerprint=fingerprint_of(TOKENIZER.name, TOKENIZER.code_version, dump, inputs),
-        work_bytes=sum(source.available for source in spec["sources"]),
-        payload=spec,
+        manifests = [corpus.store.newest(DEDUPED, name) for name in names]
+        inputs = TokenizerInputs(config, None, sampled_sources(corpus, manifests))
+        fingerprints = [[m.partition, *(part.fingerprint for part in m.parts)] for m in manifests]
+    task = tasks_of(corpus, TOKENIZER, partition).task(
+        "tokenizer",
+        [dump, fingerprints],
+        inputs,
+        work_bytes=sum(source.available for source in inputs.sources),
     )
-    return Plan([task], dump)
+    return Plan([task], dump, Empty())
 
 
 def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
@@ -82,26 +89,25 @@ def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSo
     return sources
 
 
-def make_tokenizer(task: Task) -> list[PartRecord]:
+def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
     """Train or load, check, and publish the canonical tokenizer.json."""
-    config: TokenizerConfig = task.payload["config"]
-    if config.path is None:
-        tokenizer_json, stats = train_on_sample(task.payload["sources"], config)
-        about = about_tokenizer(tokenizer_json, config)
-        about["entries_unfilled"] = config.vocab_size - about["vocab_size"]
+    config = task.payload.config
+    if task.payload.path is None:
+        tokenizer_json, drawn = train_on_sample(task.payload.sources, config)
+        stats = trained_stats(task.payload, token_facts(tokenizer_json, config), drawn)
     else:
-        tokenizer_json, about = load_tokenizer(task.payload["path"], config)
-        stats = Stats()
+        tokenizer_json, loaded = load_tokenizer(task.payload.path, config)
+        stats = Stats(numbers=TokenizerNumbers(**asdict(loaded)))
     writer = task.writer()
     writer.write_text("tokenizer", "json", tokenizer_json)
-    return [writer.publish(msgspec.structs.replace(stats, numbers={**about, **stats.numbers}))]
+    return [writer.publish(stats)]
 
 
-def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, Any]]:
+def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedTokenFacts]:
     """Load (canonical tokenizer.json, facts for later stages); TokenizerError names the file."""
     try:
         tokenizer_json = canonical_json(path.read_text(encoding="utf-8"))
-        return tokenizer_json, about_tokenizer(tokenizer_json, config)
+        return tokenizer_json, token_facts(tokenizer_json, config)
     except UnicodeDecodeError as error:
         raise TokenizerError(
             f"{path}: not a tokenizer.json: not UTF-8 ({error}). Check tokenizer.path, and save "
@@ -111,26 +117,38 @@ def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, dict[str, 
         raise TokenizerError(f"{path}: {error}") from error
 
 
-def train_on_sample(sources: list[SampledSource], config: TokenizerConfig) -> tuple[str, Stats]:
-    """Train on the sample, read a part at a time; return (tokenizer.json, counts of the sample)."""
-    drawn = {source.name: Drawn() for source in sources}
-    tokenizer_json = train_bpe(sample_texts(sources, config, drawn), config)
+def trained_stats(
+    inputs: TokenizerInputs, trained: MarkedTokenFacts, drawn: dict[str, Drawn]
+) -> Stats[TokenizerNumbers]:
+    """Count the sample that a tokenizer was trained on, and the entries that it left unfilled."""
+    available = {source.name: source.available for source in inputs.sources}
     rows = sum(taken.documents for taken in drawn.values())
     text_bytes = sum(taken.bytes for taken in drawn.values())
-    available = {source.name: source.available for source in sources}
-    if rows == 0:
+    numbers = TokenizerNumbers(
+        **asdict(trained),
+        entries_unfilled=inputs.config.vocab_size - trained.vocab_size,
+        sample_documents={name: taken.documents for name, taken in drawn.items()},
+        sample_bytes={name: taken.bytes for name, taken in drawn.items()},
+        sample_wanted_bytes=wanted_bytes(available, inputs.config),
+        sample_takes_all_of=[name for name, taken in drawn.items() if taken.share >= 1],
+    )
+    return Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
+
+
+def train_on_sample(
+    sources: list[SampledSource], config: TokenizerConfig
+) -> tuple[str, dict[str, Drawn]]:
+    """Train on the sample, read a part at a time; return (tokenizer.json, what was drawn)."""
+    drawn = {source.name: Drawn() for source in sources}
+    tokenizer_json = train_bpe(sample_texts(sources, config, drawn), config)
+    if not any(taken.documents for taken in drawn.values()):
+        available = sum(source.available for source in sources)
         raise TokenizerError(
             f"no document to train the tokenizer on: a sample of {config.sample_bytes:,} bytes of "
-            f"{', '.join(drawn)} ({sum(available.values()):,} bytes). Raise tokenizer.sample_bytes "
+            f"{', '.join(drawn)} ({available:,} bytes). Raise tokenizer.sample_bytes "
             "if there are documents; else see `corpus summary` for where they went."
         )
-    extra = {
-        "sample_documents": {name: taken.documents for name, taken in drawn.items()},
-        "sample_bytes": {name: taken.bytes for name, taken in drawn.items()},
-        "sample_wanted_bytes": wanted_bytes(available, config),
-        "sample_takes_all_of": [name for name, taken in drawn.items() if taken.share >= 1],
-    }
-    return tokenizer_json, Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=extra)
+    return tokenizer_json, drawn
 
 
 def sample_texts(
@@ -173,12 +191,12 @@ def texts_between(
             yield pl.read_parquet(path, columns=["text"])["text"].filter(is_new)
 
 
-def warn_of_sample(corpus: Corpus, manifest: Manifest) -> Conclusion:
+def warn_of_sample(corpus: Corpus, manifest: Manifest[Empty, TokenizerNumbers]) -> Conclusion:
     """Warn of sources that had less text than their share of the sample."""
     numbers = manifest.parts[0].stats.numbers
-    if "sample_bytes" not in numbers:
+    if numbers.sample_wanted_bytes is UNSET or numbers.sample_bytes is UNSET:
         return Conclusion()
-    return Conclusion(sample_warnings(numbers["sample_wanted_bytes"], numbers["sample_bytes"]))
+    return Conclusion(sample_warnings(numbers.sample_wanted_bytes, numbers.sample_bytes))
 
 
 TOKENIZER = Stage(
@@ -188,8 +206,8 @@ TOKENIZER = Stage(
     partitions="none",
     after=(DEDUPED,),
     kinds=frozenset({"huggingface"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=Empty,
+    numbers=TokenizerNumbers,
     plan=plan_tokenizer,
     work=make_tokenizer,
     conclude=warn_of_sample,

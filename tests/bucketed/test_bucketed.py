@@ -13,9 +13,10 @@ from pydantic import ValidationError
 
 from assets.bucketed.make_sequences import group_windows, make_sequences
 from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
-from assets.bucketed.sequences import SPAN
+from assets.bucketed.sequences import SPAN, count_empty
 from assets.report.histograms import bin_of, counted
 from resources.settings.buckets import BucketConfig, bucket_names, stored_length
+from resources.store.records import as_json_object
 
 END = 60_000
 SMALL = BucketConfig(mode="buckets", edges=(2, 4))
@@ -51,7 +52,7 @@ def sequences_of(config: BucketConfig, *tables: pl.DataFrame) -> pl.DataFrame:
     return make_sequences(tables, config, END)[0]
 
 
-def pieces_of(sequences: pl.DataFrame) -> list[tuple[str, int, list[int]]]:
+def segments_of(sequences: pl.DataFrame) -> list[tuple[str, int, list[int]]]:
     """(document, start, the tokens under the span) of every span, sorted."""
     found = []
     for row in sequences.iter_rows(named=True):
@@ -180,7 +181,7 @@ def test_wide_tokens_stay_wide(config: BucketConfig) -> None:
     sequences = sequences_of(config, table)
 
     assert sequences.schema["tokens"] == pl.List(pl.UInt32)
-    assert sorted(token for _, _, under in pieces_of(sequences) for token in under) == list(
+    assert sorted(token for _, _, under in segments_of(sequences) for token in under) == list(
         range(70_000, 70_013)
     )
 
@@ -194,13 +195,13 @@ def test_spans_cover_each_document_once_with_its_own_tokens(
     sequences, counts = make_sequences([documents], config, END)
 
     rebuilt: dict[str, list[int]] = {}
-    for doc_id, start, under in pieces_of(sequences):
+    for doc_id, start, under in segments_of(sequences):
         assert start == len(rebuilt.setdefault(doc_id, []))
         rebuilt[doc_id] += under
     assert rebuilt == {row[0]: row[1] for row in documents.iter_rows() if row[1]}
     assert sequences["bucket"].is_sorted()
-    assert sum(counts["bucket_tokens"].values()) == sum(lengths)
-    assert counts["tokens_truncated"] == counts["tokens_overlapped"] == 0
+    assert sum(counts.bucket_tokens.values()) == sum(lengths)
+    assert counts.tokens_truncated == counts.tokens_overlapped == 0
 
 
 @settings(deadline=None, max_examples=60)
@@ -209,11 +210,11 @@ def test_what_is_repeated_or_cut_off_is_counted(lengths: list[int], config: Buck
     documents = tokenized(*lengths)
     sequences, counts = make_sequences([documents], config, END)
 
-    placed = [token for _, _, under in pieces_of(sequences) for token in under]
-    assert len(placed) - len(set(placed)) == counts["tokens_overlapped"]
-    assert sum(lengths) - len(set(placed)) == counts["tokens_truncated"]
+    placed = [token for _, _, under in segments_of(sequences) for token in under]
+    assert len(placed) - len(set(placed)) == counts.tokens_overlapped
+    assert sum(lengths) - len(set(placed)) == counts.tokens_truncated
     tokens = dict(documents.iter_rows())
-    for doc_id, start, under in pieces_of(sequences):
+    for doc_id, start, under in segments_of(sequences):
         assert under == tokens[doc_id][start : start + len(under)]
 
 
@@ -228,8 +229,8 @@ def test_stored_lengths_and_limits_hold(lengths: list[int], config: BucketConfig
     if config.mode in ("pack", "decompose"):
         longer = sum(length > config.sequence_length for length in lengths)
         is_pack = config.mode == "pack"
-        assert counts["documents_cut"] == longer or not is_pack
-        assert counts["fitting_documents_cut"] == 0 or not is_pack
+        assert counts.documents_cut == longer or not is_pack
+        assert counts.fitting_documents_cut == 0 or not is_pack
 
 
 @pytest.mark.parametrize("config", MODES.values(), ids=MODES)
@@ -243,20 +244,21 @@ def test_tables_and_chunks_of_a_window_are_one(config: BucketConfig) -> None:
 def test_padding_goes_to_the_edge_and_in_the_open_bucket_to_the_longest() -> None:
     counts = make_sequences([tokenized(1, 2, 3, 7, 10)], SMALL, END)[1]
 
-    assert counts["bucket_sequences"] == {"0-2": 2, "3-4": 1, "5-up": 2}
-    assert counts["bucket_tokens"] == {"0-2": 3, "3-4": 3, "5-up": 17}
-    assert counts["bucket_padding"] == {"0-2": 1, "3-4": 1, "5-up": 3}
-    assert counts["padding_tokens"] == 5
+    assert counts.bucket_sequences == {"0-2": 2, "3-4": 1, "5-up": 2}
+    assert counts.bucket_tokens == {"0-2": 3, "3-4": 3, "5-up": 17}
+    assert counts.bucket_padding == {"0-2": 1, "3-4": 1, "5-up": 3}
+    assert counts.padding_tokens == 5
 
 
 def test_counts_of_a_packed_window() -> None:
     config = BucketConfig(sequence_length=4)
-    counts = make_sequences([tokenized(3, 3, 9, 0)], config, END)[1]
+    documents = [tokenized(3, 3, 9, 0)]
+    counts = make_sequences(documents, config, END)[1]
 
-    assert {key: value for key, value in counts.items() if isinstance(value, int)} == {
+    assert count_empty(documents) == 1
+    assert {key: n for key, n in as_json_object(counts).items() if isinstance(n, int)} == {
         "padding_tokens": 1,
         "least_padding": 1,
-        "documents_without_tokens": 1,
         "documents_cut": 1,
         "fitting_documents_cut": 0,
         "documents_reaching": 1,
@@ -271,8 +273,8 @@ def test_counts_of_a_packed_window() -> None:
         "documents_cut_share": 0.25,
         "documents_per_sequence": 1.25,
     }
-    assert sum(counts["document_lengths"].values()) == 4
-    assert sum(counts["sequence_documents"].values()) == 4
+    assert sum(counts.document_lengths.values()) == 4
+    assert sum(counts.sequence_documents.values()) == 4
 
 
 def test_the_report_is_markdown_with_plots() -> None:
@@ -331,7 +333,7 @@ def test_a_document_of_ten_million_tokens(mode: Any) -> None:
 
     assert sequences["num_tokens"].sum() == 10_000_000
     assert sequences.height == (4885 if mode == "decompose" else 4883)
-    assert counts["documents_cut"] == counts["documents_reaching"] == 1
+    assert counts.documents_cut == counts.documents_reaching == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ ABOUT = {
     "token_dtype": "uint16",
     "end_of_document": "<|endoftext|>",
     "end_of_document_id": 999,
+    "begin_of_document": None,
     "begin_of_document_id": None,
+    "deduped": "d" * 32,
 }
 PARTS = {"a": (5, 3, 0), "b": (20, 9), "c": (2,), "d": (7, 7)}
 PACK = {"sequence_length": 8, "window_tokens": 40}
@@ -69,7 +71,7 @@ def test_a_window_is_consecutive_parts_under_the_name_of_the_first(tmp_path: Pat
     tasks = plan_bucketed(tokenized(tmp_path, PARTS, **PACK), "prose").tasks
 
     assert [task.name for task in tasks] == ["a", "d"]
-    assert [len(task.payload["paths"]) for task in tasks] == [3, 1]
+    assert [len(task.payload.paths) for task in tasks] == [3, 1]
 
 
 def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> None:

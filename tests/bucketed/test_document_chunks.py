@@ -1,4 +1,4 @@
-"""Documents in pieces: each token in one piece, or counted as repeated or cut off."""
+"""Documents in segments: each token in one piece, or counted as repeated or cut off."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.bucketed.document_chunks import (
-    Pieces,
+    Segments,
     cut_stream,
     powers_of_two,
     split,
@@ -16,11 +16,11 @@ from assets.bucketed.document_chunks import (
     whole,
 )
 
-Ways = Callable[[np.ndarray], Pieces]
+Ways = Callable[[np.ndarray], Segments]
 
 
-def rows(pieces: Pieces) -> list[tuple[int, ...]]:
-    return list(zip(*(column.tolist() for column in pieces), strict=True))
+def rows(segments: Segments) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in segments), strict=True))
 
 
 def tokens(*counts: int) -> np.ndarray:
@@ -50,21 +50,21 @@ def test_truncated_documents_keep_their_beginning() -> None:
 def test_long_documents_are_split_into_full_pieces_and_a_rest(
     count: int, overlap: int, expected: list[tuple[int, int]]
 ) -> None:
-    pieces = rows(split(tokens(0, count), 4, overlap))
-    assert pieces == [(1, start, length) for start, length in expected]
+    segments = rows(split(tokens(0, count), 4, overlap))
+    assert segments == [(1, start, length) for start, length in expected]
 
 
 def test_a_stream_is_cut_wherever_a_sequence_ends() -> None:
-    pieces, cut = cut_stream(tokens(3, 0, 6, 1), 4)
+    segments, cut = cut_stream(tokens(3, 0, 6, 1), 4)
 
-    assert rows(pieces) == [(0, 0, 3), (2, 0, 1), (2, 1, 4), (2, 5, 1), (3, 0, 1)]
+    assert rows(segments) == [(0, 0, 3), (2, 0, 1), (2, 1, 4), (2, 5, 1), (3, 0, 1)]
     assert cut.tolist() == [0, 0, 1, 2, 2]
 
 
 def test_powers_of_two_from_the_longest_down_and_a_rest() -> None:
-    pieces = powers_of_two(tokens(8 + 8 + 4 + 1, 0, 2, 3), 8, 2)
+    segments = powers_of_two(tokens(8 + 8 + 4 + 1, 0, 2, 3), 8, 2)
 
-    assert rows(pieces) == [
+    assert rows(segments) == [
         (0, 0, 8),
         (0, 8, 8),
         (0, 16, 4),
@@ -89,15 +89,17 @@ def test_powers_of_two_from_the_longest_down_and_a_rest() -> None:
     ),
 )
 def test_pieces_lie_end_to_end_and_cover_each_document(counts: list[int], cut: Ways) -> None:
-    pieces = rows(cut(tokens(*counts)))
+    segments = rows(cut(tokens(*counts)))
 
     covered = [0] * len(counts)
-    for document, start, length in pieces:
+    for document, start, length in segments:
         assert start == covered[document]
         assert length > 0
         covered[document] += length
     assert covered == counts
-    assert [document for document, _, _ in pieces] == sorted(document for document, _, _ in pieces)
+    assert [document for document, _, _ in segments] == sorted(
+        document for document, _, _ in segments
+    )
 
 
 def test_a_document_of_ten_million_tokens() -> None:

@@ -1,14 +1,19 @@
-"""Pieces side by side: every one in a sequence, none over its length, hardly anything left open."""
+"""Segments side by side: each in a sequence, none over its length, hardly any space left."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.bucketed.document_chunks import Pieces, split
+from assets.bucketed.document_chunks import Segments, split
 from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key
 from assets.bucketed.kernels.packing_plan import FIRST, LENGTH, PIECES, SEQUENCES, plan_sequences
-from assets.bucketed.packing import NO_LIMIT, number_by_first_piece, pack_and_extend, pack_pieces
+from assets.bucketed.packing import (
+    NO_LIMIT,
+    number_by_first_segment,
+    pack_and_extend,
+    pack_segments,
+)
 
 CAPACITY = 12
 lengths_lists = st.lists(st.integers(1, CAPACITY), max_size=60)
@@ -16,8 +21,8 @@ lengths_lists = st.lists(st.integers(1, CAPACITY), max_size=60)
 
 def packed(lengths: list[int], capacity: int, **options: int | None) -> list[list[int]]:
     """The lengths in each sequence, sorted."""
-    limits = {"max_pieces": None, "seed": 0, **options}
-    sequence = pack_pieces(np.array(lengths, np.int64), capacity, **limits)  # type: ignore[arg-type]
+    limits = {"max_segments": None, "seed": 0, **options}
+    sequence = pack_segments(np.array(lengths, np.int64), capacity, **limits)  # type: ignore[arg-type]
     found: list[list[int]] = [[] for _ in range(max(sequence, default=-1) + 1)]
     for length, number in zip(lengths, sequence, strict=True):
         found[number].append(length)
@@ -56,20 +61,20 @@ def test_sequences_are_filled(lengths: list[int], expected: list[list[int]]) -> 
 def test_a_limit_spreads_short_pieces_over_the_sequences() -> None:
     lengths = [8] * 10 + [2] * 20
 
-    assert packed(lengths, CAPACITY, max_pieces=3) == [[2, 2, 8]] * 10
-    assert packed(lengths, CAPACITY, max_pieces=2) == [[2, 2]] * 5 + [[2, 8]] * 10
+    assert packed(lengths, CAPACITY, max_segments=3) == [[2, 2, 8]] * 10
+    assert packed(lengths, CAPACITY, max_segments=2) == [[2, 2]] * 5 + [[2, 8]] * 10
 
 
 @settings(deadline=None, max_examples=100)
 @given(lengths_lists, st.none() | st.integers(1, 5))
 def test_every_piece_is_in_a_sequence_that_holds_it(
-    lengths: list[int], max_pieces: int | None
+    lengths: list[int], max_segments: int | None
 ) -> None:
-    found = packed(lengths, CAPACITY, max_pieces=max_pieces)
+    found = packed(lengths, CAPACITY, max_segments=max_segments)
 
     assert sorted(length for each in found for length in each) == sorted(lengths)
     assert all(0 < sum(each) <= CAPACITY for each in found)
-    assert all(len(each) <= (max_pieces or CAPACITY) for each in found)
+    assert all(len(each) <= (max_segments or CAPACITY) for each in found)
 
 
 @settings(deadline=None, max_examples=50)
@@ -83,8 +88,8 @@ def test_a_plan_places_each_length_as_often_as_it_occurs(counts: list[int], time
     np.add.at(placed, runs[:, LENGTH], runs[:, SEQUENCES] * runs[:, PIECES])
     assert placed.tolist() == histogram.tolist()
     used = np.zeros(int((runs[:, FIRST] + runs[:, SEQUENCES]).max(initial=0)), np.int64)
-    for length, first, sequences, pieces in runs:
-        used[first : first + sequences] += length * pieces
+    for length, first, sequences, segments in runs:
+        used[first : first + sequences] += length * segments
     assert (used > 0).all()
     assert (used <= CAPACITY).all()
 
@@ -104,7 +109,7 @@ def test_documents_need_no_more_sequences_than_best_fit_decreasing() -> None:
 
 
 def test_a_limit_near_the_mean_costs_few_sequences() -> None:
-    assert len(packed(lognormal(2000), 512, max_pieces=4)) == 774  # 858 if the longest go first
+    assert len(packed(lognormal(2000), 512, max_segments=4)) == 774  # 858 if the longest go first
 
 
 def test_a_plan_costs_the_same_for_a_thousand_times_the_pieces() -> None:
@@ -119,7 +124,7 @@ def test_golden_assignment() -> None:
     """If this changes, every packed corpus is made anew: raise the stage's code version."""
     lengths = np.array([7, 5, 5, 5, 7, 12, 3, 4, 5, 7], np.int64)
 
-    sequence = pack_pieces(lengths, CAPACITY, max_pieces=None, seed=0)
+    sequence = pack_segments(lengths, CAPACITY, max_segments=None, seed=0)
 
     assert sequence.tolist() == [2, 4, 3, 1, 1, 0, 4, 4, 2, 3]
 
@@ -127,7 +132,7 @@ def test_golden_assignment() -> None:
 def test_another_seed_gives_other_neighbours_in_as_many_sequences() -> None:
     lengths = np.array([5, 7] * 20, np.int64)
 
-    one, other = (pack_pieces(lengths, 12, max_pieces=None, seed=seed) for seed in (0, 1))
+    one, other = (pack_segments(lengths, 12, max_segments=None, seed=seed) for seed in (0, 1))
 
     assert one.tolist() != other.tolist()
     assert one.max() == other.max() == 19
@@ -137,18 +142,18 @@ def test_sequences_are_numbered_by_bucket_then_by_first_piece() -> None:
     sequence = np.array([2, 0, 1, 2, 3])
     buckets = np.array([1, 0, 0, 1], np.uint8)
 
-    numbered, ordered = number_by_first_piece(sequence, buckets)
+    numbered, ordered = number_by_first_segment(sequence, buckets)
 
     assert numbered.tolist() == [0, 2, 1, 0, 3]
     assert ordered.tolist() == [0, 0, 1, 1]
 
 
 def test_rests_begin_earlier_where_there_would_be_padding() -> None:
-    pieces = split(np.array([15, 5]), 10)  # 10 | 5 and 5: nothing missing
-    assert pack_and_extend(pieces, 10, max_pieces=None, seed=0)[0].starts.tolist() == [0, 10, 0]
+    segments = split(np.array([15, 5]), 10)  # 10 | 5 and 5: nothing missing
+    assert pack_and_extend(segments, 10, max_segments=None, seed=0)[0].starts.tolist() == [0, 10, 0]
 
-    pieces = split(np.array([13, 4]), 10)  # 10 | 3 and 4: three are missing
-    extended, sequence = pack_and_extend(pieces, 10, max_pieces=None, seed=0)
+    segments = split(np.array([13, 4]), 10)  # 10 | 3 and 4: three are missing
+    extended, sequence = pack_and_extend(segments, 10, max_segments=None, seed=0)
     assert extended.starts.tolist() == [0, 7, 0]
     assert extended.lengths.tolist() == [10, 6, 4]
     assert sequence[1] == sequence[2] != sequence[0]
@@ -157,19 +162,19 @@ def test_rests_begin_earlier_where_there_would_be_padding() -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 40), max_size=20), st.none() | st.integers(1, 4))
 def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
-    num_tokens: list[int], max_pieces: int | None
+    num_tokens: list[int], max_segments: int | None
 ) -> None:
-    pieces = split(np.array(num_tokens, np.int64), CAPACITY)
+    segments = split(np.array(num_tokens, np.int64), CAPACITY)
 
-    extended, sequence = pack_and_extend(pieces, CAPACITY, max_pieces=max_pieces, seed=0)
+    extended, sequence = pack_and_extend(segments, CAPACITY, max_segments=max_segments, seed=0)
 
-    ends = pieces.starts + pieces.lengths
+    ends = segments.starts + segments.lengths
     assert (extended.starts + extended.lengths).tolist() == ends.tolist()
-    assert (extended.starts <= pieces.starts).all()
+    assert (extended.starts <= segments.starts).all()
     assert (extended.starts >= 0).all()
     used = np.bincount(sequence, extended.lengths)
     assert ((used > 0) & (used <= CAPACITY)).all()
-    assert (np.bincount(sequence) <= (max_pieces or CAPACITY)).all()
+    assert (np.bincount(sequence) <= (max_segments or CAPACITY)).all()
 
 
 @settings(deadline=None, max_examples=50)
@@ -194,5 +199,5 @@ def test_pieces_are_copied_to_their_places(dtype: type) -> None:
 
 
 def test_no_pieces_make_no_sequences() -> None:
-    nothing = Pieces(*(np.empty(0, np.int64) for _ in range(3)))
-    assert pack_and_extend(nothing, 8, max_pieces=1, seed=0)[1].tolist() == []
+    nothing = Segments(*(np.empty(0, np.int64) for _ in range(3)))
+    assert pack_and_extend(nothing, 8, max_segments=1, seed=0)[1].tolist() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from assets.sharded.formats.base import ShardAbout
+from assets.sharded.formats.base import ShardSchema
 from assets.sharded.formats.megatron import MEGATRON
 from corpus_loader.flat import MappedFile, read_index, read_spans
 
@@ -32,7 +32,7 @@ def test_a_shard_is_read_as_it_was_written(tmp_path: Path, dtype: type[pl.DataTy
     )
     name = str(dtype()).lower()
     paths = [tmp_path / f"shard-00000.{suffix}" for suffix in MEGATRON.suffixes]
-    MEGATRON.write(paths, shard, ShardAbout(name, None, 0, 100, "f" * 64))
+    MEGATRON.write(paths, shard, ShardSchema(name, None, 0, 100, "f" * 64))
 
     tokens, index_file, spans_file = (MappedFile(path, path.stat().st_size) for path in paths)
     index, documents = read_index(index_file, name, 2), read_spans(spans_file, 2)

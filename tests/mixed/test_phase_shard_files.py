@@ -20,7 +20,7 @@ from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sh
 from assets.mixed.asset import mix_phase, plan_mixed
 from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
 from assets.sharded.flat_files import lengths_of_rows, read_rows
-from assets.sharded.formats import FORMATS, ShardAbout
+from assets.sharded.formats import FORMATS, ShardSchema
 from corpus_loader.mixture import FlatFile, Shard
 from resources.store.store import StoreError
 from resources.tasks import Task
@@ -125,7 +125,7 @@ def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> li
     shards = []
     for number, frame in enumerate(frames):
         paths = [root / f"shard-{number}.{suffix}" for suffix in SUFFIXES]
-        FORMATS["megatron"].write(paths, frame, ShardAbout("uint16", length, 0, 1000, "f" * 32))
+        FORMATS["megatron"].write(paths, frame, ShardSchema("uint16", length, 0, 1000, "f" * 32))
         files = {
             suffix: FlatFile(path.stat().st_size, "")
             for suffix, path in zip(SUFFIXES, paths, strict=True)

@@ -20,7 +20,7 @@ from format_folders import SPAN, about_of, seeded_rows, shard_of, write_shards
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.sharded.formats import FORMATS, FormatError, offset_table
+from assets.sharded.formats import FORMATS, FormatError, arrow, offset_table
 from assets.sharded.formats.datatrove import for_people
 from assets.sharded.formats.flat_rows import by_length, flat_rows, headed
 from assets.sharded.formats.mds import head
@@ -268,6 +268,43 @@ def test_a_shard_beyond_32_bit_offsets_is_refused(
 
     with pytest.raises(FormatError, match=r"its offsets end at 4 GiB.*target_bytes"):
         write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
+
+
+@pytest.mark.parametrize("name", ["mds", "litdata"])
+def test_a_shard_may_end_at_the_last_offset(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
+
+    monkeypatch.setattr(offset_table, "MAX_BYTES", file.bytes)
+    write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
+    monkeypatch.setattr(offset_table, "MAX_BYTES", file.bytes - 1)
+    with pytest.raises(FormatError, match="offsets end"):
+        write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
+
+
+def test_arrow_lists_beyond_32_bit_offsets_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert np.iinfo(np.int32).max == arrow.MAX_TOKENS
+    monkeypatch.setattr(arrow, "MAX_TOKENS", 50)
+
+    write_shards(tmp_path, "arrow", [shard_of([[1] * 50])], about_of())
+    write_shards(tmp_path, "arrow", [shard_of([[1] * 51])], about_of(sequence_length=51))
+    with pytest.raises(FormatError, match=r"a shard of 51 tokens, but a list's offsets end"):
+        write_shards(tmp_path, "arrow", [shard_of([[1] * 51])], about_of())
+
+
+def test_a_row_group_of_parquet_has_eight_million_tokens(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    tokens = pl.Series([[7]] * 9, dtype=pl.List(pl.UInt16)).list.gather([0] * (1 << 20))
+    shard = shard_of([[7]] * 9).with_columns(num_tokens=pl.lit(1 << 20, pl.UInt32), tokens=tokens)
+
+    write_shards(tmp_path, "parquet", [shard], about_of())
+
+    metadata = pq.ParquetFile(tmp_path / "shard-00000.parquet").metadata
+    assert [metadata.row_group(group).num_rows for group in range(2)] == [8, 1]
 
 
 @pytest.mark.parametrize(

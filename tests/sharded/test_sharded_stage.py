@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from assets.bucketed.sequences import SPAN
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
-from resources.engine.map_parts import PartError
+from resources.engine.map_parts import PartError, map_parts
 from resources.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import StoreError
@@ -101,8 +101,11 @@ def publish_bucketed(corpus: Any, parts: list[pl.DataFrame], source: str = "pros
         "vocab_size": 60_000,
         "end_of_document": "<end>",
         "end_of_document_id": 0,
+        "begin_of_document": None,
         "begin_of_document_id": None,
         "token_dtype": dtype,
+        "deduped": "d" * 32,
+        "tokenized": "c" * 32,
     }
     records = [publish_part(folder, names, number, part) for number, part in enumerate(parts)]
     config = corpus.settings.buckets.model_dump(mode="json")
@@ -179,6 +182,7 @@ def test_flat_files_and_parquet_hold_the_same_rows(
     ]
     assert manifest.stats.rows_in == manifest.stats.rows_kept == 200
     assert manifest.stats.tokens == 200 * (LENGTH - 1)
+    assert manifest.stats.text_bytes == 200
     assert manifest.stats.numbers["stored_tokens"] == 200 * LENGTH
     assert manifest.stats.numbers["shards"] == {str(LENGTH): len(frames)}
 
@@ -203,6 +207,40 @@ def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path)
         assert content["token_dtype"] == "uint16" and content["end_of_document_id"] == 0
         assert content["tokenizer_fingerprint"] == "f" * 64
         assert content["config"] == {"seed": 0, "target_bytes": 1024}
+
+
+def test_a_folder_has_the_first_digits_of_its_fingerprint(shard: Shards, tmp_path: Path) -> None:
+    shard([sequences(0, 9)])
+
+    folder = folder_of(tmp_path, "megatron")
+    fingerprint = json.loads((folder / "manifest.json").read_bytes())["fingerprint"]
+    assert folder.name == f"megatron-{fingerprint[:8]}"
+
+
+def test_the_work_of_all_tasks_is_that_of_the_source(tmp_path: Path) -> None:
+    corpus, plan = planned(tmp_path, [sequences(0, 90)])
+
+    num_bytes = corpus.store.newest("bucketed", "prose").stats.bytes
+    work_bytes = sum(task.work_bytes for task in plan.tasks)
+    assert num_bytes - len(plan.tasks) < work_bytes <= num_bytes
+
+
+def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
+    shard: Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard([sequences(0, 90), sequences(90, 90)])
+    for number in (1, 2):
+        next((tmp_path / "store/sharded/prose").glob(f"megatron-*/shard-0000{number}.idx")).unlink()
+    corpus, plan = planned(tmp_path)
+
+    def took_a_thousand_seconds(*args: Any) -> Iterator[tuple[int, None, float]]:
+        for index, result, _ in map_parts(*args):
+            yield index, result, 1000.0
+
+    monkeypatch.setattr("assets.sharded.shuffle_files.map_parts", took_a_thousand_seconds)
+    outcomes = run_passes(corpus, plan.tasks, write_shard)
+
+    assert [round(outcome.seconds, -3) for outcome in outcomes] == [0, 2000, 0, 0]
 
 
 def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path: Path) -> None:
@@ -317,7 +355,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     source = prepare([task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
-    paths = scatter_paths(source.tasks[0], source.tasks[0].payload["scattered"])
+    paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
     heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
     assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
@@ -402,7 +440,7 @@ def test_parts_committed_while_shards_were_planned_are_refused(
     plan = plan_sharded(corpus, "prose")
     publish_bucketed(corpus, [sequences(0, 91)])
 
-    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed anew .* Run again"):
+    with pytest.raises(StoreError, match=r"bucketed\[prose\] was committed again .* Run again"):
         run_passes(corpus, plan.tasks, write_shard)
 
 

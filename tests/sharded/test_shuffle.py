@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 from assets.sharded.shuffle import (
     BucketShards,
+    BucketSize,
     common_length,
     gather,
     plan_shards,
@@ -39,10 +40,7 @@ def sequences(part: int, *counts: int) -> pl.DataFrame:
 
 def plan_of(parts: list[pl.DataFrame], config: ShardConfig) -> list[BucketShards]:
     counts = [sum(part.filter(pl.col("bucket") == b).height for part in parts) for b in (0, 1)]
-    buckets = {
-        f"b{b}": {"sequences": count, "tokens": count * LENGTHS[b]}
-        for b, count in enumerate(counts)
-    }
+    buckets = {f"b{b}": BucketSize(count, count * LENGTHS[b]) for b, count in enumerate(counts)}
     return plan_shards("web", buckets, TOKEN_BYTES, config)
 
 
@@ -70,9 +68,9 @@ KIB = ShardConfig(target_bytes=1024)  # five sequences of bucket 0, or two and a
 
 def test_shards_are_as_many_as_the_target_size_needs() -> None:
     buckets = {
-        "small": {"sequences": 512, "tokens": 512},
-        "none": {"sequences": 0, "tokens": 0},
-        "one over": {"sequences": 513, "tokens": 513},
+        "small": BucketSize(512, 512),
+        "none": BucketSize(0, 0),
+        "one over": BucketSize(513, 513),
     }
     plans = plan_shards("web", buckets, TOKEN_BYTES, KIB)
     assert [(p.bucket, p.name, p.first_shard, p.num_shards) for p in plans] == [
@@ -83,7 +81,7 @@ def test_shards_are_as_many_as_the_target_size_needs() -> None:
 
 
 def test_a_sequence_larger_than_a_shard_is_not_cut() -> None:
-    plans = plan_shards("web", {"b": {"sequences": 1, "tokens": 10**6}}, 4, KIB)
+    plans = plan_shards("web", {"b": BucketSize(1, 10**6)}, 4, KIB)
     assert plans[0].num_shards == 1
 
 
@@ -108,8 +106,8 @@ def test_shards_are_planned_with_the_padding_that_they_store(
 
     buckets = stored_buckets({full: 10}, {full: 500}, config)
 
-    assert {name: counts["tokens"] for name, counts in buckets.items()} == stored
-    assert {name: n["sequences"] for name, n in buckets.items() if n["sequences"]} == {full: 10}
+    assert {name: size.tokens for name, size in buckets.items()} == stored
+    assert {name: n.sequences for name, n in buckets.items() if n.sequences} == {full: 10}
     assert common_length(plan_shards("web", buckets, 2, KIB), config) == length
 
 
@@ -134,7 +132,7 @@ def test_shards_that_cannot_be_are_refused(config: dict[str, Any], message: str)
 
 
 def test_keys_depend_on_seed_source_and_bucket() -> None:
-    buckets = {name: {"sequences": 1, "tokens": 1} for name in ("a", "b")}
+    buckets = {name: BucketSize(1, 1) for name in ("a", "b")}
     plans = [
         *plan_shards("web", buckets, 2, KIB),
         *plan_shards("books", buckets, 2, KIB),

@@ -20,7 +20,7 @@ from assets.tokenized.encode_documents import (
     sample_of,
 )
 from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
-from assets.tokenized.token_offsets import byte_starts, token_sizes
+from assets.tokenized.token_offsets import byte_starts, reference_starts, token_sizes
 from resources.settings.tokenizer import END_OF_DOCUMENT
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -179,6 +179,15 @@ def test_offsets_that_do_not_add_up_come_from_the_reference(parts: dict[str, obj
     assert expected[0] == 0 and expected == sorted(expected)
 
 
+def test_offsets_of_the_reference_count_one_to_four_bytes_a_character() -> None:
+    tokenizer = load_encoders(trained()).reference.tokenizer
+    text = "a\x7f\x80b\u07ff\u0800c\uffff\U00010000d"
+    characters = [start for start, _ in tokenizer.encode(text, add_special_tokens=False).offsets]
+    assert reference_starts(text, tokenizer).tolist() == [
+        len(text[:start].encode()) for start in characters
+    ]
+
+
 def test_ids_are_counted() -> None:
     counts = count_ids(pl.Series([[3, 0], [3, 3, 0]], dtype=pl.List(pl.UInt16)), 5)
     assert (counts.dtype, counts.tolist()) == (np.uint64, [2, 0, 0, 3, 0])
@@ -218,5 +227,6 @@ def test_the_sample_does_not_depend_on_the_order_and_is_bounded() -> None:
     sample = sample_of(given)
     assert sample.equals(sample_of(given.reverse()))
     assert 500_000 < sample["text"].str.len_bytes().sum() <= 1 << 19
+    assert sample_of(documents(*["x" * (1 << 18)] * 2)).height == 2
     assert sample_of(documents("x" * 600_000)).height == 1
     assert sample_of(documents(*"abc" * 50)).height == 64

@@ -1,7 +1,6 @@
 """What the report says of a tokenizer: text per token, use of its vocabulary, failures."""
 
 import base64
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,21 +9,23 @@ import pytest
 from assets.tokenized.report import (
     fertility,
     fertility_by_source,
+    language_counts,
     report_markdown,
     round_trip_markdown,
-    text_numbers,
     totals,
     vocabulary_numbers,
 )
+from assets.tokenized.token_facts import LanguageCounts, TokenizedNumbers
+from resources.store.records import as_json_object
 
-COUNTS = {
-    "text_bytes_by_language": {"de": 30, "en": 80, "zh": 3},
-    "text_chars_by_language": {"de": 28, "en": 80, "zh": 1},
-    "text_tokens_by_language": {"de": 10, "en": 20, "zh": 0},
-}
+COUNTS = LanguageCounts(
+    text_bytes_by_language={"de": 30, "en": 80, "zh": 3},
+    text_chars_by_language={"de": 28, "en": 80, "zh": 1},
+    text_tokens_by_language={"de": 10, "en": 20, "zh": 0},
+)
 
 
-def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> dict[str, Any]:
+def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> LanguageCounts:
     """Of documents (text, language, stored ids); 0 ids: the document was rejected."""
     ids = [str(row) for row in range(len(rows))]
     texts, languages = [row[0] for row in rows], [row[1] for row in rows]
@@ -34,12 +35,12 @@ def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> dict[str,
     )
     tokens = pl.Series([[0] * row[2] for row in rows], dtype=pl.List(pl.UInt16))
     encoded = pl.DataFrame({"doc_id": documents["doc_id"], "tokens": tokens})
-    return text_numbers(documents, encoded.filter(tokens.list.len() > 0), num_marks)
+    return language_counts(documents, encoded.filter(tokens.list.len() > 0), num_marks)
 
 
 def test_text_and_tokens_are_counted_by_language() -> None:
     found = numbers(("über", "de", 4), ("the mill", "en", 3), ("", "en", 0), ("?", None, 2))
-    assert found == {
+    assert as_json_object(found) == {
         "text_chars": 13,
         "text_bytes_by_language": {"de": 5, "en": 8, "unknown": 1},
         "text_chars_by_language": {"de": 4, "en": 8, "unknown": 1},
@@ -49,14 +50,14 @@ def test_text_and_tokens_are_counted_by_language() -> None:
 
 def test_marks_are_no_text() -> None:
     found = numbers(("a", "en", 3), ("b", "en", 3), num_marks=2)
-    assert found["text_tokens_by_language"] == {"en": 2}
+    assert found.text_tokens_by_language == {"en": 2}
 
 
 def test_no_documents_give_zeros() -> None:
     found = numbers()
-    assert found["text_chars"] == 0
+    assert found.text_chars == 0
     assert fertility(found) == {}
-    assert totals(found) == totals({}) == (0.0, 0.0, 0)
+    assert totals(found) == totals(LanguageCounts()) == (0.0, 0.0, 0)
 
 
 def test_fertility_is_text_per_token_the_largest_language_first() -> None:
@@ -82,7 +83,7 @@ def test_the_report_has_a_row_for_every_language() -> None:
 
 
 def test_sources_are_compared_in_a_table() -> None:
-    assert fertility_by_source({"web": COUNTS, "books": {}}).splitlines() == [
+    assert fertility_by_source({"web": COUNTS, "books": LanguageCounts()}).splitlines() == [
         "| source | bytes per token | characters per token | tokens |",
         "|---|---:|---:|---:|",
         "| web | 3.767 | 3.633 | 30 |",
@@ -97,20 +98,20 @@ def picture(markdown: str) -> str:
 
 
 def test_a_language_from_a_document_is_escaped() -> None:
-    counts = {name: {"<b>": 5} for name in COUNTS}
+    counts = LanguageCounts(5, {"<b>": 5}, {"<b>": 5}, {"<b>": 5})
     shown = report_markdown(counts, np.zeros(3, np.uint64))
     assert "<b>" not in shown["fertility"] + picture(shown["fertility"])
 
 
 def test_an_unused_vocabulary_can_be_drawn() -> None:
-    shown = report_markdown({}, np.zeros(3, np.uint64))
+    shown = report_markdown(LanguageCounts(), np.zeros(3, np.uint64))
     assert "<path" in picture(shown["vocabulary"])
 
 
 def test_failures_are_named() -> None:
-    counts = {"round_trip_documents": 64, "round_trip_failures": 7}
     failed = {f"{row:032x}": 1 for row in range(7)}
-    shown = round_trip_markdown({**counts, "round_trip_failed": failed})
+    shown = round_trip_markdown(TokenizedNumbers(0, {}, {}, {}, 64, 7, failed))
     assert shown.startswith("7 of 64 documents compared do not decode")
     assert f"{4:032x}" in shown and f"{5:032x}" not in shown
-    assert round_trip_markdown({"round_trip_documents": 3}).startswith("All of 3 documents")
+    all_equal = round_trip_markdown(TokenizedNumbers(round_trip_documents=3))
+    assert all_equal.startswith("All of 3 documents")

@@ -96,3 +96,15 @@ def test_of_a_long_document_the_beginning_is_compared(monkeypatch: pytest.Monkey
 
     assert right == RoundTrip(3, [])
     assert sorted(found.failed) == wrong["doc_id"][1:].to_list()
+
+
+def test_a_document_of_as_many_tokens_as_are_decoded_is_compared_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoders, given_texts = load_encoders(trained()), documents("the mill")
+    encoded = encode_documents(given_texts, encoders, PLAIN)
+    monkeypatch.setattr(module, "DECODED_TOKENS", encoded["tokens"].list.len().item() - 1)
+
+    found = compare_sample(documents("the mill stood"), encoded, encoders.reference, PLAIN)
+
+    assert found == RoundTrip(1, [f"{0:032x}"])

@@ -16,10 +16,10 @@ from tokenizers import Tokenizer, models
 
 from assets.tokenized.tokenizer import (
     TokenizerError,
-    about_tokenizer,
     canonical_json,
     read_tokenizer,
     token_dtype,
+    token_facts,
     tokenizer_fingerprint,
     train_bpe,
     vocabulary_size,
@@ -67,19 +67,19 @@ def test_the_begin_token_is_found_like_the_end_token() -> None:
     )
     tokenizer_json = train_bpe([["a text"]], config)
 
-    about = about_tokenizer(tokenizer_json, config)
+    facts = token_facts(tokenizer_json, config)
 
-    assert (about["begin_of_document"], about["begin_of_document_id"]) == ("<s>", 1)
-    assert (about["end_of_document"], about["end_of_document_id"]) == (END_OF_DOCUMENT, 0)
+    assert (facts.begin_of_document, facts.begin_of_document_id) == ("<s>", 1)
+    assert (facts.end_of_document, facts.end_of_document_id) == (END_OF_DOCUMENT, 0)
     with pytest.raises(TokenizerError, match=r"'<s>' for tokenizer.begin_of_document.*endoftext"):
-        about_tokenizer(trained(), config)
+        token_facts(trained(), config)
 
 
 def test_a_vocabulary_beyond_16_bits_is_said() -> None:
     large = with_entries({f"<{row}>": row for row in range(1000, 70_000)})
-    about = about_tokenizer(large, TokenizerConfig())
-    assert (about["vocab_size"], about["token_dtype"]) == (70_000, "uint32")
-    assert about_tokenizer(trained(), TokenizerConfig())["token_dtype"] == "uint16"
+    facts = token_facts(large, TokenizerConfig())
+    assert (facts.vocab_size, facts.token_dtype) == (70_000, "uint32")
+    assert token_facts(trained(), TokenizerConfig()).token_dtype == "uint16"
 
 
 def test_training_without_text_gives_the_bytes() -> None:
@@ -153,7 +153,7 @@ def test_text_that_a_unigram_takes_for_a_special_token_is_refused() -> None:
         r"special tokens \['</s>'\] is given their ids.*special token that only added_tokens has"
     )
     with pytest.raises(TokenizerError, match=fault):
-        about_tokenizer(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
+        token_facts(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
 
     content = json.loads(unigram())
     unknown, end = content["added_tokens"]
@@ -162,24 +162,22 @@ def test_text_that_a_unigram_takes_for_a_special_token_is_refused() -> None:
         end | {"special": False},
         end | {"content": "<eod>", "id": 5},
     ]
-    about = about_tokenizer(
-        json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>")
-    )
-    assert about["end_of_document_id"] == 5
+    facts = token_facts(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
+    assert facts.end_of_document_id == 5
 
 
 def test_spellings_of_other_special_tokens_are_refused_too() -> None:
     content = json.loads(unigram())
     content["added_tokens"].append(content["added_tokens"][1] | {"content": "<eod>", "id": 5})
     with pytest.raises(TokenizerError, match=r"special tokens \['</s>'\] is given their ids"):
-        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
+        token_facts(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
 
 
 def test_the_unknown_token_may_come_out_unless_it_ends_documents() -> None:
     content = json.loads(unigram())
     content["added_tokens"][1]["special"] = False
     with pytest.raises(TokenizerError, match=r"special tokens \['<unk>'\] is given their ids"):
-        about_tokenizer(json.dumps(content), TokenizerConfig(path="it", end_of_document="<unk>"))
+        token_facts(json.dumps(content), TokenizerConfig(path="it", end_of_document="<unk>"))
 
 
 def unigram() -> str:
@@ -206,14 +204,14 @@ def with_ignored_merges(end_id: int, *, is_entry: bool) -> str:
 def test_text_that_a_bpe_takes_whole_for_a_special_token_is_refused() -> None:
     fault = r"special tokens \['<\|endoftext\|>'\] is given their ids.*Take them out of model.vocab"
     with pytest.raises(TokenizerError, match=fault):
-        about_tokenizer(with_ignored_merges(999, is_entry=True), TokenizerConfig())
+        token_facts(with_ignored_merges(999, is_entry=True), TokenizerConfig())
 
-    about = about_tokenizer(with_ignored_merges(999, is_entry=False), TokenizerConfig())
-    assert about["end_of_document_id"] == 999
+    facts = token_facts(with_ignored_merges(999, is_entry=False), TokenizerConfig())
+    assert facts.end_of_document_id == 999
 
 
 def test_an_end_token_with_the_id_of_an_entry_is_refused() -> None:
     content = json.loads(trained())
     del content["model"]["vocab"][END_OF_DOCUMENT]
     with pytest.raises(TokenizerError, match=r"ids that model.vocab gives to other entries"):
-        about_tokenizer(json.dumps(content), TokenizerConfig())
+        token_facts(json.dumps(content), TokenizerConfig())

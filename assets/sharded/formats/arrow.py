@@ -1,7 +1,7 @@
 """Hugging Face Arrow: the folder that `datasets.load_from_disk` opens by mapping it.
 
 Rows of one length are a fixed_size_list, which has no offsets. Source: datasets 5.2,
-arrow_dataset.py; "Sequence" is the feature's name that versions before 4 know, and later ones take.
+arrow_dataset.py; the feature is named "Sequence", which all versions accept (before 4 no other).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from assets.sharded.formats.base import (
-    ShardAbout,
     ShardFile,
     ShardFormat,
+    ShardSchema,
     rows_of,
     state_of,
     too_large,
@@ -25,14 +25,14 @@ from resources.store.records import to_json
 MAX_TOKENS = (1 << 31) - 1
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
-    """Write one Arrow stream of one batch."""
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
+    """Write one Arrow stream of one batch; FormatError if rows that vary have 2**31 tokens."""
     import pyarrow as pa
 
-    rows = rows_of(shard, about, "arrow")
+    rows = rows_of(shard, schema, "arrow")
     tokens = pa.array(rows.content)
-    if about.sequence_length is not None:
-        column = pa.FixedSizeListArray.from_arrays(tokens, about.sequence_length)
+    if schema.sequence_length is not None:
+        column = pa.FixedSizeListArray.from_arrays(tokens, schema.sequence_length)
     elif len(tokens) > MAX_TOKENS:
         raise too_large("arrow", f"{len(tokens):,} tokens", "a list's offsets end at 2**31")
     else:
@@ -42,8 +42,8 @@ def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
         stream.write_table(table)
 
 
-def index(files: list[ShardFile], about: ShardAbout) -> dict[str, bytes]:
-    """state.json names the shards, dataset_info.json their column."""
+def index(files: list[ShardFile], schema: ShardSchema) -> dict[str, bytes]:
+    """Write state.json, which names the shards, and dataset_info.json, which has their column."""
     shards = with_suffix(files, "arrow")
     state: dict[str, Any] = {
         "_data_files": [{"filename": file.name} for file in shards],
@@ -56,8 +56,8 @@ def index(files: list[ShardFile], about: ShardAbout) -> dict[str, bytes]:
     }
     tokens: dict[str, Any] = {
         "_type": "Sequence",
-        "feature": {"_type": "Value", "dtype": about.token_dtype},
-        "length": about.sequence_length or -1,
+        "feature": {"_type": "Value", "dtype": schema.token_dtype},
+        "length": schema.sequence_length or -1,
     }
     return {
         "state.json": to_json(state),

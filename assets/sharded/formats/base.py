@@ -1,4 +1,4 @@
-"""What a shard format is, and what its writers share."""
+"""Shard format: its definition, and the functions that its writers share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from resources.store.store import StoreError
 
 
 class FormatError(StoreError):
-    """A format cannot hold these rows; the message says why, and what to change."""
+    """Error of rows that a format cannot hold; the message gives the reason and what to change."""
 
 
 def too_large(name: str, size: str, limit: str) -> FormatError:
-    """A shard beyond a format's limit. Shards have equal numbers of rows, not of bytes."""
+    """Return the error of a shard beyond a format's limit, with what to change.
+
+    Shards have equal numbers of rows, not of bytes.
+    """
     return FormatError(
         f"{name}: a shard of {size}, but {limit}. Its rows are uneven: halve `target_bytes`, give "
         "long documents a bucket of their own (`buckets.edges`), or leave this format out."
@@ -27,11 +30,11 @@ def too_large(name: str, size: str, limit: str) -> FormatError:
 
 
 @dataclass(frozen=True)
-class ShardAbout:
-    """What is the same for all shards of a source."""
+class ShardSchema:
+    """Properties that all shards of a source share."""
 
     token_dtype: str  # "uint16" | "uint32"
-    sequence_length: int | None  # tokens of every row, padding included; None: varies
+    sequence_length: int | None  # of every row, padding included; None: varies
     end_of_document_id: int
     vocab_size: int
     tokenizer_fingerprint: str
@@ -44,7 +47,7 @@ class ShardAbout:
 
 @dataclass(frozen=True)
 class ShardFile:
-    """One file of one shard, as it lies in the format's folder; `tokens` with padding."""
+    """File of one shard in the format's folder; `tokens` include padding."""
 
     name: str
     bytes: int
@@ -55,48 +58,46 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class ShardFormat:
-    """A format: the files of a shard, how they are written, and what lies beside them.
+    """Format: the files of a shard, the function that writes them, and its index files.
 
-    `write` gets a path per suffix (temporary, but ending in the file's final name), the shard's
-    rows and what is the same for all shards; it raises FormatError for rows that the format cannot
-    hold. `index` gets the files of all shards and suffixes, in shard order, and gives names and
-    contents: nothing if the format needs none.
+    `write` takes a path per suffix (temporary, but ending in the file's final name), the shard's
+    rows and the schema; it raises FormatError for rows that the format cannot hold. `index` takes
+    the files of all shards and suffixes, in shard order, and returns index files: names and
+    contents, none if the format needs none.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    write: Callable[[list[Path], pl.DataFrame, ShardAbout], None]
-    index: Callable[[list[ShardFile], ShardAbout], dict[str, bytes]] = lambda files, about: {}
+    write: Callable[[list[Path], pl.DataFrame, ShardSchema], None]
+    index: Callable[[list[ShardFile], ShardSchema], dict[str, bytes]] = lambda files, schema: {}
     file_name: Callable[[int, str], str] = lambda number, suffix: f"shard-{number:05d}.{suffix}"
 
 
-def rows_of(shard: pl.DataFrame, about: ShardAbout, name: str) -> FlatRows:
-    """The tokens of a shard; FormatError if they are not what `about` says, or a row is empty."""
-    rows = flat_rows(shard["tokens"])
-    if rows.content.dtype != about.token_dtype:
+def rows_of(shard: pl.DataFrame, schema: ShardSchema, name: str) -> FlatRows:
+    """Return the tokens of a shard; FormatError if one row is empty or differs from the schema."""
+    rows, length = flat_rows(shard["tokens"]), schema.sequence_length
+    if rows.content.dtype != schema.token_dtype:
         raise FormatError(
-            f"{name}: the shard has {rows.content.dtype} ids, its source {about.token_dtype}. "
+            f"{name}: the shard has {rows.content.dtype} ids, its source {schema.token_dtype}. "
             "Materialize `bucketed` and what follows again."
         )
-    wanted = (
-        rows.lengths > 0 if about.sequence_length is None else rows.lengths == about.sequence_length
-    )
-    if not wanted.all():
-        row = int(np.argmin(wanted))
+    is_good = rows.lengths > 0 if length is None else rows.lengths == length
+    if not is_good.all():
+        row = int(np.argmin(is_good))
         raise FormatError(
             f"{name}: row {row} of the shard has {rows.lengths[row]} tokens, where "
-            f"{about.sequence_length or 'one or more'} are promised. "
+            f"{length or 'one or more'} are promised. "
             "Materialize `bucketed` and what follows again."
         )
     return rows
 
 
 def with_suffix(files: list[ShardFile], suffix: str) -> list[ShardFile]:
-    """The files of one suffix, in shard order."""
+    """Return the files of one suffix, in shard order."""
     return [file for file in files if file.name.endswith(f".{suffix}")]
 
 
 def state_of(files: list[ShardFile]) -> str:
-    """32 hex digits that change with any of the files: for readers that cache by a state."""
+    """Hash the names and contents of files to 32 hex digits, for readers that cache by a state."""
     content = "".join(f"{file.name}\0{file.sha256}\n" for file in files)
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
-"""What shard formats there are, and the flat arrays that all of them are written from.
+"""Flat arrays of a shard's rows, which all formats are written from.
 
 A shard's frame has num_tokens UInt32, tokens List (or Array) of UInt16 | UInt32, and spans
-List(Struct{doc_id String, start UInt32, length UInt32}). The formats want the same rows as one run
-of tokens with the places where rows start: that is how Arrow holds them, so nothing is copied.
+List(Struct{doc_id String, start UInt32, length UInt32}). The formats want the rows as one run of
+tokens and the start of each row, the layout of Arrow, so nothing is copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corpus_loader.flat import DOC_ID_BYTES
 
 @dataclass(frozen=True)
 class FlatRows:
-    """Rows of numbers back to back: row i is `content[starts[i]:starts[i + 1]]`."""
+    """Rows of numbers end to end: row i is `content[starts[i]:starts[i + 1]]`."""
 
     content: NDArray[Any]  # token ids (uint16 | uint32), or bytes (uint8)
     starts: NDArray[np.int64]  # [rows + 1], the first is 0
@@ -31,13 +31,13 @@ class FlatRows:
         return np.diff(self.starts)
 
     def as_bytes(self) -> FlatRows:
-        """The same rows, byte by byte."""
+        """View the same rows as bytes."""
         return FlatRows(self.content.view(np.uint8), self.starts * self.content.itemsize)
 
 
 @dataclass(frozen=True)
 class FlatSpans:
-    """Document spans back to back: those of row i are `first_span[i]:first_span[i + 1]`."""
+    """Document spans end to end: those of row i are `first_span[i]:first_span[i + 1]`."""
 
     first_span: NDArray[np.uint64]  # [rows + 1]
     start: NDArray[np.uint32]
@@ -46,18 +46,18 @@ class FlatSpans:
 
 
 def flat_rows(tokens: pl.Series) -> FlatRows:
-    """The rows of a column of token lists; views of its memory."""
+    """Return the rows of a column of token lists, as views of its memory."""
     values, starts = list_content(as_lists(tokens))
     return FlatRows(values.to_numpy(), starts)
 
 
 def as_lists(tokens: pl.Series) -> pl.Series:
-    """A column of token lists, whether it came as lists or as arrays of a fixed length."""
+    """Return a column of tokens as lists, be they lists or arrays of a fixed length."""
     return tokens.arr.to_list() if isinstance(tokens.dtype, pl.Array) else tokens
 
 
 def flat_spans(spans: pl.Series) -> FlatSpans:
-    """The spans of a column of span lists, with the 32 hex digits of doc_id as 16 bytes."""
+    """Return the spans of a column of span lists, with the 32 hex digits of doc_id as 16 bytes."""
     values, first_span = list_content(spans)
     doc_id, start, length = (values.field(name) for name in ("doc_id", "start", "length"))
     digits = pl.Series(doc_id, dtype=pl.String).str.decode("hex").to_arrow()
@@ -70,23 +70,23 @@ def flat_spans(spans: pl.Series) -> FlatSpans:
 
 
 def list_content(lists: pl.Series) -> tuple[Any, NDArray[np.int64]]:
-    """What the lists of a column hold, back to back as an Arrow array, and where each starts."""
+    """Return the values of a column of lists, end to end in Arrow, and starts, int64 [rows + 1]."""
     column = lists.to_arrow()
     offsets = column.offsets.to_numpy()
     return column.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
 
 
 def by_length(lengths: NDArray[np.int64], make: Callable[[int], bytes]) -> FlatRows:
-    """Bytes that `make` gives for the length of each row; it is called once per length."""
-    different, which = np.unique(lengths, return_inverse=True)
-    made = [make(length) for length in different.tolist()]
-    sizes = np.array([len(each) for each in made], np.int64)[which]
-    content = np.frombuffer(b"".join([made[i] for i in which.tolist()]), np.uint8)
+    """Return the bytes that `make` returns for the length of each row, called once per length."""
+    distinct, number = np.unique(lengths, return_inverse=True)
+    heads = [make(length) for length in distinct.tolist()]
+    sizes = np.array([len(head) for head in heads], np.int64)[number]
+    content = np.frombuffer(b"".join([heads[i] for i in number.tolist()]), np.uint8)
     return FlatRows(content, starts_of(sizes))
 
 
 def headed(heads: FlatRows, rows: FlatRows, unit: int = 1) -> FlatRows:
-    """Every row of bytes behind its head, filled up with zeros to a multiple of `unit`."""
+    """Put each row of bytes after its head, filled up with zeros to a multiple of `unit`."""
     from assets.sharded.kernels.place_rows import place_rows
 
     sizes = heads.lengths + rows.lengths
@@ -98,5 +98,5 @@ def headed(heads: FlatRows, rows: FlatRows, unit: int = 1) -> FlatRows:
 
 
 def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where rows of these lengths start when they lie back to back, and where the last one ends."""
+    """Return the starts of rows of these lengths end to end, and the last end, int64 [n + 1]."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))

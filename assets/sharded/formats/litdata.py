@@ -1,7 +1,7 @@
 """litdata's chunks and index.json: rows of one length for TokensLoader, others as arrays.
 
-`TokensLoader(block_size)` reads a chunk as one run of tokens and drops what is left of it at the
-end: with rows of one length nothing is, if the block is that length. Of rows that vary each is an
+`TokensLoader(block_size)` reads a chunk as one run of tokens and drops an incomplete block at its
+end, so rows of one length have no loss if the block has that length. A row of varying length is an
 item with its size in bytes (u32) before it, for the default loader. Source: litdata 0.2.76,
 streaming/writer.py.
 """
@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from assets.sharded.formats.base import (
-    ShardAbout,
     ShardFile,
     ShardFormat,
+    ShardSchema,
     rows_of,
     state_of,
     with_suffix,
@@ -27,21 +27,21 @@ from assets.sharded.formats.flat_rows import FlatRows, headed
 from assets.sharded.formats.offset_table import write_records
 
 DATA_FORMATS = {"uint16": "no_header_numpy:5", "uint32": "no_header_numpy:6"}
-BARE_ARRAY = '[1, {"type": null, "context": null, "children_spec": []}]'  # the item's tree: a leaf
+BARE_ARRAY = '[1, {"type": null, "context": null, "children_spec": []}]'  # an item is a leaf
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
-    """Write one chunk."""
-    items = rows_of(shard, about, "litdata").as_bytes()
-    if about.sequence_length is None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
+    """Write one chunk; FormatError beyond 4 GiB."""
+    items = rows_of(shard, schema, "litdata").as_bytes()
+    if schema.sequence_length is None:
         sizes = items.lengths.astype("<u4").view(np.uint8)
         items = headed(FlatRows(sizes, np.arange(len(items.starts)) * 4), items)
     write_records(paths[0], "litdata", items)
 
 
-def index(files: list[ShardFile], about: ShardAbout) -> dict[str, bytes]:
-    """index.json; `updated_at`, by which litdata names its caches, is a state and no time."""
-    is_fixed = about.sequence_length is not None
+def index(files: list[ShardFile], schema: ShardSchema) -> dict[str, bytes]:
+    """Write index.json; `updated_at`, by which litdata names its caches, is a hash and no time."""
+    is_fixed = schema.sequence_length is not None
     chunks = [
         {
             "chunk_bytes": file.bytes,
@@ -57,7 +57,7 @@ def index(files: list[ShardFile], about: ShardAbout) -> dict[str, bytes]:
         "compression": None,
         "compression_batch_size": None,
         "compression_level": None,
-        "data_format": [DATA_FORMATS[about.token_dtype]],
+        "data_format": [DATA_FORMATS[schema.token_dtype]],
         "data_spec": BARE_ARRAY,
         "encryption": None,
         "ipc_compression": None,

@@ -1,8 +1,8 @@
-"""Megatron-LM's pair: .bin holds the tokens back to back, .idx where each sequence lies.
+"""Megatron-LM's pair: .bin has the tokens end to end, .idx the place of each sequence.
 
-The format for training: a sample of a mapped .bin costs 1.4 microseconds, one of Parquet at least a
-thousand times that. Beside the pair lies .spans: which piece of which document is where in a row.
-Megatron itself ignores it; `corpus_loader` makes document masks from it.
+The format for training: a sample of a mapped .bin is read without decoding, unlike one of Parquet.
+The file .spans beside the pair has the document segments of each row. Megatron ignores it;
+`corpus_loader` makes document masks from it.
 
 .idx (little-endian): "MMIDIDX\\0\\0", u64 version 1, u8 dtype, u64 sequences, u64 documents + 1,
 i32 length[sequences], i64 byte_pointer[sequences], i64 document[documents + 1]. Source: Megatron
@@ -19,35 +19,35 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_spans
 from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
 
 IDX_VERSION = 1
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write .bin, .idx and .spans."""
     bin_path, idx_path, spans_path = paths
-    rows = rows_of(shard, about, "megatron")
+    rows = rows_of(shard, schema, "megatron")
     rows.content.tofile(bin_path)
-    write_idx(idx_path, rows, about)
+    write_idx(idx_path, rows, schema)
     write_spans(spans_path, flat_spans(shard["spans"]))
 
 
-def write_idx(path: Path, rows: FlatRows, about: ShardAbout) -> None:
-    """Every row is a sequence, and a document of its own."""
+def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
+    """Write .idx: every row is a sequence, and a document of its own."""
     num_rows = len(rows.lengths)
-    header = (IDX_VERSION, INDEX_DTYPE_CODES[about.token_dtype], num_rows, num_rows + 1)
+    header = (IDX_VERSION, INDEX_DTYPE_CODES[schema.token_dtype], num_rows, num_rows + 1)
     with open(path, "wb") as file:
         file.write(INDEX_MAGIC + struct.pack("<QBQQ", *header))
         rows.lengths.astype("<i4").tofile(file)
-        (rows.starts[:-1] * about.token_bytes).astype("<i8").tofile(file)
+        (rows.starts[:-1] * schema.token_bytes).astype("<i8").tofile(file)
         np.arange(num_rows + 1, dtype="<i8").tofile(file)
 
 
 def write_spans(path: Path, spans: FlatSpans) -> None:
-    """The pieces of documents, in the order in which they lie in the rows."""
+    """Write .spans: the document segments, in the order of the rows."""
     with open(path, "wb") as file:
         file.write(SPANS_MAGIC + struct.pack("<QQ", len(spans.first_span) - 1, len(spans.start)))
         for array in (spans.first_span, spans.start, spans.length, spans.doc_ids):

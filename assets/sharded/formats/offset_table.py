@@ -1,4 +1,4 @@
-"""The file that MDS and litdata share: a table of 32-bit offsets, then the records."""
+"""File layout that MDS and litdata share: a table of 32-bit offsets, then the records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ MAX_BYTES = (1 << 32) - 1
 
 
 def write_records(path: Path, name: str, records: FlatRows, config: bytes = b"") -> None:
-    """u32 records, u32 offset[records + 1] from the start of the file, the config, the records."""
+    """Write u32 records, u32 offset[records + 1] from the file's start, the config, the records.
+
+    Raises FormatError if the offsets do not reach the end of the file.
+    """
     first = 4 * (len(records.starts) + 1) + len(config)
     size = first + int(records.starts[-1])
     if size > MAX_BYTES:

@@ -1,9 +1,9 @@
 """Parquet: tokens, their number and their document spans, for lineage and interchange.
 
-Parquet knows no integers below 32 bits. BYTE_STREAM_SPLIT, which puts first bytes with first bytes,
-makes the two empty ones of a uint16 cost nothing: 225 MB/s and 0.72 bytes a byte of ids against
-110 and 0.80 without; a dictionary is slower and larger than both. Readers need Parquet format 2.11
-(2024): Arrow 15, Polars 1.0, DuckDB 1.2, Spark 4.
+Parquet has no integers below 32 bits. BYTE_STREAM_SPLIT stores first bytes with first bytes, so
+that the two empty ones of a uint16 compress to nothing: 0.72 bytes a byte of ids, 0.80 without; a
+dictionary is slower and larger than both. Readers need Parquet format 2.11 (2024): Arrow 15, Polars
+1.0, DuckDB 1.2, Spark 4.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat
+from assets.sharded.formats.base import ShardFormat, ShardSchema
 from assets.sharded.formats.flat_rows import as_lists
 
 ROW_GROUP_TOKENS = 8 << 20  # a reader of a few rows unpacks 16 MB, not the shard
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one file."""
     import pyarrow.parquet as pq
 

@@ -1,9 +1,9 @@
 """WebDataset: a tar with one .npy per row, for readers that stream it.
 
-A row costs 512 bytes of tar and 128 of npy header, and is filled up to 512: 20 % at 2,048 tokens of
-16 bits. Keys are shard and row, "00003-00000017": unique over the shards of a source, and without a
-dot, at which a key ends. Headers are those of Python's tarfile (USTAR) with what WebDataset's own
-writer puts there (mode 0444, bigdata, bigdata), and no time.
+A row takes 512 bytes of tar header and 128 of npy header, and is filled up to a multiple of 512:
+20 % more at 2,048 tokens of 16 bits. Keys are shard and row, "00003-00000017": unique over the
+shards of a source, and without a dot, which would end a key. Headers are those of Python's tarfile
+(USTAR) with the mode and names of WebDataset's own writer (0444, bigdata, bigdata), and no time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.sharded.formats.base import ShardAbout, ShardFormat, rows_of
+from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatRows, by_length, headed
 
 BLOCK = 512
@@ -24,11 +24,11 @@ ROW_DIGITS = 8
 CHECKSUM = slice(148, 156)
 
 
-def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
+def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one tar."""
-    rows = rows_of(shard, about, "webdataset")
+    rows = rows_of(shard, schema, "webdataset")
     arrays = headed(
-        by_length(rows.lengths, lambda n: npy_header(n, about.token_dtype)), rows.as_bytes()
+        by_length(rows.lengths, lambda n: npy_header(n, schema.token_dtype)), rows.as_bytes()
     )
     headers = tar_headers(shard_number(paths[0]), arrays.lengths)
     starts = np.arange(len(headers) + 1) * BLOCK
@@ -40,22 +40,22 @@ def write(paths: list[Path], shard: pl.DataFrame, about: ShardAbout) -> None:
 
 
 def shard_number(path: Path) -> int:
-    """The number in a shard's file name, which keys begin with."""
+    """Return the number in a shard's file name, with which keys begin."""
     return int(re.findall(r"(\d+)\.tar$", path.name)[0])
 
 
 def npy_header(length: int, dtype: str) -> bytes:
-    """The header of a .npy file of version 1.0 with one array of one dimension."""
-    about = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': ({length},), }}"
+    """Return the header of a .npy file of version 1.0 with one array of one dimension."""
+    fields = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': ({length},), }}"
     # numpy leaves room for a first dimension of 21 digits, then fills up to 64 bytes.
-    about += " " * (21 - len(str(length)))
-    size = -(-(10 + len(about) + 1) // 64) * 64
-    text = about.ljust(size - 11).encode() + b"\n"
+    fields += " " * (21 - len(str(length)))
+    size = -(-(10 + len(fields) + 1) // 64) * 64
+    text = fields.ljust(size - 11).encode() + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
 def tar_headers(shard: int, sizes: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The header block of every member, uint8 [rows, 512]."""
+    """Make the header block of every member, uint8 [rows, 512]."""
     headers = np.zeros((len(sizes), BLOCK), np.uint8)
     name = f"{shard:05d}-{0:0{ROW_DIGITS}d}.npy".encode()
     first_digit = name.index(b"-") + 1
@@ -77,7 +77,7 @@ def tar_headers(shard: int, sizes: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 def digits(numbers: NDArray[np.int64], base: int, width: int) -> NDArray[np.uint8]:
-    """Numbers as ASCII digits with leading zeros, uint8 [n, width]."""
+    """Write numbers as ASCII digits with leading zeros, uint8 [n, width]."""
     powers = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
     return (numbers[:, None] // powers % base + ord("0")).astype(np.uint8)
 

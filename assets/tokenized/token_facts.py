@@ -1,0 +1,72 @@
+"""Records about tokens, as manifests keep them from the stage `tokenizer` on."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TokenFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokenizer of a source, and the form of its stored token ids; fields are keys of JSON.
+
+    tokenizer_fingerprint               sha256 (hex) of the canonical tokenizer.json
+    vocab_size                          largest id plus one
+    token_dtype                         "uint16" or "uint32", the smallest that holds every id
+    end_of_document, end_of_document_id the special token after every document
+    begin_of_document_id                id before every document, None if there is none
+    """
+
+    tokenizer_fingerprint: str
+    vocab_size: int
+    token_dtype: str
+    end_of_document: str
+    end_of_document_id: int
+    begin_of_document_id: int | None
+
+
+class MarkedTokenFacts(TokenFacts, frozen=True, kw_only=True):
+    """Token facts with the spelling of the begin token, None if there is none."""
+
+    begin_of_document: str | None
+
+
+class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
+    """Numbers of the stage `tokenizer`; a loaded tokenizer has those of `MarkedTokenFacts` alone.
+
+    entries_unfilled       entries of the wanted vocabulary that the sample had no pairs for
+    sample_documents       documents drawn, by source
+    sample_bytes           bytes drawn, by source
+    sample_wanted_bytes    bytes that the config asks for, by source
+    sample_takes_all_of    sources drawn in full
+    """
+
+    entries_unfilled: int | msgspec.UnsetType = msgspec.UNSET
+    sample_documents: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    sample_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    sample_wanted_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    sample_takes_all_of: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):
+    """Inputs of the stage `tokenized`: the tokenizer, and the fingerprint of `deduped`."""
+
+    deduped: str
+
+
+class LanguageCounts(msgspec.Struct, frozen=True):
+    """Characters of all texts, and by language bytes, characters and tokens without marks."""
+
+    text_chars: int = 0
+    text_bytes_by_language: dict[str, int] = {}
+    text_chars_by_language: dict[str, int] = {}
+    text_tokens_by_language: dict[str, int] = {}
+
+
+class TokenizedNumbers(LanguageCounts, frozen=True):
+    """Numbers of the stage `tokenized`: counts of text, and the result of the round trip.
+
+    `round_trip_failed` has the first doc_ids that failed in a part, as keys, so that they add up.
+    """
+
+    round_trip_documents: int = 0
+    round_trip_failures: int = 0
+    round_trip_failed: dict[str, int] = {}
