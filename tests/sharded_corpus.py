@@ -9,7 +9,6 @@ import polars as pl
 from builders import open_corpus, write_corpus
 from msgspec import convert, structs
 
-from assets.sharded.index_files import ShardsOrigin, publish_index
 from assets.sharded.shard_files import (
     INDEX,
     ShardedNumbers,
@@ -18,6 +17,7 @@ from assets.sharded.shard_files import (
     shard_name,
     shard_schema,
 )
+from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from assets.tokenized.token_facts import TokenFacts
 from resources.store.records import Manifest, add_stats, fingerprint_of
 from resources.store.store import PartWriter, Store

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from assets.mixed.phase_source_files import PhaseSource
 from assets.sharded.flat_files import read_rows
-from assets.sharded.index_files import ShardsOrigin, publish_index
 from assets.sharded.shard_files import (
     INDEX,
     ShardSet,
@@ -28,6 +27,7 @@ from assets.sharded.shard_files import (
     shard_name,
     shard_schema,
 )
+from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import Mixture, parse_mixture

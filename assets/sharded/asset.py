@@ -7,7 +7,6 @@ from msgspec.structs import asdict
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
 from assets.sharded.drawn_files import drawn_folders
-from assets.sharded.index_files import ShardsOrigin, publish_index
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_pile, scatter_paths
 from assets.sharded.shard_files import (
@@ -20,6 +19,7 @@ from assets.sharded.shard_files import (
     shard_name,
     shard_schema,
 )
+from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from assets.sharded.shuffle import BucketShards, common_length, gather
 from assets.sharded.shuffle_files import plans_of, shuffle_sources
 from assets.tokenized.token_facts import TokenFacts
