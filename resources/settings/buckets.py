@@ -1,6 +1,6 @@
-"""How documents become training sequences: one each, packed, concatenated, or decomposed.
+"""`buckets`: training sequences from documents.
 
-docs/packing.md has what each mode costs.
+The modes and their costs are in docs/packing.md.
 """
 
 from __future__ import annotations
@@ -32,78 +32,82 @@ KEYS_OF_ALL = frozenset({"mode", "window_tokens"})
 
 
 class BucketConfig(BaseModel):
-    """How documents become sequences."""
+    """Mode and size of the sequences that documents become."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Field(
         default="pack",
-        description="pack: documents side by side in sequences of one length, cut only if they are "
-        "longer; buckets: a document a sequence, in length buckets; concat: documents end to end, "
-        "cut at every sequence_length; decompose: power-of-two pieces of one document each",
+        description="way to make sequences. pack: documents side by side in sequences of one "
+        "length, cut only if they are longer; buckets: one document per sequence, in length "
+        "buckets; concat: documents end to end, cut at every sequence_length; decompose: segments "
+        "of one document, whose lengths are powers of two",
     )
     sequence_length: int = Field(
         default=2048,
         ge=2,
         le=MAX_SEQUENCE_LENGTH,
-        description="tokens of a sequence (pack, concat); the longest piece (decompose: a power "
-        "of two)",
+        description="tokens of a sequence (pack, concat), or of the longest segment (decompose: a "
+        "power of two)",
     )
     edges: tuple[int, ...] = Field(
         default=(128, 256, 512, 1024),
         min_length=1,
         max_length=255,  # a bucket's index is a UInt8
-        description="buckets: longest sequence, in tokens, of each bucket; one more takes what is "
-        "longer",
+        description="buckets: longest sequence of each bucket, in tokens; one more bucket takes "
+        "longer sequences",
     )
     min_length: int = Field(
         default=64,
         ge=1,
-        description="decompose: the shortest piece, a power of two; shorter rests are packed into "
+        description="decompose: shortest segment, a power of two; shorter rests are packed into "
         "sequences of this length",
     )
     long_documents: Literal["split", "truncate"] = Field(
         default="split",
-        description="pack: what is done with a document longer than a sequence: split into "
-        "sequences and a rest, or cut off (counted as tokens_truncated)",
+        description="pack: treatment of a document longer than a sequence. split: into sequences "
+        "and a rest; truncate: the tokens beyond are cut off (counted as tokens_truncated)",
     )
     overlap: int = Field(
         default=0,
         ge=0,
-        description="pack: tokens that each piece of a split document repeats of the one before",
+        description="pack: tokens that each segment of a split document repeats from the one "
+        "before",
     )
     extend_rests: bool = Field(
         default=False,
-        description="pack: where a sequence would be padded, let a rest of a split document in it "
-        "begin earlier, with tokens repeated of the piece before (counted as tokens_overlapped)",
+        description="pack: fills padding behind the rest of a split document with repeated tokens "
+        "of the segment before (counted as tokens_overlapped)",
     )
     max_documents: int | None = Field(
         default=None,
         ge=1,
-        description="pack, decompose: most documents in a sequence (none: no limit); hundreds of "
-        "tiny documents in one slow attention with document masks",
+        description="pack, decompose: maximum number of documents in a sequence (null: no limit); "
+        "hundreds of tiny documents in one slow down attention with document masks",
     )
     window_tokens: int = Field(
         default=33_554_432,
         ge=1,
-        description="consecutive parts of together about so many tokens are packed at once: more "
-        "pads less and holds more memory (4 bytes a token)",
+        description="approximate number of tokens of the consecutive parts that are packed "
+        "together: more tokens pad less and take more memory (4 bytes per token)",
     )
     seed: int = Field(
-        default=0, ge=0, description="pack, decompose: which documents of equal length lie together"
+        default=0,
+        ge=0,
+        description="pack, decompose: seed of the order of documents of equal length",
     )
 
     @field_validator("edges")
     @classmethod
     def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
-        """Edges must be positive and ascending."""
+        """Refuse edges that are not positive and ascending."""
         if edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
             raise ValueError(f"edges must be positive and ascending, got {list(edges)}")
         return edges
 
     @model_validator(mode="after")
     def check_keys(self) -> Self:
-        """Refuse a key that the mode does not look at, and keys that contradict each other."""
+        """Refuse a key that the mode does not use, and keys that contradict each other."""
         for key in sorted(self.model_fields_set - KEYS_OF_MODE[self.mode] - KEYS_OF_ALL):
             modes = " or ".join(mode for mode, keys in KEYS_OF_MODE.items() if key in keys)
             raise ValueError(
@@ -114,12 +118,12 @@ class BucketConfig(BaseModel):
         if (self.overlap or self.extend_rests) and self.long_documents == "truncate":
             key = "overlap" if self.overlap else "extend_rests"
             raise ValueError(
-                f"{key} needs `long_documents: split`: a truncated document has one piece only"
+                f"{key} needs `long_documents: split`: a truncated document has one segment only"
             )
         if self.overlap >= self.sequence_length:
             raise ValueError(
                 f"overlap {self.overlap} must be less than sequence_length "
-                f"{self.sequence_length}: pieces would not move on"
+                f"{self.sequence_length}: segments would not advance"
             )
         return self
 
@@ -140,14 +144,14 @@ class BucketConfig(BaseModel):
 
     @model_serializer(mode="wrap")
     def _dump_keys_of_mode(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Only what the mode looks at: another key's default cannot change a fingerprint."""
+        """Dump the keys of the mode only: another key's default cannot change a fingerprint."""
         dump: Mapping[str, Any] = handler(self)
         kept = KEYS_OF_MODE[self.mode] | KEYS_OF_ALL
         return {key: value for key, value in dump.items() if key in kept}
 
 
 def bucket_names(config: BucketConfig) -> list[str]:
-    """Names in bucket order.
+    """Return the names of the buckets, in bucket order.
 
     buckets: "0-128", "129-256", ..., "1025-up"; decompose: "64", "128", ..., "2048"; pack and
     concat: one, "2048".
@@ -159,7 +163,7 @@ def bucket_names(config: BucketConfig) -> list[str]:
 
 
 def stored_lengths(config: BucketConfig) -> list[int]:
-    """Tokens of every sequence of each bucket, padding included; none in mode buckets."""
+    """Return the tokens of a sequence of each bucket, padding included; none in mode buckets."""
     if config.mode == "buckets":
         return []
     if config.mode == "decompose":
@@ -169,6 +173,6 @@ def stored_lengths(config: BucketConfig) -> list[int]:
 
 
 def stored_length(config: BucketConfig, bucket_index: int) -> int | None:
-    """Tokens of every sequence of a bucket, padding included; None: they differ (mode buckets)."""
+    """Return the tokens of a sequence of a bucket, padding included; None in mode buckets."""
     lengths = stored_lengths(config)
     return lengths[bucket_index] if lengths else None

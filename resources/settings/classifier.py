@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 
 class ClassifierConfig(BaseModel):
-    """What good and bad documents are, and how the classifier is trained on them."""
+    """Examples of good and bad documents, and the training of the classifier."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,45 +26,52 @@ class ClassifierConfig(BaseModel):
     sample_bytes: int = Field(
         default=64 << 20,
         ge=1,
-        description="about how many bytes of each side's text, and of the file, are read",
+        description="approximate number of bytes that are read of each side's text, and of the "
+        "labelled file",
     )
     ngram_words: int = Field(default=2, ge=1, le=5, description="words in the longest n-gram")
     buckets: int = Field(
         default=1 << 18,
         ge=1 << 10,
         le=1 << 24,
-        description="weights of the model, a power of two; n-grams share them by hash",
+        description="number of weights, a power of two; n-grams share them by hash",
     )
     epochs: int = Field(default=10, ge=1, le=1000, description="passes over the sample")
     l2: float = Field(
         default=0.1,
         ge=1e-4,
         le=1e4,
-        description="strength of the pull of all weights to zero, against one document's loss: "
-        "more is smoother, less is closer to the examples",
+        description="strength of L2 regularisation against one document's loss: more is smoother, "
+        "less is closer to the examples",
     )
     held_out: float = Field(
         default=0.1,
         gt=0,
         lt=1,
-        description="share of the documents that measure the classifier and do not train it",
+        description="share of the documents that are held out of training to measure the "
+        "classifier",
     )
-    seed: int = Field(default=0, ge=0, description="which documents are sampled and held out")
+    seed: int = Field(
+        default=0, ge=0, description="seed of the documents that are sampled and held out"
+    )
     max_document_bytes: int = Field(
-        default=20_000, ge=16, le=1 << 24, description="a document is judged by its first bytes"
+        default=20_000,
+        ge=16,
+        le=1 << 24,
+        description="bytes at the start of a document that it is judged by",
     )
 
     @field_validator("buckets")
     @classmethod
     def check_buckets(cls, buckets: int) -> int:
-        """A bucket is the top bits of a hash."""
+        """Refuse a number that is no power of two: a bucket is the top bits of a hash."""
         if buckets & (buckets - 1):
             raise ValueError(f"must be a power of two, such as {1 << buckets.bit_length()}")
         return buckets
 
     @model_validator(mode="after")
     def check_examples(self) -> Self:
-        """There are examples of both sides, and no source is on both or named twice."""
+        """Refuse examples of one side only, and sources that are named twice."""
         names = [*self.good, *self.bad]
         if bool(self.good) != bool(self.bad):
             given, missing = ("good", "bad") if self.good else ("bad", "good")
@@ -79,5 +86,5 @@ class ClassifierConfig(BaseModel):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """What the kernels want: words in an n-gram, bits of a bucket's number, bytes read."""
+        """Return the arguments of the kernels: words in an n-gram, bits of a bucket, bytes read."""
         return self.ngram_words, self.buckets.bit_length() - 1, self.max_document_bytes

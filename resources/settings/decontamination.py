@@ -1,4 +1,4 @@
-"""`dedup.decontamination`: evaluation sets and how documents are compared with them."""
+"""`dedup.decontamination`: evaluation sets, and the comparison of documents with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _as_ngram(value: object) -> object:
 
 
 class EvaluationSet(BaseModel):
-    """One evaluation set: its files, and what of a record is its item."""
+    """One evaluation set: its files, and the fields of a record that make an item."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,12 +42,12 @@ class EvaluationSet(BaseModel):
     fields: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         default=("text",),
         min_length=1,
-        description="fields that make the item's text, joined in this order: a text first, then "
-        "texts, numbers or lists of them, by dotted path; in .txt files an item (`text`) ends at "
+        description="fields that make the item's text, joined in this order, by dotted path: a "
+        "text first, then texts, numbers or lists of them; in .txt files an item (`text`) ends at "
         "a blank line",
     )
     id_field: NonEmpty | None = Field(
-        default=None, description="field that names the item; null: its file and place in it"
+        default=None, description="field that names the item; null: its file and position"
     )
 
 
@@ -58,51 +58,58 @@ Unit = Literal["words", "characters"]
 
 
 class Ngram(BaseModel):
-    """How long a run of words or characters must be that no document may share with an item."""
+    """Unit and length of the runs that no document may share with an item."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    unit: Unit = Field(default="words", description="what is counted")
-    size: int = Field(default=13, ge=1, le=MOST_UNITS, description="how many make an n-gram")
+    unit: Unit = Field(default="words", description="unit of the n-gram")
+    size: int = Field(
+        default=13, ge=1, le=MOST_UNITS, description="words or characters in an n-gram"
+    )
 
 
 class DecontaminationConfig(BaseModel):
-    """Which evaluation sets the corpus must not hold, and what is done with documents that do."""
+    """Evaluation sets that the corpus must not contain, and the treatment of documents that do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sets: tuple[EvaluationSet, ...] = Field(min_length=1, description="the evaluation sets")
     ngram: Annotated[Ngram, BeforeValidator(_as_ngram)] = Field(
-        default=Ngram(), description="13-words, 8-words, 50-characters, ..., or {unit, size}"
+        default=Ngram(),
+        description="n-gram: 13-words, 8-words, 50-characters, ..., or {unit, size}",
     )
     min_item_words: int = Field(
         default=8,
         ge=1,
-        description="an item shorter than an n-gram is looked for as a whole if it has so many "
-        "words; if not it is left out, and counted in the report",
+        description="minimum number of words of an item shorter than an n-gram, which is searched "
+        "for as a whole; with fewer words it is left out, and counted in the report",
     )
     min_hits: int = Field(
         default=1,
         ge=1,
-        description="different n-grams of one item that make a document contaminated; all of "
-        "them, if the item has fewer",
+        description="distinct n-grams of one item that make a document contaminated; all of them "
+        "if the item has fewer",
     )
     min_share: float = Field(
-        default=0, ge=0, le=1, description="share of the item's n-grams that is needed besides"
+        default=0,
+        ge=0,
+        le=1,
+        description="minimum share of the item's n-grams, in addition to min_hits",
     )
     action: Literal["reject", "tag"] = Field(
         default="reject",
-        description="reject contaminated documents, or name the sets in column `contamination`",
+        description="treatment of contaminated documents. reject: they are rejected; tag: column "
+        "`contamination` names the sets",
     )
 
     @model_validator(mode="after")
     def check_names(self) -> Self:
-        """Hits name the set: each has a name of its own."""
-        names = [each.name for each in self.sets]
+        """Refuse sets of the same name, since hits name their set."""
+        names = [evaluation_set.name for evaluation_set in self.sets]
         if len(set(names)) < len(names):
             raise ValueError(f"sets: each needs a name of its own (got {', '.join(names)})")
         return self
 
     def indexing(self) -> dict[str, Any]:
-        """What the index depends on besides the files, for fingerprints."""
+        """Return the keys that the index depends on besides the files, for fingerprints."""
         return self.model_dump(mode="json", include=INDEXING)

@@ -1,6 +1,6 @@
-"""How deduplication is configured: when documents are copies, which stays, and what is cut.
+"""`dedup`: definition of duplicates, the document that stays, and repeats that are cut.
 
-Each stage's fingerprint holds the keys that it looks at and no other (`SIGNING`, `CLUSTERING`), so
+The fingerprint of a stage holds the keys that it uses and no others (`SIGNING`, `CLUSTERING`), so
 that another keep policy costs no new signatures.
 """
 
@@ -25,11 +25,11 @@ EqualField = Annotated[str, Field(pattern=r"^(url|id|meta\..+)$")]
 WithinField = Annotated[str, Field(pattern=r"^(source|lang|license|meta\..+)$")]
 KeepKey = Literal["priority", "ingested", "quality", "longest", "newest", "oldest"]
 
-# What a preset sets; keys that the user wrote win. docs/dedup.md has what each finds and costs.
+# Keys of each preset; keys that the user wrote win. Recall and costs are in docs/dedup.md.
 DEDUP_PRESETS: dict[str, dict[str, Any]] = {
     "datatrove": {"ngram": 5, "bands": 14, "rows": 8, "verify": "none"},
     "verified": {"verify": "signature", "threshold": 0.75, "clusters": "star"},
-    # 20 x 6: a pair of similarity 0.8 is missed once in 430; signatures as fast as those of 14 x 8.
+    # 20 x 6: a pair of similarity 0.8 is missed once in 430, at the cost of 14 x 8.
     "high-recall": {
         "bands": 20,
         "rows": 6,
@@ -45,7 +45,7 @@ SIGNING = {
     *("punctuation", "bands", "rows", "seed", "quality_field", "date_field", "decontamination"),
 }
 CLUSTERING = {"verify", "threshold", "clusters", "keep", "priority"}
-# Keys that do nothing unless another is set.
+# Keys that have no effect unless another is set.
 NEEDS = {
     "threshold": "verify",
     "num_perm": "near_threshold",
@@ -54,61 +54,66 @@ NEEDS = {
 
 
 class DedupConfig(BaseModel):
-    """When two documents count as duplicates, which of them stays, and which repeats are cut."""
+    """Rules by which documents are duplicates, one of them stays, and repeats are cut."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     preset: Literal["datatrove", "verified", "high-recall"] | None = Field(
-        default=None, description="a named set of keys; what is written beside it wins"
+        default=None, description="named set of keys; keys written beside it win"
     )
-    exact: bool = Field(default=True, description="find equal texts, by a 128-bit hash")
+    exact: bool = Field(default=True, description="finds equal texts, by a 128-bit hash")
     exact_text: Literal["whole", "whitespace", "words"] = Field(
         default="whitespace",
-        description="what must be equal: the whole text; with white space folded; or the words as "
-        "they are shingled (case and punctuation as set below)",
+        description="form of the text that must be equal. whole: as it is; whitespace: with white "
+        "space folded; words: the words as they are shingled (case and punctuation as below)",
     )
     fields: tuple[EqualField, ...] = Field(
         default=(),
-        description="fields whose equal value makes two documents duplicates: url, meta.<name>, or "
+        description="fields whose equal values make two documents duplicates: url, meta.<name>, or "
         "id, the record's own, which needs the source's `id_field`; a document without a value has "
         "no such duplicate",
     )
     within: tuple[WithinField, ...] = Field(
         default=(),
-        description="only documents with equal values of these are compared: source, lang, license "
-        "or meta.<name> (a snapshot); empty: all with all",
+        description="fields whose values must be equal for documents to be compared: source, lang, "
+        "license or meta.<name> (a snapshot); empty: all documents are compared",
     )
     near: bool = Field(
-        default=True, description="find texts that share most shingles, by MinHash and LSH"
+        default=True, description="finds texts that share most shingles, by MinHash and LSH"
     )
     shingle: Literal["words", "characters"] = Field(
-        default="words", description="what a shingle is made of"
+        default="words", description="unit of a shingle"
     )
     ngram: int = Field(default=5, ge=1, le=100, description="words or characters in a shingle")
-    lowercase: bool = Field(default=True, description="whether case is folded before shingling")
+    lowercase: bool = Field(default=True, description="folds case before shingling")
     punctuation: Literal["remove", "keep"] = Field(
-        default="remove", description="whether punctuation separates words, or belongs to them"
+        default="remove",
+        description="treatment of punctuation. remove: it separates words; keep: it belongs to "
+        "them",
     )
     bands: int = Field(
         default=14,
         ge=1,
         le=MAX_BANDS,
-        description="LSH bands: documents that agree in any are candidates",
+        description="LSH bands; documents that agree in any band are candidates",
     )
     rows: int = Field(
-        default=8, ge=1, le=MAX_ROWS, description="signature values in a band: all must agree"
+        default=8,
+        ge=1,
+        le=MAX_ROWS,
+        description="signature values in a band, all of which must agree",
     )
     near_threshold: float | None = Field(
         default=None,
         gt=0,
         lt=1,
-        description="instead of bands and rows: the similarity from which pairs should be found",
+        description="similarity from which pairs should be found, instead of bands and rows",
     )
     false_negative_weight: float = Field(
         default=0.5,
         gt=0,
         lt=1,
-        description="with near_threshold: how much a missed pair counts against a false one",
+        description="with near_threshold: weight of a missed pair against a false one",
     )
     num_perm: int = Field(
         default=128,
@@ -119,75 +124,76 @@ class DedupConfig(BaseModel):
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of the MinHash permutations")
     verify: Literal["none", "signature", "exact"] = Field(
         default="none",
-        description="how candidates are verified: not at all, by the share of equal signature "
-        "values, or by the true Jaccard similarity of their shingles",
+        description="verification of candidates. none: not verified; signature: by the share of "
+        "equal signature values; exact: by the Jaccard similarity of their shingles",
     )
     threshold: float = Field(
-        default=0.8, ge=0, le=1, description="least similarity of a verified pair"
+        default=0.8, ge=0, le=1, description="minimum similarity of a verified pair"
     )
     clusters: Literal["components", "star"] = Field(
         default="components",
-        description="components: chains of similar pairs are one cluster; star: a removed document "
-        "is itself similar to the one that stays",
+        description="definition of a cluster. components: chains of similar pairs; star: every "
+        "removed document is itself similar to the one that stays",
     )
     keep: tuple[KeepKey, ...] = Field(
         default=("priority", "ingested", "longest"),
-        description="which document of a cluster stays: the best by the first key, of equals by "
-        "the next, ..., at last the smallest doc_id. ingested: what an earlier run had",
+        description="order of keys by which one document of a cluster stays: the best by the first "
+        "key, ties by the next ones, at last the smallest doc_id. ingested: documents of earlier "
+        "runs come first",
     )
     priority: tuple[str, ...] = Field(
-        default=(), description="sources, the most wanted first; those not named come after all"
+        default=(), description="sources, the preferred first; sources that are not named come last"
     )
     quality_field: str | None = Field(
         default=None,
-        description="for `keep: [quality]`: a score of `filtered` (as in decisions) or meta.<name>",
+        description="for `keep: [quality]`: score of `filtered` (as in decisions) or meta.<name>",
     )
     date_field: Annotated[str, Field(pattern=r"^meta\..+$")] | None = Field(
         default=None,
-        description="for newest and oldest: meta.<name>, which holds ISO 8601 dates, or numbers, "
-        "not both: a number is compared as given (2024 is no year)",
+        description="for newest and oldest: meta.<name> with either ISO 8601 dates or numbers; a "
+        "number is compared as given (2024 is no year)",
     )
     rehydration: Literal["fineweb2"] | dict[int, int] | None = Field(
         default=None,
-        description="column `copies` of the documents by size of their cluster: a table of "
+        description="column `copies` of the documents by the size of their cluster: a table of "
         "{least size: copies}, or a preset; null: 1 for all",
     )
     memory_bytes: int = Field(
         default=2 << 30,
         ge=64 << 20,
-        description="memory that clustering may take; more documents take more disk, not memory",
+        description="memory that clustering may use; more documents take more disk, not memory",
     )
     ledger: str | None = Field(
         default=None,
-        description="a file of `corpus duplicates ledger`, the ingest order of another build: it "
-        "orders parts that are new to this store; one that is already there keeps its place",
+        description="file of `corpus duplicates ledger` with the ingest order of another build, "
+        "for parts that are new to this store; parts in the store keep their order",
     )
     max_rate_jump: float = Field(
         default=0.1,
         gt=0,
         le=1,
-        description="the check duplicate_rate warns if the share of duplicates moves by more than "
-        "this against the median of earlier runs",
+        description="change of the share of duplicates against the median of earlier runs above "
+        "which the check duplicate_rate warns",
     )
     lines: RepeatedLinesConfig | None = Field(
-        default=None, description="cut lines that a source repeats (boilerplate, licence headers)"
+        default=None, description="cuts lines that a source repeats (boilerplate, licence headers)"
     )
     paragraphs: RepeatedLinesConfig | None = Field(
-        default=None, description="cut paragraphs that a source repeats"
+        default=None, description="cuts paragraphs that a source repeats"
     )
     substrings: SubstringsConfig | None = Field(
         default=None,
-        description="cut long runs of words that stand elsewhere as well, in "
-        "other documents or in the same",
+        description="cuts long runs of words that occur elsewhere as well, in other documents or "
+        "in the same one",
     )
     decontamination: DecontaminationConfig | None = Field(
-        default=None, description="find documents that overlap with evaluation sets"
+        default=None, description="finds documents that overlap with evaluation sets"
     )
 
     @model_validator(mode="wrap")
     @classmethod
     def lay_preset(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """What a preset sets, below what the user wrote; bands and rows from a threshold."""
+        """Lay the keys given over those of the preset, and solve bands and rows by threshold."""
         if not isinstance(given, Mapping):
             return validate(given)
         preset = given.get("preset")
@@ -215,15 +221,15 @@ class DedupConfig(BaseModel):
     @field_validator("fields", "within")
     @classmethod
     def check_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Each field once."""
+        """Refuse a field that is named twice."""
         if len(set(names)) < len(names):
-            raise ValueError(f"each field once (got {list(names)}): remove what is there twice")
+            raise ValueError(f"each field once (got {list(names)}): remove the repeated ones")
         return names
 
     @field_validator("rehydration")
     @classmethod
     def check_copies(cls, table: str | dict[int, int] | None) -> str | dict[int, int] | None:
-        """Sizes of clusters are 1 or more, and the column `copies` is a UInt32."""
+        """Refuse a cluster size below 1, and copies that do not fit the UInt32 column `copies`."""
         for size, copies in table.items() if isinstance(table, dict) else ():
             if size < 1 or not 0 <= copies < 2**32:
                 raise ValueError(
@@ -233,13 +239,13 @@ class DedupConfig(BaseModel):
         return table
 
     def check_used(self, given: Mapping[str, Any]) -> None:
-        """Refuse what the user wrote and nothing looks at, because another key is not set."""
+        """Refuse keys that have no effect because another key is not set."""
         defaults = {name: field.default for name, field in DedupConfig.model_fields.items()}
         defaults |= DEDUP_PRESETS.get(self.preset or "", {})
         for key, needed in NEEDS.items():
             value = getattr(self, key)
             is_off = getattr(self, needed) in (None, "none")
-            # A config that was dumped gives all keys: there the default is nobody's wish.
+            # A dumped config has all keys: a default in it is no wish of the user's.
             is_wished = key in given and (needed not in given or value != defaults[key])
             if is_off and is_wished:
                 raise ValueError(
@@ -248,7 +254,7 @@ class DedupConfig(BaseModel):
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
-        """Keys that need another."""
+        """Refuse keys without the keys that they need, and repeated or contradictory ones."""
         if "quality" in self.keep and self.quality_field is None:
             raise ValueError("keep: quality needs quality_field: name a score or meta.<name>")
         if {"newest", "oldest"} & set(self.keep) and self.date_field is None:
@@ -259,13 +265,13 @@ class DedupConfig(BaseModel):
 
     @property
     def num_values(self) -> int:
-        """Values in a signature: bands x rows."""
+        """Return the number of values in a signature: bands x rows."""
         return self.bands * self.rows
 
     def signing(self) -> dict[str, Any]:
-        """What signatures and keys depend on, for fingerprints."""
+        """Return the keys that signatures depend on, for fingerprints."""
         return self.model_dump(mode="json", include=SIGNING)
 
     def clustering(self) -> dict[str, Any]:
-        """What clusters depend on besides signatures and candidates, for fingerprints."""
+        """Return the keys that clusters depend on besides signatures, for fingerprints."""
         return self.model_dump(mode="json", include=CLUSTERING)

@@ -1,4 +1,4 @@
-"""`engine`: how parts are computed."""
+"""`engine`: computation of parts."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class EngineConfig(BaseModel):
-    """How parts are computed. The output is the same, byte for byte, whatever is chosen here."""
+    """Workers that compute parts; the output is the same, byte for byte, for every choice."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["auto", "in_process", "processes"] = Field(
         default="auto",
-        description="threads of the step's process, worker processes, or by amount of work",
+        description="workers. in_process: threads of the step's process; processes: worker "
+        "processes; auto: by the amount of work",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
         default="in_process",
-        description="where Dagster runs steps: in the run's process, or each in one of its own, "
-        "which costs a run about 8 s and gives memory back after every step",
+        description="processes of Dagster's steps. in_process: the run's; multiprocess: one per "
+        "step, which costs a run about 8 s and frees memory after every step",
     )
     workers: int | None = Field(
         default=None,
         ge=1,
         le=1024,
-        description="parts computed at the same time; default: the CPU's cores",
+        description="parts computed at the same time; null: the number of CPU cores",
     )
     retries: int = Field(
         default=2,
         ge=0,
         le=10,
-        description="how often a part is tried again after its worker process died",
+        description="further attempts at a part after its worker process died",
     )
 
     def num_workers(self) -> int:
-        """The configured number of workers, or the cores that this process may use."""
+        """Return the configured number of workers, or the cores that this process may use."""
         return self.workers or len(os.sched_getaffinity(0))

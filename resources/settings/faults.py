@@ -1,4 +1,4 @@
-"""Mistakes in pipeline.yaml, described by place, value and what is allowed there."""
+"""Mistakes in pipeline.yaml: their place, the value, and the values allowed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 
 KeyPath = tuple[str | int, ...]
 
-# Keys of earlier versions, by the end of their key path, and why they are gone.
+# Keys of earlier versions by the end of their key path, with the reason of their removal.
 REMOVED_KEYS: dict[KeyPath, str] = {
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
 }
-# Keys of earlier versions that are only called otherwise, by the whole key path: the new name.
+# Keys of earlier versions by their whole key path, with the new name.
 RENAMED_KEYS: dict[KeyPath, str] = {("quality",): "classifier"}
 
 
@@ -29,7 +29,10 @@ class PlacedError(ValueError):
 
 
 def node_lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-    """(key path, line number from 1) of every node; a key given twice is an error."""
+    """Yield (key path, line number from 1) of every node.
+
+    Raises yaml.MarkedYAMLError for a key that is given twice or is no plain text.
+    """
     yield path, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
@@ -50,7 +53,7 @@ def node_lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
-    """(key path, message) of every mistake."""
+    """Yield (key path, message) of every mistake."""
     faults = error.errors()
     for fault in faults:
         keys = fault["loc"]
@@ -64,7 +67,7 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[
 
 
 def place(keys: KeyPath, lines: dict[KeyPath, int]) -> str:
-    """ ":LINE: " of the deepest part of the key path that the file has."""
+    """Return ":LINE: " of the deepest part of the key path that the file has."""
     for length in range(len(keys), -1, -1):
         if keys[:length] in lines:
             return f":{lines[keys[:length]]}: "
@@ -72,12 +75,12 @@ def place(keys: KeyPath, lines: dict[KeyPath, int]) -> str:
 
 
 def dotted(keys: KeyPath) -> str:
-    """A key path as people write it: sources[0].where."""
+    """Write a key path with dots and brackets: sources[0].where."""
     return "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in keys).lstrip(".")
 
 
 def describe(fault: Any, model: type[BaseModel]) -> str:
-    """One mistake: value, what is allowed; for a misspelt key the nearest right one."""
+    """Describe a mistake by the value and those allowed, a misspelt key by the nearest one."""
     if fault["type"] == "extra_forbidden":
         if reason := REMOVED_KEYS.get(fault["loc"][-2:]):
             return f"unknown key: it was removed, since {reason}; delete the key"
@@ -96,7 +99,7 @@ def describe(fault: Any, model: type[BaseModel]) -> str:
 
 
 def field_names(model: type[BaseModel], location: KeyPath) -> list[str]:
-    """Names of the fields of the model at a key path below `model`."""
+    """Return the names of the fields of the model at a key path below `model`."""
     current: type[BaseModel] | None = model
     for key in location:
         if isinstance(key, str) and current is not None and key in current.model_fields:
@@ -105,7 +108,7 @@ def field_names(model: type[BaseModel], location: KeyPath) -> list[str]:
 
 
 def inner_model(annotation: Any) -> type[BaseModel] | None:
-    """The pydantic model inside `X`, `X | None`, `tuple[X, ...]`."""
+    """Return the pydantic model inside `X`, `X | None` or `tuple[X, ...]`, None without one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     candidates = (inner_model(argument) for argument in getattr(annotation, "__args__", ()))
@@ -113,6 +116,6 @@ def inner_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def nearest(name: str, allowed: list[str]) -> str:
-    """ " (did you mean 'x'?)" or nothing."""
+    """Return " (did you mean 'x'?)" for the nearest name, or nothing."""
     close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,6 +1,6 @@
-"""Configuration of `filtered`: presets, one model per step, and the files that a config names.
+"""`filters`: presets, and one model per step.
 
-A config is put together from the lowest layer up: what the domain wants, the presets in their
+A config is put together from the lowest layer up: the keys of the domain, the presets in their
 order, then the keys that the user wrote. `null` in a higher layer switches a lower one off.
 """
 
@@ -33,29 +33,31 @@ class FilterConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     presets: tuple[str, ...] = Field(
-        default=(), description="named lists of rules, laid under the keys below: `corpus presets`"
+        default=(),
+        description="named sets of rules, below the other keys: `corpus presets` lists them",
     )
     mode: Literal["all", "first_failure"] = Field(
         default="all",
-        description="all: every rule judges every document; first_failure: a document's later "
-        "groups of rules are not computed, which saves time and loses what-if",
+        description="extent of judging. all: every rule judges every document; first_failure: "
+        "groups of rules after the first that fails are not computed, which saves time and "
+        "excludes what-if",
     )
     normalize: NormalizeConfig = Field(
-        default=NormalizeConfig(), description="one form for equal texts"
+        default=NormalizeConfig(), description="normalisation to one form for equal texts"
     )
     language: LanguageConfig = Field(
         default=LanguageConfig(), description="detection of the language"
     )
     lines: LinesConfig = Field(
-        default=LinesConfig(), description="corrections that take lines, not documents"
+        default=LinesConfig(), description="corrections that remove lines, not documents"
     )
-    pii: PiiConfig | None = Field(default=None, description="personal data in the text")
+    pii: PiiConfig | None = Field(default=None, description="search for personal data in the text")
     words: WordsConfig = Field(default=WordsConfig(), description="lists of words")
     fasttext: FasttextConfig | None = Field(
-        default=None, description="a fastText model that gives a score"
+        default=None, description="fastText model that gives a score"
     )
     custom: str | None = Field(
-        default=None, description="Python file with rules of your own, relative to pipeline.yaml"
+        default=None, description="Python file with custom rules, relative to pipeline.yaml"
     )
     rules: RulesConfig = Field(
         default=RulesConfig(), description="groups of rules and their thresholds"
@@ -65,7 +67,7 @@ class FilterConfig(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """Keys that the user wrote, before presets; a source's own keys are laid over them."""
+        """Return the keys that the user wrote, without presets; a source lays its own over them."""
         return self._given
 
     @model_validator(mode="wrap")

@@ -1,4 +1,4 @@
-"""The thresholds of FineWeb2 for six languages, and FineWeb's own for English, as data.
+"""Thresholds of FineWeb2 for six languages, and FineWeb's own for English, as data.
 
 Sources: configs/{fra_Latn,deu_Latn,spa_Latn,cmn_Hani,jpn_Jpan,rus_Cyrl}.yml of
 github.com/huggingface/fineweb-2 (commits 05e6729 for fr, de, zh and ru, d331bee for es and ja: each
@@ -23,7 +23,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 class FineWeb2Language(NamedTuple):
-    """Limits of one language: shares of 1, lengths in characters; None: the rule is not applied."""
+    """Limits of one language: shares of 1, lengths in characters; None: rule not applied."""
 
     language_score: float  # minimum
     duplicate_lines: float  # maximum share of lines that repeat an earlier one

@@ -1,8 +1,8 @@
-"""A phase of training as pipeline.yaml asks for it: which sources, how much of each, which order.
+"""`phases`: shares of the sources, length and order of a phase of training.
 
-    budgets        tokens per source                        (transforms/mix_budgets.py)
-    samples        how many samples come nearest to them    (transforms/mix_samples.py)
-    order          which sample stands where                (corpus_loader/order.py)
+    budgets        tokens per source                          (assets/mixed/budgets.py)
+    samples        number of samples nearest to the budgets   (assets/mixed/samples.py)
+    order          position of each sample                    (corpus_loader/order.py)
 
 Shares are given as weights or budgets, or follow from the sizes of the sources: `natural` (as they
 are), `temperature` (sizes to the power of `exponent`; mT5 and XLM-R take 0.3), `unimax` (equal
@@ -24,24 +24,24 @@ SHARES = ("weights", "weighting", "budgets")
 
 
 class PhaseConfig(BaseModel):
-    """One phase of training: shares of the sources, a length, caps on epochs, an order."""
+    """One phase of training: shares of the sources, length, caps on epochs, and order."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(description="the phase's name, and its partition in the UI")
+    name: str = Field(description="name of the phase, and of its partition in the UI")
     weights: dict[str, float] | None = Field(
-        default=None, description="share of tokens per source; normalised to sum to 1"
+        default=None, description="share of tokens per source, normalised to sum to 1"
     )
     weighting: Weighting | None = Field(
         default=None,
-        description="shares from the sizes of the sources, instead of weights: natural, "
-        "temperature or unimax",
+        description="shares by the sizes of the sources, instead of weights: natural, temperature "
+        "or unimax",
     )
     budgets: dict[str, int] | None = Field(
         default=None, description="tokens per source, instead of weights"
     )
     sources: tuple[str, ...] | None = Field(
-        default=None, description="with weighting: the sources of the phase (default: all)"
+        default=None, description="with weighting: sources of the phase; null: all"
     )
     exponent: float = Field(
         default=0.3,
@@ -52,60 +52,60 @@ class PhaseConfig(BaseModel):
     tokens: int | None = Field(
         default=None,
         ge=1,
-        description="tokens of the phase; default: as many as need no second epoch of any source",
+        description="tokens of the phase; null: as many as need no second epoch of any source",
     )
     one_epoch_of: str | None = Field(
         default=None,
-        description="instead of tokens: as long as one epoch of this source takes at its share",
+        description="source whose single epoch gives the length of the phase, instead of tokens",
     )
     warn_epochs: float = Field(
         default=4.0,
         gt=0,
         allow_inf_nan=False,
-        description="a source repeated more often is warned of (and unimax stops there): up to 4 "
+        description="epochs of a source above which a warning is given (and unimax stops): up to 4 "
         "epochs are nearly as good as new data (Muennighoff et al. 2023, arXiv 2305.16264)",
     )
     max_epochs: float = Field(
         default=16.0,
         gt=0,
         allow_inf_nan=False,
-        description="a source repeated more often is refused: beyond 16 epochs nearly nothing is "
-        "learned (the same paper)",
+        description="epochs of a source above which the phase is refused: beyond 16 epochs nearly "
+        "nothing is learned (the same paper)",
     )
     epochs: dict[str, float] = Field(
         default_factory=dict,
-        description="a source's own cap, instead of max_epochs (with unimax: of warn_epochs)",
+        description="cap of epochs by source, instead of max_epochs (with unimax: warn_epochs)",
     )
     buckets: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="draw from these buckets only (default: all)"
+        default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
     batch_samples: int = Field(
         default=512,
         ge=1,
         le=4096,
-        description="samples of a block: every aligned block holds the phase's mix to within two "
-        "samples per source; the global batch, or a multiple or a part of it",
+        description="samples of a block: the global batch, or a multiple or divisor of it; every "
+        "aligned block holds the phase's mix to within two samples per source",
     )
     window_shards: int | None = Field(
         default=None,
         ge=1,
-        description="shuffle within windows of so many shards of a source, for remote reading; "
-        "default: over the whole source",
+        description="shards of a source in the window that is shuffled, for remote reading; null: "
+        "the whole source",
     )
     formats: tuple[FormatName, ...] = Field(
-        default=(), description="also write the phase as shards in its order, in these formats"
+        default=(), description="formats in which the phase is also written as shards, in its order"
     )
     target_bytes: int = Field(
         default=64 << 20,
         ge=1024,
-        le=2 << 30,  # as of `shards`: MDS and litdata have 32-bit offsets
-        description="bytes of token ids in such a shard",
+        le=2 << 30,  # as in `shards`: MDS and litData have 32-bit offsets
+        description="bytes of token ids in a shard of the phase",
     )
-    seed: int = Field(default=0, ge=0, description="names the order of the phase")
+    seed: int = Field(default=0, ge=0, description="seed of the order of the phase")
 
     @model_validator(mode="after")
     def check_shares(self) -> Self:
-        """One way to give shares; none negative, the sum positive and finite."""
+        """Refuse shares given in two ways, negative or infinite ones, and those that sum to 0."""
         if sum(getattr(self, key) is not None for key in SHARES) != 1:
             raise ValueError("give either `weights`, `weighting` or `budgets`")
         shares = self.weights or self.budgets or {}
@@ -121,7 +121,7 @@ class PhaseConfig(BaseModel):
 
     @model_validator(mode="after")
     def check_companions(self) -> Self:
-        """Keys that go with others only."""
+        """Refuse keys without the keys that they need, and keys that exclude each other."""
         lengths = [key for key in ("tokens", "one_epoch_of") if getattr(self, key) is not None]
         if self.budgets is not None and lengths:
             raise ValueError(
@@ -143,19 +143,19 @@ class PhaseConfig(BaseModel):
         return self
 
     def sources_of(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
-        """The phase's sources; those of weight or budget 0 are left out."""
+        """Return the phase's sources; those of weight or budget 0 are left out."""
         shares = self.weights if self.weights is not None else self.budgets
         if shares is not None:
             return tuple(source for source, share in shares.items() if share > 0)
         return every_source if self.sources is None else tuple(dict.fromkeys(self.sources))
 
     def named_sources(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
-        """The phase's sources, with those of weight or budget 0."""
+        """Return the phase's sources, with those of weight or budget 0."""
         shares = self.weights if self.weights is not None else self.budgets
         return self.sources_of(every_source) if shares is None else tuple(shares)
 
     def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """(key path, name) of every source that the phase names."""
+        """Yield (key path, name) of every source that the phase names."""
         for key in ("weights", "budgets", "epochs"):
             yield from (((key, name), name) for name in getattr(self, key) or {})
         yield from ((("sources", i), name) for i, name in enumerate(self.sources or ()))

@@ -1,8 +1,8 @@
 """pipeline.yaml: the whole corpus in one declarative file, checked when the code location loads.
 
-The models of the stages live beside their transforms; this module puts them together, resolves the
-overrides of a source and turns every mistake into one line that names the file, the line, the key
-path, the value and what is allowed.
+Each top-level key has a module of its own. This module puts their models together, resolves the
+overrides of a source and reports every mistake in one line with the file, the line, the key path,
+the value and the values allowed.
 """
 
 from __future__ import annotations
@@ -44,50 +44,54 @@ DEFAULT_CONFIG = "pipeline.yaml"
 
 
 class SettingsError(ValueError):
-    """pipeline.yaml is wrong; the message lists every mistake with its place."""
+    """A faulty pipeline.yaml; the message lists every mistake with its place."""
 
 
 class Settings(BaseModel):
-    """Everything that pipeline.yaml says."""
+    """Content of pipeline.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     store: str = Field(description="folder of the corpus, relative to pipeline.yaml")
     keep_manifests: int = Field(
-        default=3, ge=1, description="how many past states of each partition stay, for rollback"
+        default=3, ge=1, description="past states of each partition that are kept, for rollback"
     )
     part_bytes: int = Field(
         default=64 << 20,
         ge=1 << 10,
-        description="bytes of text in a part: the unit of work, retry and memory",
+        description="bytes of text in a part, the unit of work, retry and memory",
     )
-    sources: tuple[Source, ...] = Field(min_length=1, description="where documents come from")
+    sources: tuple[Source, ...] = Field(min_length=1, description="sources of documents")
     filters: FilterConfig = Field(
         default=FilterConfig(), description="normalisation, language and quality rules"
     )
     classifier: ClassifierConfig | None = Field(
-        default=None, description="a classifier of good and bad documents, trained on examples"
+        default=None, description="classifier of good and bad documents, trained on examples"
     )
-    dedup: DedupConfig = Field(default=DedupConfig(), description="exact and near duplicates")
+    dedup: DedupConfig = Field(
+        default=DedupConfig(), description="removal of duplicates and repeats"
+    )
     tokenizer: TokenizerConfig = Field(
-        default=TokenizerConfig(), description="one tokenizer for the whole corpus"
+        default=TokenizerConfig(), description="tokenizer of the whole corpus"
     )
     buckets: BucketConfig = Field(
-        default=BucketConfig(), description="how documents become sequences"
+        default=BucketConfig(), description="training sequences from documents"
     )
     shards: ShardConfig = Field(default=ShardConfig(), description="shuffled output files")
-    phases: tuple[PhaseConfig, ...] = Field(min_length=1, description="mixes, in training order")
+    phases: tuple[PhaseConfig, ...] = Field(
+        min_length=1, description="mixes of the sources, in training order"
+    )
     schedule: ScheduleConfig = Field(
-        default=ScheduleConfig(), description="when the corpus is rebuilt by itself"
+        default=ScheduleConfig(), description="automatic rebuilding of the corpus"
     )
     engine: EngineConfig = Field(
-        default=EngineConfig(), description="how parts are computed; never changes the output"
+        default=EngineConfig(), description="computation of parts, which never changes the output"
     )
 
     @field_validator("sources", "phases")
     @classmethod
     def check_names(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Names are folder names and partition keys: plain, and each used once."""
+        """Refuse names that are no plain folder names and partition keys, or are used twice."""
         names = [item.name for item in items]
         faults: list[tuple[KeyPath, str]] = []
         for index, name in enumerate(names):
@@ -167,23 +171,23 @@ class Settings(BaseModel):
             yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
 
     def source_names(self) -> list[str]:
-        """Names of the sources, in the file's order."""
+        """Return the names of the sources, in the file's order."""
         return [source.name for source in self.sources]
 
     def phase_names(self) -> list[str]:
-        """Names of the phases, in the file's order."""
+        """Return the names of the phases, in the file's order."""
         return [phase.name for phase in self.phases]
 
     def source(self, name: str) -> Source:
-        """The source of that name."""
+        """Return the source of that name."""
         return next(source for source in self.sources if source.name == name)
 
     def phase(self, name: str) -> PhaseConfig:
-        """The phase of that name."""
+        """Return the phase of that name."""
         return next(phase for phase in self.phases if phase.name == name)
 
     def filters_for(self, name: str) -> FilterConfig:
-        """The filter config of one source: its domain, presets, the file's keys, its own keys."""
+        """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters))
         return FilterConfig.model_validate(lay_over(DOMAINS[source.domain], given))
@@ -200,13 +204,13 @@ def unknown_names(
 
 
 def config_path() -> Path:
-    """The config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
+    """Return the config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
     default = Path(__file__).resolve().parents[2] / DEFAULT_CONFIG
     return Path(os.environ.get(CONFIG_VARIABLE) or default).absolute()
 
 
 def store_root(settings: Settings, config: Path) -> Path:
-    """The store's folder: $TOKENMILL_STORE, or `store`, relative to the config file."""
+    """Return the store's folder: $TOKENMILL_STORE, or `store`, relative to the config file."""
     override = os.environ.get(STORE_VARIABLE)
     return Path(override).absolute() if override else (config.parent / settings.store).resolve()
 
@@ -241,7 +245,7 @@ def load_settings(path: Path) -> Settings:
 
 
 def check_ledger(settings: Settings, config: Path) -> None:
-    """Refuse a `dedup.ledger` that is not there; SettingsError says where it was looked for."""
+    """Refuse a `dedup.ledger` that does not exist, with a SettingsError."""
     name = settings.dedup.ledger
     if name is not None and not (config.parent / name).is_file():
         raise SettingsError(

@@ -1,8 +1,8 @@
-"""Named lists of rules, each with its source: a layer of config under what the user writes.
+"""Named sets of rules, each with its source: layers of config below the user's keys.
 
-Definitions are those of docs/quality.md (one splitter into words, one way to count repetition) for
-all presets; a preset sets thresholds, comparisons and what is switched on. What a preset leaves
-out, or counts differently from its source, is said beside it.
+All presets use the definitions of docs/quality.md (one splitter into words, one way to count
+repetition); a preset sets thresholds, comparisons and the rules in force. Comments name the rules
+that a preset leaves out or counts differently from its source.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRep
 
 Layer = dict[str, Any]
 
-# What a source's `domain` means for its config; the lowest layer of all.
+# Config of each `domain` of a source, the lowest layer.
 DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
@@ -27,7 +27,7 @@ DOMAINS: dict[str, Layer] = {
 
 
 def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
-    """Every key of a model, so that a later preset lies over all that an earlier one has set."""
+    """Dump every key of a model, so that a later preset replaces all keys of an earlier one."""
     return model(**changes).model_dump(mode="json")
 
 
@@ -76,7 +76,7 @@ PRESETS: dict[str, Layer] = {
             }
         }
     },
-    # The whole of datatrove's examples/fineweb.py but URL lists and deduplication.
+    # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
         "language": {"backend": "fasttext"},
         "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
@@ -150,24 +150,16 @@ UNSPACED = {
 
 
 def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
-    """FineWeb2 (arXiv 2506.20920) for one language.
+    """Make the preset of FineWeb2 (arXiv 2506.20920) for one language.
 
-    Its language scores are GlotLID's, and its words those of one splitter per language: here the
-    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which makes 1.4
-    times as many; limits that depend on it are those of `UNSPACED`.
+    Its language scores are GlotLID's, and its words come from one splitter per language. Here the
+    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which gives 1.4
+    times as many words; limits that depend on that come from `UNSPACED`.
     """
     unspaced = UNSPACED.get(code)
     min_words = unspaced.min_words if unspaced else limits.words[0]
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
-    repetition = {
-        "max_duplicate_lines": limits.duplicate_lines or None,
-        "max_duplicate_paragraphs": limits.duplicate_paragraphs,
-        "max_duplicate_line_chars": limits.gopher_duplicate_line_characters,
-        "max_duplicate_paragraph_chars": limits.duplicate_paragraph_characters,
-        **{f"max_top_{n}_gram": top for n, top in enumerate(limits.top_ngrams, 2)},
-        **{f"max_duplicate_{n}_gram": share for n, share in enumerate(duplicates, 5)},
-    }
     return {
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
@@ -180,7 +172,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
                 "min_stop_words": limits.min_stop_words,
                 "stop_words": [word for word in limits.stop_words if re.search(r"\w", word)],
             },
-            "gopher_repetition": repetition,
+            "gopher_repetition": _fineweb2_repetition(limits, duplicates),
             "fineweb": {
                 "inclusive": False,
                 "min_terminal_punctuation_lines": limits.terminal_lines or None,
@@ -192,18 +184,29 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     }
 
 
+def _fineweb2_repetition(limits: FineWeb2Language, duplicates: tuple[float, ...]) -> Layer:
+    return {
+        "max_duplicate_lines": limits.duplicate_lines or None,
+        "max_duplicate_paragraphs": limits.duplicate_paragraphs,
+        "max_duplicate_line_chars": limits.gopher_duplicate_line_characters,
+        "max_duplicate_paragraph_chars": limits.duplicate_paragraph_characters,
+        **{f"max_top_{n}_gram": top for n, top in enumerate(limits.top_ngrams, 2)},
+        **{f"max_duplicate_{n}_gram": share for n, share in enumerate(duplicates, 5)},
+    }
+
+
 PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
 
 
 def lay_over(base: Any, layer: Any) -> Any:
-    """`layer` over `base`: mappings key by key, anything else replaces."""
+    """Lay `layer` over `base`: mappings key by key, any other value replaces."""
     if not (isinstance(base, dict) and isinstance(layer, dict)):
         return layer
     return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
 
 
 def expand_presets(given: Mapping[str, Any]) -> Layer:
-    """The presets that `given` names, in their order, with what it says itself on top.
+    """Return the presets that `given` names, in their order, with its own keys on top.
 
     Raises ValueError for a name that is no preset.
     """

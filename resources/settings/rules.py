@@ -1,7 +1,7 @@
-"""The groups of rules, one per paper or purpose: every threshold with its default and its source.
+"""Groups of rules, one per paper or purpose: every threshold with its default and its source.
 
-A threshold's field says which score it limits and which fault lies beyond it. The prefix is the
-direction: beyond is below a `min_`, above a `max_`, outside `allowed`, inside `blocked_`, and
+The field of a threshold names the score that it limits and the fault that it finds. The prefix is
+the direction: a fault is below a `min_`, above a `max_`, outside `allowed`, inside `blocked_`, and
 above 0 for a flag. A document at the threshold is kept, unless the group is `inclusive`.
 Thresholds and their sources are compared across papers and programs in docs/quality.md.
 """
@@ -15,7 +15,7 @@ STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 def _limit(default: Any, fault: str, score: str, **bounds: Any) -> Any:
-    """Return the field of one rule: its threshold, the fault it finds and the score it looks at."""
+    """Return the field of one rule: its threshold, the fault it finds and the score it limits."""
     names = {"fault": fault, "score": score}
     description = f"limit of {score}; beyond it the document is rejected for {fault}"
     return Field(default, description=description, json_schema_extra={**names}, **bounds)
@@ -40,7 +40,7 @@ UrlWords = Annotated[
     tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], BeforeValidator(_lower)
 ]
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
-Word = Annotated[str, Field(pattern=r"\w")]  # a mark alone is no word that could be looked up
+Word = Annotated[str, Field(pattern=r"\w")]  # a mark alone is no word
 
 
 class RuleGroup(BaseModel):
@@ -48,13 +48,11 @@ class RuleGroup(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    inclusive: bool = Field(
-        default=False, description="whether a document at a threshold is rejected"
-    )
+    inclusive: bool = Field(default=False, description="rejects a document at a threshold")
 
 
 class LengthRules(RuleGroup):
-    """Bounds on the length of what `lines` leaves; the defaults drop empty texts only."""
+    """Bounds on the length after the corrections of `lines`; the defaults drop empty texts only."""
 
     min_chars: int | None = _amount(1, "too_short", "char_count")
     max_chars: int | None = _amount(None, "too_long", "char_count")
@@ -63,9 +61,9 @@ class LengthRules(RuleGroup):
 
 
 class MetadataRules(RuleGroup):
-    """What comes with the text: licence, URL, and fields that must be there.
+    """Metadata of the text: licence, URL, and required fields.
 
-    A blocked or allowed domain stands for its subdomains too. Words of a URL are its runs of ASCII
+    A blocked or allowed domain includes its subdomains. Words of a URL are its runs of ASCII
     letters and digits. RefinedWeb (arXiv 2306.01116, G.1): one word of a strict list anywhere in
     the URL, one hard word, or two soft words reject.
     """
@@ -84,22 +82,27 @@ class MetadataRules(RuleGroup):
     )
     blocked: bool = _limit(True, "domain_blocked", "blocked_domain")
     allowed_domains: tuple[str, ...] = Field(
-        default=(), description="if given, a document with a URL must be from one of these domains"
+        default=(), description="only domains of documents with a URL; empty: all"
     )
     allowed_domains_file: str | None = Field(
         default=None, description="file with one allowed domain per line (# comments)"
     )
     outside: bool = _limit(True, "domain_not_allowed", "foreign_domain")
-    url_substrings: LowerNames = Field(default=(), description="strict: anywhere in the URL")
-    url_words: UrlWords = Field(default=(), description="hard: whole words of the URL")
-    url_soft_words: UrlWords = Field(default=(), description="soft: several must come together")
+    url_substrings: LowerNames = Field(default=(), description="strict list: anywhere in the URL")
+    url_words: UrlWords = Field(default=(), description="hard list: whole words of the URL")
+    url_soft_words: UrlWords = Field(
+        default=(), description="soft list: several words must come together"
+    )
     url: bool = _limit(True, "url_blocked", "url_hits")
     max_url_soft_words: int | None = _amount(1, "url_suspicious", "url_soft_hits")
 
 
 class LanguageRules(RuleGroup):
-    """The detector's certainty (FineWeb: 0.65), and the language: the declared one, or else the
-    detected (`allowed`), or the detected one whatever is declared (`allowed_detected`)."""
+    """Certainty of the detector (FineWeb: 0.65), and languages.
+
+    `allowed` is compared with the declared language, or the detected one if none is declared, and
+    `allowed_detected` always with the detected one.
+    """
 
     min_score: float | None = _share(0.65, "uncertain", "lang_score")
     allowed: LowerNames | None = _limit(None, "not_allowed", "lang")
@@ -123,15 +126,15 @@ class GopherQualityRules(RuleGroup):
     )
     min_stop_words: int | None = _amount(2, "too_few_stop_words", "stop_word_count")
     stop_words: tuple[Word, ...] = Field(
-        default=STOP_WORDS, description="the words of which some must occur, in any case"
+        default=STOP_WORDS, description="words of which some must occur, in any case"
     )
 
 
 class GopherRepetitionRules(RuleGroup):
-    """Rae et al. 2021, table A1: lines, paragraphs and word n-grams that come again.
+    """Rae et al. 2021, table A1: repeated lines, paragraphs and word n-grams.
 
-    `duplicate` counts the copies after the first (datatrove, NeMo); `repeated` counts all copies of
-    what occurs more than once (DCLM, dolma) and is off by default.
+    `duplicate` counts the copies after the first (datatrove, NeMo). `repeated` counts all copies of
+    a line or paragraph that occurs more than once (DCLM, dolma), and is off by default.
     """
 
     max_duplicate_lines: float | None = _share(0.3, "duplicate_lines", "duplicate_line_share")
@@ -178,7 +181,7 @@ class GopherRepetitionRules(RuleGroup):
 
 
 class C4Rules(RuleGroup):
-    """Raffel et al. 2020 (arXiv 1910.10683), section 2.2: the rules on the page.
+    """Raffel et al. 2020 (arXiv 1910.10683), section 2.2: the rules on whole pages.
 
     Lorem ipsum, brackets and sentences count in the lines that `lines.c4` keeps; without it, in all
     lines. Bad words count in the text before. For "javascript" and policy phrases C4 drops the line
@@ -209,7 +212,7 @@ class FinewebRules(RuleGroup):
 
 
 class RefinedWebRules(RuleGroup):
-    """Penedo et al. 2023 (arXiv 2306.01116), G.2: what the line corrections took."""
+    """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
     max_removed_words: float | None = _share(0.05, "mostly_boilerplate", "removed_word_share")
 
@@ -242,7 +245,7 @@ class CodeRules(RuleGroup):
 
 
 class MedicalRules(RuleGroup):
-    """How much of the text is of the vocabulary (`words.vocabulary_file`), and how widely."""
+    """Share of the text in the vocabulary (`words.vocabulary_file`), and its categories."""
 
     min_density: float | None = _share(0.01, "too_few_terms", "vocabulary_density")
     min_categories: int | None = _amount(2, "too_few_categories", "vocabulary_categories")
@@ -279,7 +282,7 @@ class QualityRules(RuleGroup):
 
 
 class RulesConfig(BaseModel):
-    """The groups of rules in force; null switches a group off."""
+    """Groups of rules in force; null switches a group off."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -289,10 +292,10 @@ class RulesConfig(BaseModel):
         default=None, description="certainty and choice of languages"
     )
     gopher_quality: GopherQualityRules | None = Field(
-        default=None, description="is it English prose?"
+        default=None, description="signs of English prose"
     )
     gopher_repetition: GopherRepetitionRules | None = Field(
-        default=None, description="does it repeat?"
+        default=None, description="repetition within a document"
     )
     c4: C4Rules | None = Field(default=None, description="boilerplate of web pages")
     fineweb: FinewebRules | None = Field(default=None, description="lists and unfinished lines")

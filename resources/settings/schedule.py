@@ -11,7 +11,7 @@ class ScheduleConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cron: str = Field(
-        default="0 2 * * *", description="when build_corpus runs, as a cron expression"
+        default="0 2 * * *", description="times of build_corpus, as a cron expression"
     )
     timezone: str = Field(default="UTC", description="IANA time zone of the cron expression")
-    enabled: bool = Field(default=False, description="whether the schedule is on from the start")
+    enabled: bool = Field(default=False, description="turns the schedule on from the start")

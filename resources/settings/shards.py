@@ -15,7 +15,7 @@ FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
 
 
 class ShardConfig(BaseModel):
-    """Shards: how large, in what order, in which formats."""
+    """Size, order and formats of shards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,21 +28,21 @@ class ShardConfig(BaseModel):
     formats: tuple[FormatName, ...] = Field(
         default=("parquet", "megatron"),
         min_length=1,
-        description="file formats written for every shard, each in a folder of its own; "
-        "corpus_loader reads megatron",
+        description="file formats of every shard, each in its own folder; corpus_loader reads "
+        "megatron",
     )
     seed: int = Field(
-        default=0, ge=0, description="names the permutation of every source and bucket"
+        default=0, ge=0, description="seed of the permutation of every source and bucket"
     )
 
     @field_validator("formats")
     @classmethod
     def check_named_once(cls, formats: tuple[FormatName, ...]) -> tuple[FormatName, ...]:
-        """A format is written once."""
+        """Refuse a format that is named twice."""
         if len(set(formats)) < len(formats):
             raise ValueError(f"formats must differ, got {list(formats)}")
         return formats
 
     def data(self) -> dict[str, int]:
-        """What decides about the rows of a shard and their order: all but the formats."""
+        """Return the keys that the rows of a shard and their order depend on."""
         return self.model_dump(exclude={"formats"})

@@ -1,4 +1,4 @@
-"""What a user declares about one source: where its files are, how to read them, what they are.
+"""`sources`: files of each source, their format and their kind of text.
 
 Frozen and closed (`extra="forbid"`), so that a misspelt option is an error and not a silent
 default. Two short forms are accepted: one string for `where`, and `path = value` text for
@@ -57,43 +57,48 @@ class SourceConfig(BaseModel):
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
-        description="Name of the source; also its partition and folder name.",
+        description="name of the source, its partition and its folder",
     )
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
-        min_length=1, description="Files, folders, globs or http(s)/file URLs."
+        min_length=1, description="files, folders, globs or http(s)/file URLs"
     )
     format: Literal["auto", FileFormat] = Field(
-        "auto", description="File format; auto tells it from the file name."
+        "auto", description="file format; auto: by the file name"
     )
-    text_field: str = Field("text", min_length=1, description="Field that holds the text.")
+    text_field: str = Field("text", min_length=1, description="field of the text")
     id_field: str | None = Field(
-        None, min_length=1, description="Field with the record's own id, unique in the source."
+        None, min_length=1, description="field of the record's own id, unique in the source"
     )
-    lang_field: str = Field("lang", min_length=1, description="Field that holds the language.")
-    license_field: str = Field("license", min_length=1, description="Field with the licence.")
+    lang_field: str = Field("lang", min_length=1, description="field of the language")
+    license_field: str = Field("license", min_length=1, description="field of the licence")
     field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
         default_factory=dict,
-        description="Keep only records where each dotted path has one of its allowed values.",
+        description="allowed values by dotted path; records with other values are left out",
     )
-    language: str | None = Field(None, description="Language of records that name none.")
+    language: str | None = Field(None, description="language of records that name none")
     domain: Literal["general", "code", "medical"] = Field(
-        "general", description="Kind of text; picks the quality rules."
+        "general", description="kind of text, which sets defaults of the filters"
     )
-    license: str | None = Field(None, description="Licence of records that name none.")
+    license: str | None = Field(None, description="licence of records that name none")
     text_documents: Literal["file", "blank_line"] = Field(
-        "file", description="In .txt files a document is the file, or ends at a blank line."
+        "file",
+        description="document in .txt files. file: the whole file; blank_line: lines up to a blank "
+        "line",
     )
     max_text_bytes: int | None = Field(
-        None, ge=1, description="Size cap of the whole source, bytes of UTF-8 text."
+        None, ge=1, description="size cap of the whole source, bytes of UTF-8 text"
     )
-    allow_no_files: bool = Field(False, description="Accept that no file matches `where`.")
+    allow_no_files: bool = Field(False, description="accepts that no file matches `where`")
     max_record_bytes: int = Field(
-        64 * 1024 * 1024, ge=1, le=2**31 - 1, description="Larger records go to quarantine."
+        64 * 1024 * 1024,
+        ge=1,
+        le=2**31 - 1,
+        description="bytes of the largest record; larger ones go to quarantine",
     )
 
 
 class Source(SourceConfig):
-    """A source of documents, with what it wants different from the rest of the file."""
+    """A source of documents, with its overrides of the filters."""
 
     filters: dict[str, Any] = Field(
         default_factory=dict,

@@ -1,4 +1,4 @@
-"""`tokenizer`: trained on the corpus, or loaded from a file."""
+"""`tokenizer`: a tokenizer that is trained on the corpus, or loaded from a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 END_OF_DOCUMENT = "<|endoftext|>"
 
 
-NUM_BYTES = 256  # entries that byte-level BPE starts from
+NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
 
 class TokenizerConfig(BaseModel):
@@ -19,22 +19,25 @@ class TokenizerConfig(BaseModel):
 
     path: str | None = Field(
         default=None,
-        description="tokenizer.json to load, relative to pipeline.yaml; default: train one",
+        description="tokenizer.json to load, relative to pipeline.yaml; null: one is trained",
     )
     vocab_size: int = Field(
-        default=32_000, ge=260, le=1 << 24, description="entries to train, special tokens included"
+        default=32_000,
+        ge=260,
+        le=1 << 24,
+        description="tokens of a trained vocabulary, special tokens included",
     )
     min_frequency: int = Field(
-        default=2, ge=1, description="how often a pair must occur to be merged"
+        default=2, ge=1, description="minimum number of occurrences of a pair that is merged"
     )
     special_tokens: tuple[str, ...] = Field(
         default=(END_OF_DOCUMENT,), description="ids 0, 1, ... of a trained tokenizer"
     )
     begin_of_document: str | None = Field(
-        default=None, description="a special token put before every document; default: none"
+        default=None, description="special token before every document; null: none"
     )
     end_of_document: str = Field(
-        default=END_OF_DOCUMENT, description="the special token appended to every document"
+        default=END_OF_DOCUMENT, description="special token after every document"
     )
     sample_bytes: int = Field(
         default=10_000_000,
@@ -45,11 +48,12 @@ class TokenizerConfig(BaseModel):
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,
-        description="share of the sample by source; default: by bytes; sources not named give none",
+        description="share of the sample by source, sources not named give none; null: by bytes",
     )
-    seed: int = Field(default=0, ge=0, description="which documents the sample takes")
+    seed: int = Field(default=0, ge=0, description="seed of the sample")
     offsets: bool = Field(
-        default=False, description="also store the byte where each token of a document starts"
+        default=False,
+        description="stores the byte at which each token of a document starts as well",
     )
 
     @model_validator(mode="after")

@@ -16,7 +16,13 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     document_id,
 )
-from assets.raw.readers.input_record import InputRecord, matches_filter, parse_record
+from assets.raw.readers.input_record import (
+    MAX_DEPTH,
+    TOO_DEEP,
+    InputRecord,
+    matches_filter,
+    parse_record,
+)
 from resources.settings.sources import SourceConfig
 
 
@@ -299,3 +305,12 @@ def test_number_of_any_size_is_kept_as_spelled(digits: str) -> None:
 @pytest.mark.parametrize("value", ["NaN", "01", '"\\ud800"', "1e400x"])
 def test_big_number_excuses_no_other_fault(value: str) -> None:
     assert only_error(f'{{"n":1e400,"text":"a","x":{value}}}'.encode())
+
+
+def test_json_may_be_nested_to_the_limit_and_no_deeper() -> None:
+    def nested(depth: int) -> bytes:
+        inner = "[" * (depth - 1) + "]" * (depth - 1)
+        return f'{{"text": "x", "deep": {inner}, "flat": []}}'.encode()
+
+    assert parse_record(0, nested(MAX_DEPTH)).error == ""
+    assert parse_record(0, nested(MAX_DEPTH + 1)) == (0, None, nested(MAX_DEPTH + 1), TOO_DEEP)

@@ -448,6 +448,17 @@ def parquet(folder: Path, table: pa.Table, rows_per_group: int = 100) -> InputFi
     return as_input(folder / "a.parquet")
 
 
+def test_a_row_group_of_exactly_the_part_size_is_a_slice(tmp_path: Path) -> None:
+    file = parquet(tmp_path, pa.table({"text": ["same"] * 300}))
+    part_bytes = pq.read_metadata(file.path).row_group(0).total_byte_size
+
+    assert [(cut.start, cut.stop) for cut in plan_slices(file, part_bytes)] == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+    ]
+
+
 def test_parquet_is_cut_by_row_groups_and_rows_are_absolute(tmp_path: Path) -> None:
     values = numbers(1000, width=100)
     file = parquet(tmp_path, pa.table({"text": values}))

@@ -1,8 +1,10 @@
-"""Helpers of tables: sums that do not wrap."""
+"""Rows of tables: selected, replaced, and counted without wrapping."""
 
 import polars as pl
 
-from assets.text.table_rows import count_bytes
+from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between
+
+TEXTS = pl.Series("text", ["a", "b", None, "d"])
 
 
 def test_bytes_of_more_than_4_gib_are_counted() -> None:
@@ -10,3 +12,29 @@ def test_bytes_of_more_than_4_gib_are_counted() -> None:
 
     assert count_bytes(texts) == 4100 << 20
     assert count_bytes(texts.head(0)) == 0
+
+
+def test_rows_are_replaced_at_their_index() -> None:
+    replaced = replace_rows(TEXTS, pl.Series([0, 3], dtype=pl.UInt32), pl.Series(["A", None]))
+
+    assert (replaced.name, replaced.to_list()) == ("text", ["A", "b", None, None])
+    nothing = pl.Series([], dtype=pl.UInt32)
+    assert replace_rows(TEXTS, nothing, pl.Series([], dtype=pl.String)) is TEXTS
+
+
+def test_a_null_in_the_mask_changes_nothing() -> None:
+    mask = pl.Series([None, True, False, True])
+
+    changed = change_where(TEXTS, mask, lambda texts: texts + "!")
+
+    assert changed.to_list() == ["a", "b!", None, "d!"]
+    assert change_where(TEXTS, pl.Series([None] * 4, dtype=pl.Boolean), lambda _: _) is TEXTS
+
+
+def test_rows_between_include_both_edges() -> None:
+    table = pl.DataFrame({"hash": pl.Series([1, 2, 2, 5, 5, 9], dtype=pl.UInt64), "row": range(6)})
+
+    for low in range(11):
+        for high in range(low, 11):
+            rows = rows_between(table, "hash", (low, high))["row"].to_list()
+            assert rows == table.filter(pl.col("hash").is_between(low, high))["row"].to_list()
