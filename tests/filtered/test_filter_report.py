@@ -4,11 +4,18 @@ import xml.etree.ElementTree as ElementTree
 from base64 import b64decode
 
 import polars as pl
+import pytest
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.report import funnel_rows, report_markdown, summarize_decisions
+from assets.filtered.report import (
+    bin_start,
+    funnel_rows,
+    place_of,
+    report_markdown,
+    summarize_decisions,
+)
 from assets.filtered.rules.rules import rules_for
-from assets.report.histograms import add_summaries
+from assets.report.histograms import add_summaries, bin_of
 from assets.report.plots import bar_chart, histogram, pie_chart
 from resources.settings.filters import FilterConfig
 
@@ -74,6 +81,34 @@ def test_the_report_holds_plots_that_are_valid_images() -> None:
     images = [part.split(")")[0] for text in report.values() for part in text.split("base64,")[1:]]
     assert len(images) == 2 + len({rule.score for rule in RULES})
     assert all(ElementTree.fromstring(b64decode(image)) is not None for image in images)
+
+
+def test_a_histogram_is_labelled_with_its_ends_and_thresholds() -> None:
+    report = report_markdown(summarize_decisions(decisions("", "a b c"), RULES), RULES)
+
+    (plot,) = (part for part in report["score_histograms"].split("\n\n") if "[char_count]" in part)
+    root = ElementTree.fromstring(b64decode(plot.split("base64,")[1].split(")")[0]))
+    labels = {element.text: float(element.attrib["x"]) for element in root.iter() if element.text}
+    # Five characters are in bin 5 of 6, from 2**2.5 - 1 to 2**3 - 1; three are at the start of 4.
+    assert {name: round(x) for name, x in labels.items()} == {
+        **{"char_count": 10, "0": 10, "7": 410, "3": round(10 + 400 / 6 * 4 - 4)}
+    }
+
+
+@pytest.mark.parametrize("score", ["char_count", "duplicate_line_share"])
+def test_a_bin_starts_at_its_lowest_value(score: str) -> None:
+    for number in range(1, 39):
+        start = float(bin_start(score, number).replace(",", ""))
+
+        assert place_of(score, start) == pytest.approx(number, abs=0.05)
+        assert bin_of(score, pl.Series([start * 0.98, start * 1.01])).to_list() == [
+            *(number - 1, number)
+        ]
+
+
+def test_a_threshold_beyond_the_shares_is_drawn_at_the_edge() -> None:
+    assert [place_of("a_share", limit) for limit in (-1, 0.5, 2)] == [0, 20, 40]
+    assert place_of("char_count", -1) == 0
 
 
 def test_plots_escape_their_texts() -> None:

@@ -12,7 +12,7 @@ from resources.settings.rules import MetadataRules
 BLANK = {"text": "t", "url": None, "license": None, "lang": None, "id": None, "meta": None}
 
 
-def facts(
+def counted(
     rules: dict[str, Any], *rows: dict[str, Any], blocked: str = "", allowed: str = ""
 ) -> pl.DataFrame:
     documents = pl.DataFrame([BLANK | row for row in rows], schema=dict.fromkeys(BLANK, pl.String))
@@ -44,15 +44,22 @@ def facts(
 def test_a_listed_domain_stands_for_its_subdomains_and_a_listed_url_for_itself(
     url: str | None, is_blocked: int
 ) -> None:
-    found = facts({}, {"url": url}, blocked="bad.com ok.org/one/page")
-    assert found["blocked_domain"].to_list() == [is_blocked]
+    counts = counted({}, {"url": url}, blocked="bad.com ok.org/one/page")
+    assert counts["blocked_domain"].to_list() == [is_blocked]
+
+
+@pytest.mark.parametrize("blocked", ["b.c.d.e.f.g.h.org", "h.org", "org"])
+def test_eight_levels_of_a_host_name_are_looked_up(blocked: str) -> None:
+    deep = {"url": "http://a.b.c.d.e.f.g.h.org/"}
+
+    assert counted({}, deep, blocked=blocked)["blocked_domain"].to_list() == [1]
 
 
 def test_an_allow_list_judges_only_documents_with_a_url() -> None:
     rows = [{"url": u} for u in ("http://a.ok.org/", "http://other.org/", "no host", None)]
 
-    assert facts({}, *rows, allowed="ok.org")["foreign_domain"].to_list() == [0, 1, 1, None]
-    assert facts({}, *rows)["foreign_domain"].to_list() == [None] * 4
+    assert counted({}, *rows, allowed="ok.org")["foreign_domain"].to_list() == [0, 1, 1, None]
+    assert counted({}, *rows)["foreign_domain"].to_list() == [None] * 4
 
 
 def test_words_of_a_url_are_hard_soft_or_strict() -> None:
@@ -60,10 +67,10 @@ def test_words_of_a_url_are_hard_soft_or_strict() -> None:
     urls = ["http://a.com/onlinepoker", "http://casino.com", "http://casinos.com/win-essex"]
     urls += ["http://x.com/win/SEX", "http://plain.org/"]
 
-    found = facts(rules, *({"url": url} for url in urls))
+    counts = counted(rules, *({"url": url} for url in urls))
 
-    assert found["url_hits"].to_list() == [1, 1, 0, 0, 0]
-    assert found["url_soft_hits"].to_list() == [0, 0, 1, 2, 0]
+    assert counts["url_hits"].to_list() == [1, 1, 0, 0, 0]
+    assert counts["url_soft_hits"].to_list() == [0, 0, 1, 2, 0]
 
 
 def test_required_fields_are_columns_and_paths_of_meta() -> None:
@@ -71,13 +78,13 @@ def test_required_fields_are_columns_and_paths_of_meta() -> None:
     full = {"url": "u", "meta": '{"author": "A", "meta": {"site": {"name": "S"}}}'}
     rows = [full, full | {"url": " "}, {"url": "u", "meta": '{"author": null, "site": {}}'}, {}]
 
-    assert facts(rules, *rows)["missing_fields"].to_list() == [0, 1, 2, 3]
+    assert counted(rules, *rows)["missing_fields"].to_list() == [0, 1, 2, 3]
 
 
 def test_no_rows_give_no_rows() -> None:
-    found = facts({"required": ["url"], "url_words": ["a"]}, blocked="a.b")
-    assert found.height == 0
-    assert set(found.dtypes) == {pl.Int64}
+    counts = counted({"required": ["url"], "url_words": ["a"]}, blocked="a.b")
+    assert counts.height == 0
+    assert set(counts.dtypes) == {pl.Int64}
 
 
 def test_a_million_domains_are_looked_up_by_hash() -> None:
@@ -86,8 +93,8 @@ def test_a_million_domains_are_looked_up_by_hash() -> None:
         [BLANK | {"url": f"http://www.host{i}.example/{i}"} for i in range(299_990, 300_010)],
         schema=dict.fromkeys(BLANK, pl.String),
     )
-    found = count_metadata(documents, MetadataRules(), listed, frozenset())
-    assert found["blocked_domain"].to_list() == [1] * 10 + [0] * 10
+    counts = count_metadata(documents, MetadataRules(), listed, frozenset())
+    assert counts["blocked_domain"].to_list() == [1] * 10 + [0] * 10
 
 
 @pytest.mark.parametrize(
