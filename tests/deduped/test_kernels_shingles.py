@@ -64,6 +64,7 @@ def all_shingles(text: str, shingle: tuple[int, bool]) -> list[bytes]:
 @example("a", (9, True))
 @example("a b", (3, False))
 @example("aé𝒜", (3, True))
+@example("aकé", (1, True))  # three bytes, the first of them 0xE0
 def test_shingles_are_the_slices_of_units(text: str, shingle: tuple[int, bool]) -> None:
     assert all_shingles(text, shingle) == plain_shingles(text, shingle)
 

@@ -4,6 +4,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -172,6 +173,17 @@ def test_clusters_after_the_limit_have_no_leader() -> None:
     assert stars == components == expected
 
 
+@pytest.mark.parametrize(("size", "survivor"), [(LIMIT, 0), (LIMIT + 1, LIMIT)])
+def test_members_without_a_leader_are_compared_up_to_the_limit(size: int, survivor: int) -> None:
+    signatures = np.repeat(np.arange(10, 10 + size, dtype=np.uint32)[:, None], VALUES, axis=1)
+    signatures[[0, 1, -1]] = [[0, 0, 0, 0], [0, 0, 1, 1], [2, 2, 1, 1]]  # the last is like row 1
+
+    compared = evidence(signatures, list(range(size)), 0.5)
+
+    survivors = run(component_survivors, compared, [0, size], list(range(size)))[0]
+    assert survivors == [0, 0, *range(2, size - 1), survivor]
+
+
 def test_a_candidate_is_compared_in_a_set_over_the_limit() -> None:
     size = LIMIT + 20
     numbers = np.arange(size, dtype=np.uint32)
@@ -181,3 +193,12 @@ def test_a_candidate_is_compared_in_a_set_over_the_limit() -> None:
     for kernel in (component_survivors, star_survivors):
         survivors = run(kernel, compared, [0, size], list(range(size)))[0]
         assert survivors == [*range(size - 1), size - 2]
+
+
+def test_a_copy_follows_its_first_in_a_set_over_the_limit() -> None:
+    numbers = np.array([*range(LIMIT + 2), LIMIT], np.uint32)  # the last is a copy of no leader
+    texts = numbers.tolist()
+    compared = evidence(np.repeat(numbers[:, None], VALUES, axis=1), texts, 0.5)
+
+    for kernel in (component_survivors, star_survivors):
+        assert run(kernel, compared, [0, len(texts)], list(range(len(texts))))[0] == texts

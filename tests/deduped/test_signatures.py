@@ -191,6 +191,12 @@ def test_a_field_of_meta_can_have_any_name(name: str) -> None:
     assert field_values(frame, f"meta.{name}").to_list() == ["value"]
 
 
+def test_an_object_of_meta_goes_before_a_name_with_a_dot() -> None:
+    frame = documents("a", meta=['{"a.b": "name", "a": {"b": "object"}}'])
+
+    assert field_values(frame, "meta.a.b").to_list() == ["object"]
+
+
 def test_broken_meta_has_no_fields() -> None:
     metas = ["", "{", "[1]", '"a"', '{"a": NaN}', '{"a":' + "[" * 500]
 

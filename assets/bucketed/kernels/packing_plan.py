@@ -49,7 +49,7 @@ def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, numb
 
 @njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
 def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segments: int) -> int:
-    """Return the length to add where so many tokens and segments are free, or 0 for none."""
+    """Return the length to add for a number of free tokens and segments, or 0 for none."""
     longest = _longest(below, space) if segments > 0 else 0
     if longest == space or 2 * longest < space or segments < 2:
         return longest
@@ -93,7 +93,7 @@ def _compose(
     runs: NDArray[np.int64],
     limits: tuple[int, int, int],
 ) -> int:
-    """Take the segments of one sequence and write their runs to `runs`; return how many.
+    """Take the segments of one sequence and write their runs to `runs`; return their number.
 
     `limits` are the tokens and the segments that fit, and the wanted number of segments, 0 for any.
     """

@@ -47,6 +47,7 @@ Clusters = NDArray[np.void]
 
 @njit(CLUSTERS(_ranks), **_options)
 def _new_clusters(ranks: NDArray[np.int32]) -> Clusters:
+    """Return clusters of one row each."""
     clusters = np.empty(len(ranks), CLUSTER)
     for row in range(len(ranks)):
         clusters[row].parent, clusters[row].size = row, 1

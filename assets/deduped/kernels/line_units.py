@@ -31,11 +31,13 @@ _inlined = {**_options, "forceinline": True}
 
 @njit(**_inlined)
 def _is_space(byte: int) -> bool:
+    """Check for ASCII white space."""
     return byte == BLANK or (byte >= 0x09 and byte <= 0x0D)
 
 
 @njit(**_inlined)
 def _is_blank(data: Bytes, at: int, stop: int) -> bool:
+    """Check that data[at:stop] is white space or empty."""
     while at < stop and _is_space(data[at]):
         at += ONE
     return at >= stop

@@ -35,16 +35,19 @@ _LANES = (0x24234428, 0x85EBCA77, 0, 0x61C8864F)  # prime_1 + prime_2, prime_2, 
 
 @njit("uint32(uint32, uint32)", **_inlined)
 def _rotate(value: int, turn: int) -> int:
+    """Rotate 32 bits to the left."""
     return uint32(uint32(value << turn) | uint32(value >> uint32(uint32(32) - turn)))
 
 
 @njit("uint32(uint32, uint32)", **_inlined)
 def _lane(lane: int, value: int) -> int:
+    """Absorb four bytes into a lane of XXH32."""
     return uint32(_rotate(uint32(lane + uint32(value * _PRIME_2)), uint32(13)) * _PRIME_1)
 
 
 @njit(types.uint32(_bytes, types.int64, types.int64), **_inlined)
 def _stripes(data: NDArray[np.uint8], start: int, stop: int) -> int:
+    """Absorb the whole stripes of 16 bytes of data[start:stop] and merge the lanes of XXH32."""
     one, two = uint32(_LANES[0]), uint32(_LANES[1])
     three, four = uint32(_LANES[2]), uint32(_LANES[3])
     for at in range(start, stop - 15, 16):
@@ -58,12 +61,14 @@ def _stripes(data: NDArray[np.uint8], start: int, stop: int) -> int:
 
 @njit("uint32(uint32, uint32, uint32)", **_inlined)
 def _absorb_word(hashed: int, word: int, is_there: int) -> int:
+    """Absorb four bytes after the stripes if they belong to the span."""
     mixed = uint32(hashed + uint32(word * _PRIME_3))
     return uint32(_rotate(mixed, uint32(17)) * _PRIME_4) if is_there else hashed
 
 
 @njit("uint32(uint32, uint32, uint32)", **_inlined)
 def _absorb_byte(hashed: int, byte: int, is_there: int) -> int:
+    """Absorb a byte after the last four if it belongs to the span."""
     mixed = uint32(hashed + uint32(uint32(byte & uint32(0xFF)) * _PRIME_5))
     return uint32(_rotate(mixed, uint32(11)) * _PRIME_1) if is_there else hashed
 
@@ -115,6 +120,7 @@ def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Wo
 
 @njit(types.void(types.uint32[::1], types.uint32[::1], _matrix), **_options)
 def _lower_signature(signature: Words, hashes: Words, permutations: Words) -> None:
+    """Lower the values of a signature, in place, to the minima of the permuted hashes."""
     for k in range(len(signature)):
         factor, increment, lowest = permutations[0, k], permutations[1, k], signature[k]
         for i in range(len(hashes)):

@@ -39,6 +39,7 @@ class Evidence(NamedTuple):
 
 
 def _readonly(dtype: types.Type, dimensions: int) -> types.Array:
+    """Return the numba type of a read-only contiguous array."""
     return types.Array(dtype, dimensions, "C", readonly=True)
 
 

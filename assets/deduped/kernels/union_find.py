@@ -87,7 +87,7 @@ def number_row_ids(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
     return numbers, -1
 
 
-@njit([types.int64(kind, types.int64, types.int64) for kind in _parents], **_options)
+@njit([types.int64(dtype, types.int64, types.int64) for dtype in _parents], **_options)
 def _root(parents: Parents, low: int, number: int) -> int:
     """Return the end of a number's path, with path halving.
 
@@ -102,7 +102,7 @@ def _root(parents: Parents, low: int, number: int) -> int:
     return number
 
 
-@njit([types.int64[:, ::1](_numbered, types.int64, kind) for kind in _parents], **_options)
+@njit([types.int64[:, ::1](_numbered, types.int64, dtype) for dtype in _parents], **_options)
 def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
     """Join the ends of the pairs, int64 [m, 2]; return the pairs to pass on, int64 [k, 2].
 
@@ -122,7 +122,7 @@ def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
     return passed[:count]
 
 
-@njit([types.void(kind, types.int64, types.boolean[::1]) for kind in _parents], **_options)
+@njit([types.void(dtype, types.int64, types.boolean[::1]) for dtype in _parents], **_options)
 def resolve_labels(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> None:
     """Replace parents [n] by labels, and mark the numbers that are in a pair, bool [n], in place.
 
@@ -141,10 +141,10 @@ def resolve_labels(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> 
 
 @njit(
     [
-        types.Tuple((types.Array(kind, 2, "C"), types.int64[::1]))(
-            types.Array(kind, 2, "C", readonly=True), _places, types.int64
+        types.Tuple((types.Array(dtype, 2, "C"), types.int64[::1]))(
+            types.Array(dtype, 2, "C", readonly=True), _places, types.int64
         )
-        for kind in (types.uint64, types.int64)
+        for dtype in (types.uint64, types.int64)
     ],
     **_options,
 )
