@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -14,14 +15,25 @@ from numpy.typing import NDArray
 from assets.mixed.budgets import MixError
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
-from assets.sharded.shard_files import ABOUT_TOKENS, files_of
+from assets.sharded.shard_files import files_of
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
 from resources.settings.phases import PhaseConfig
-from resources.store.records import Manifest, PartRecord
+from resources.store.records import Manifest, PartRecord, as_json_object
 
 FLAT = "megatron"  # the format that corpus_loader reads
+
+
+class MixedProvenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokenizer of a phase's sources, and the form of its token ids."""
+
+    tokenizer_fingerprint: str
+    vocab_size: int
+    token_dtype: str
+    end_of_document: str
+    end_of_document_id: int
+    begin_of_document_id: int | None
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,7 @@ class PhaseShard:
     files: dict[str, FlatFile]
     lengths_file: str | None  # relative to the store: .spans or .parquet
 
-    def entry(self) -> Shard:
+    def record(self) -> Shard:
         """Return the shard as the mixture names it."""
         return Shard(self.path, self.rows, self.files, self.tokens, self.bucket)
 
@@ -84,20 +96,26 @@ class PhaseSource:
         return totals
 
 
-def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
-    """A source's shards of the wanted buckets (None: of all), in order."""
-    wanted = None if buckets is None else set(buckets)
-    shards = (
-        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.numbers
-    )
+def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) -> PhaseSource:
+    """Return a source's shards of some buckets (None: of all), in order."""
+    by_part = ((part, bucket_of(part)) for part in manifest.parts)
     return PhaseSource(
         manifest.partition,
-        tuple(shard for shard in shards if wanted is None or shard.bucket in wanted),
+        tuple(
+            phase_shard(manifest, part, bucket)
+            for part, bucket in by_part
+            if bucket is not None and (buckets is None or bucket in buckets)
+        ),
     )
 
 
-def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
-    """One part of `sharded`, as the mixture names it."""
+def bucket_of(part: PartRecord[Any]) -> str | None:
+    """Return the bucket of a shard's rows; None for the part with the index files."""
+    return next(iter(as_json_object(part.stats.numbers).get("shards", {})), None)
+
+
+def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str) -> PhaseShard:
+    """Describe one part of `sharded` as the mixture names it."""
     flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}
     lengths = flat.get("spans") or next(iter(files_of(part, "parquet")), None)
     folder = f"{manifest.stage}/{manifest.partition}"
@@ -106,7 +124,7 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
         path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
         rows=part.stats.rows_kept,
         tokens=part.stats.tokens,
-        bucket=next(iter(part.stats.numbers["shards"])),
+        bucket=bucket,
         files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
         lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
     )
@@ -170,18 +188,28 @@ def check_flat(phase: str, sources: list[PhaseSource]) -> None:
         )
 
 
-def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Return the phase's tokenizer (ABOUT_TOKENS); MixError if its sources differ or lack it."""
-    old = [m.partition for m in manifests if not m.provenance.keys() >= set(ABOUT_TOKENS)]
+def one_tokenizer(phase: str, manifests: Sequence[Manifest[Any, Any]]) -> MixedProvenance:
+    """Return the tokenizer of a phase's sources; MixError if they differ or lack it."""
+    by_source = {manifest.partition: tokenizer_of(manifest) for manifest in manifests}
+    old = [source for source, tokens in by_source.items() if tokens is None]
     if old:
         raise MixError(
             f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
-            "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
+            "recorded less of their tokenizer. Materialize `sharded` for these sources first."
         )
-    fingerprints = {m.partition: m.provenance["tokenizer_fingerprint"] for m in manifests}
+    known = {source: tokens for source, tokens in by_source.items() if tokens is not None}
+    fingerprints = {source: tokens.tokenizer_fingerprint for source, tokens in known.items()}
     if len(set(fingerprints.values())) > 1:
         raise MixError(
             f"phase {phase!r} would mix shards of different tokenizers: {fingerprints}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
-    return {key: manifests[0].provenance[key] for key in ABOUT_TOKENS} if manifests else {}
+    return next(iter(known.values()))
+
+
+def tokenizer_of(manifest: Manifest[Any, Any]) -> MixedProvenance | None:
+    """Return the tokenizer that a source's shards record; None if they record less."""
+    try:
+        return msgspec.convert(as_json_object(manifest.provenance), MixedProvenance)
+    except msgspec.ValidationError:
+        return None

@@ -178,7 +178,7 @@ def test_over_shards_the_verdict_is_the_one_of_mixed(
         assert str(refusal.value) == "\n".join(found["faults"])
         return
     [task] = plan_mixed(sharded, "main").tasks
-    assert list(task.payload["plan"].warnings) == found["warnings"]
+    assert list(task.payload.plan.warnings) == found["warnings"]
 
 
 def test_what_mixed_cannot_read_is_refused_before(tmp_path: Path) -> None:

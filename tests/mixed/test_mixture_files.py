@@ -22,8 +22,7 @@ from resources.store.records import to_json
 def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
     """What `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
-    spec = task.payload
-    found = mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+    found = mixture_of(task.root, task.payload)
     return json.loads(to_json(mixture_json(found)))  # type: ignore[no-any-return]
 
 
@@ -96,7 +95,7 @@ def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
         mixture(corpus)
 
 
-def test_shards_of_an_older_version_are_to_be_made_anew(tmp_path: Path) -> None:
+def test_shards_of_an_older_version_are_refused(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, WEIGHTED)
     manifest = corpus.store.newest("sharded", "notes")
     about = {

@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import mix_phase, plan_mixed
+from assets.mixed.mixture_files import PhaseInputs
 from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
 from assets.sharded.flat_files import lengths_of_rows, read_rows
 from assets.sharded.formats import FORMATS, ShardAbout
@@ -29,13 +30,13 @@ PHASE = WEIGHTED | {"formats": ["npy"], "target_bytes": 1024}
 SUFFIXES = FORMATS["megatron"].suffixes
 
 
-def planned(corpus: Any) -> Task:
+def planned(corpus: Any) -> Task[PhaseInputs]:
     """The task that mixes the phase `main`."""
     [task] = plan_mixed(corpus, "main").tasks
     return task
 
 
-def written(phase: Task) -> list[str]:
+def written(phase: Task[PhaseInputs]) -> list[str]:
     """Fingerprints of the shards of a phase, and of what lies beside them."""
     if phase.published() is None:
         mix_phase(phase)
@@ -81,7 +82,7 @@ def test_other_shards_are_mixed_and_written_again(tmp_path: Path, about: dict[st
 
 def test_other_code_writes_again(tmp_path: Path) -> None:
     phase = planned(corpus_with(tmp_path, PHASE))
-    newer = replace(phase, payload={**phase.payload, "code_version": "next"})
+    newer = replace(phase, payload=replace(phase.payload, code_version="next"))
 
     assert not set(written(phase)) & set(written(newer))
 
@@ -109,7 +110,7 @@ def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None
     for phase in phases:
         mix_phase(phase)
 
-    assert len({shard_tasks(phase)[0].payload["shards"].data for phase in phases}) == 1
+    assert len({shard_tasks(phase)[0].payload.shards.data for phase in phases}) == 1
 
 
 def test_no_index_without_all_shards(tmp_path: Path) -> None:

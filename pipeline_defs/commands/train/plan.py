@@ -137,7 +137,7 @@ def described(budgets: PhasePlan, available: Mapping[str, Available]) -> Planned
         tokens=budgets.tokens,
         warnings=list(budgets.warnings),
         faults=list(budgets.faults),
-        feasible=dict(budgets.feasible),
+        feasible=budgets.feasible,
         notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
         sources={
             budget.source: SourceShare(

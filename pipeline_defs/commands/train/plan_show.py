@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from assets.mixed.advice import Proposals
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
 from pipeline_defs.commands.terminal.output import new_table, table_console
@@ -37,7 +38,7 @@ class PlannedPhase(msgspec.Struct, frozen=True):
     tokens: int
     warnings: list[str]
     faults: list[str]
-    feasible: dict[str, object]
+    feasible: Proposals
     notes: list[str]
     sources: dict[str, SourceShare]
 
