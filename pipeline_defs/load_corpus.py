@@ -35,7 +35,7 @@ def load_corpus() -> Corpus:
 
 
 def check_filter_files(settings: Settings, source: str, config: Path) -> None:
-    """Refuse filters that name a file that is not there, or a custom rule that is not right."""
+    """Raise SettingsError for filters with a missing file or an invalid custom rule."""
     filters = settings.filters_for(source)
     try:
         files = files_of(filters, config.parent)

@@ -1,6 +1,6 @@
-"""Feasible changes to a phase that asks for more than its sources have within their caps on epochs.
+"""Suggest feasible changes to a phase that asks for more than the caps on epochs allow.
 
-Only tested changes are proposed: every proposal is laid over the config and planned again.
+Every proposal is tested: it is laid over the config and planned again.
 """
 
 from __future__ import annotations

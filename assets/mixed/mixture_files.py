@@ -1,6 +1,6 @@
-"""The mixture of a phase: the samples of each source, and the identity of their order.
+"""Mixture of a phase: the samples of each source, and the fingerprint of their order.
 
-It is a description: the order is computed from it (corpus_loader/order.py), never stored.
+The order is computed from the mixture (corpus_loader/order.py), never stored.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
 def order_fingerprint(
     config: PhaseConfig, tokenizer: str, sources: tuple[MixtureSource, ...]
 ) -> str:
-    """Fingerprint of the data and the order of a phase: a saved position is valid under it only."""
+    """Fingerprint the data and the order of a phase: a saved position is valid under it only."""
     drawn = [
         (
             source.name,

@@ -1,4 +1,4 @@
-"""A phase as shards in its order, for trainers that read files one after the other.
+"""Write a phase as shards in its order, for trainers that read files one after the other.
 
 A task writes the samples of consecutive positions, which it looks up one by one in the flat files
 of the sources. Memory: twice a shard, whatever the number of source shards, and the buffers of its
@@ -44,7 +44,7 @@ DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the byt
 
 @dataclass(frozen=True)
 class PhaseShardInputs:
-    """Input of the task that writes one shard of a phase: `positions` are its first and its end."""
+    """Input of the task that writes one shard of a phase: the samples at positions [first, end)."""
 
     mixture: Path
     shards: ShardSet
@@ -111,7 +111,7 @@ def stored_tokens(mixture: Mixture, sources: Sequence[PhaseSource]) -> float:
 
 @dataclass(frozen=True)
 class FlatCheck:
-    """A file that samples are read from, and what it should be."""
+    """File that samples are read from, with its expected size and sha256."""
 
     path: Path
     work_bytes: int
@@ -119,15 +119,15 @@ class FlatCheck:
 
     @property
     def title(self) -> str:
-        """The file, for people."""
+        """Path of the file, for messages."""
         return str(self.path)
 
 
 def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -> None:
-    """Raise StoreError if a source file of shards that are to be written differs from the mixture.
+    """Raise StoreError if a source file of unpublished shards differs from the mixture.
 
-    Otherwise its damage would be copied, and get a hash of its own. Every file is read once for all
-    shards that are written.
+    Otherwise its damage would be copied and hashed as if it were right. Every file is read once for
+    all shards.
     """
     root = corpus.store.root
     mixtures = {task.payload.mixture for task in shards if task.published() is None}
@@ -149,7 +149,7 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -
 
 
 def is_as_mixed(check: FlatCheck) -> bool:
-    """True if the file is there with its bytes."""
+    """Return whether the file exists with the expected bytes."""
     return has_size(check.path, check.work_bytes) and hash_file(check.path)[0] == check.sha256
 
 
@@ -162,7 +162,7 @@ def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
 
 
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
-    """The samples at positions of a phase: num_tokens, tokens (padding included), spans."""
+    """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans."""
     reader = Reader(LocalFiles(root), mixture, mixture.seed, LoaderOptions())
     lookup = reader.look_up(positions)
     shards = reader.shards.shards

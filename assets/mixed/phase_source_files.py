@@ -1,4 +1,4 @@
-"""The sources of a phase: their shards, rows and tokens, and the length of every row."""
+"""Sources of a phase: their shards, rows and tokens, and the length of every row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MixedProvenance(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PhaseShard:
-    """One shard; `path` is relative to the store, without suffix; `files` by suffix."""
+    """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix."""
 
     path: str
     rows: int
@@ -54,7 +54,7 @@ class PhaseShard:
 
 @dataclass(frozen=True)
 class PhaseSource:
-    """A source with the shards that a phase draws from."""
+    """Source with the shards that a phase draws from."""
 
     name: str
     shards: tuple[PhaseShard, ...]
@@ -76,7 +76,7 @@ class PhaseSource:
 
     @property
     def equal_length(self) -> int | None:
-        """Tokens of every row, if all have as many and no padding."""
+        """Tokens of every row if all have the same number and no padding, else None."""
         length = self.sequence_length
         return length if length and self.tokens == self.rows * length else None
 
@@ -136,19 +136,19 @@ def bucket_length(bucket: str) -> int | None:
 
 
 def same_or_none(values: Iterable[int | None]) -> int | None:
-    """The one value that all have, None if they differ."""
+    """Return the value that all have, None if they differ."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 
 
 def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
-    """The order in which a phase goes through a source; how many samples it draws is open."""
+    """Return the order in which a phase draws from a source, for any number of samples."""
     shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
     return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
 
 
 def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
-    """Describe a source's rows for a plan; only the file with the first drawn row is read."""
+    """Describe a source's rows for a plan; at most the file with the first drawn row is read."""
     first = source.equal_length or 0
     if source.rows and not first:
         row = int(source_order(config, source).rows([0])[0][0])
@@ -159,15 +159,15 @@ def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceR
 
 
 def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
-    """Tokens (without padding) of every row of a source, shard after shard."""
+    """Read the tokens (without padding) of every row of a source, shard after shard."""
     return np.concatenate([shard_lengths(root, shard) for shard in source.shards])
 
 
 def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
-    """Tokens of every row of a shard; MixError if its files do not say."""
+    """Read the tokens of every row of a shard; MixError if no file has them."""
     if shard.lengths_file is None:
         raise MixError(
-            f"{shard.path}: how long its rows are is not written in any of its formats. Add "
+            f"{shard.path}: none of its formats stores the lengths of its rows. Add "
             f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
         )
     path = root / shard.lengths_file
@@ -179,7 +179,7 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
 
 
 def check_flat(phase: str, sources: list[PhaseSource]) -> None:
-    """MixError if a source has not the files that samples can be looked up in one by one."""
+    """Raise MixError if a source has no flat files, in which single samples are looked up."""
     missing = [source.name for source in sources if not all(s.files for s in source.shards)]
     if missing:
         raise MixError(
