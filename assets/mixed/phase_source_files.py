@@ -87,7 +87,7 @@ class PhaseSource:
 
     @property
     def buckets(self) -> dict[str, tuple[int, int]]:
-        """(rows, tokens with padding) of each bucket."""
+        """Rows and tokens (with padding) of each bucket."""
         totals: dict[str, tuple[int, int]] = {}
         for shard in self.shards:
             rows, stored = totals.get(shard.bucket, (0, 0))

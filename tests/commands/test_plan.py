@@ -1,4 +1,4 @@
-"""`corpus plan`: what can be had is known before anything of `mixed` runs."""
+"""`corpus plan` knows the feasible phases before `mixed` runs."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ EDGES = {"mode": "buckets", "edges": [16]}
 
 
 def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
-    """A stage of a source that left these counts."""
+    """Commit a manifest of a stage and source with these counts."""
     part = PartRecord("part", "f" * 32, (), stats)
     manifest = Manifest(stage, source, "f" * 32, "1", {}, (part,), stats)
     corpus.store.partition(stage, source).commit(manifest)
@@ -28,7 +28,7 @@ def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """prose is bucketed, notes deduped; two phases draw from both."""
+    """Make a corpus: prose is bucketed, notes deduped; two phases draw from both."""
     phases = [
         {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "tokens": 8000},
         {"name": "late", "budgets": {"prose": 3000}, "buckets": ["0-16"]},
@@ -79,7 +79,7 @@ def test_epochs_over_all_phases_are_warned_of(corpus: Any) -> None:
 
 
 def plan_of(corpus: Any, names: list[str]) -> Any:
-    """The plan as --json prints it."""
+    """Return the plan as --json prints it."""
     return to_builtins(plan_corpus(corpus, names))
 
 

@@ -1,4 +1,4 @@
-"""mixed through Dagster: the mixture, its metadata, and the samples written in its order."""
+"""Run `mixed` through Dagster: the mixture, its metadata, and the samples written in its order."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The mixture of a phase: its samples and tokens, what names its order, what cannot be mixed."""
+"""Mixtures of phases: samples and tokens, fingerprints of the order, refused phases."""
 
 import json
 from pathlib import Path
@@ -20,14 +20,14 @@ from resources.store.records import to_json
 
 
 def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
-    """What `mixed` would write for a phase."""
+    """Return the mixture that `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
     found = mixture_of(task.root, task.payload)
     return json.loads(to_json(mixture_json(found)))  # type: ignore[no-any-return]
 
 
 def samples(corpus: Any, found: dict[str, Any]) -> pl.DataFrame:
-    """All samples of a mixture, in its order."""
+    """Return all samples of a mixture, in its order."""
     positions = np.arange(found["epoch_samples"])
     return read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
 

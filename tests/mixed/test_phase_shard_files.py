@@ -1,4 +1,4 @@
-"""Shards of a phase: what makes them be computed again, and how their rows are looked up."""
+"""Shards of a phase: causes of a new computation, and the lookup of their rows."""
 
 import os
 import resource
@@ -31,13 +31,13 @@ SUFFIXES = FORMATS["megatron"].suffixes
 
 
 def planned(corpus: Any) -> Task[PhaseInputs]:
-    """The task that mixes the phase `main`."""
+    """Return the task that mixes the phase `main`."""
     [task] = plan_mixed(corpus, "main").tasks
     return task
 
 
 def written(phase: Task[PhaseInputs]) -> list[str]:
-    """Fingerprints of the shards of a phase, and of what lies beside them."""
+    """Return the fingerprints of the shards of a phase, and of its index files."""
     if phase.published() is None:
         mix_phase(phase)
     shards = shard_tasks(phase)
@@ -122,7 +122,7 @@ def test_no_index_without_all_shards(tmp_path: Path) -> None:
 
 
 def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> list[Shard]:
-    """Flat files of shards, as a mixture names them."""
+    """Write flat files of shards; return the shards as a mixture names them."""
     shards = []
     for number, frame in enumerate(frames):
         paths = [root / f"shard-{number}.{suffix}" for suffix in SUFFIXES]
@@ -171,7 +171,7 @@ def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
 
 @contextmanager
 def few_open_files(more: int) -> Iterator[None]:
-    """No more than so many files beside those that are open."""
+    """Allow at most `more` files besides those that are open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, hard))

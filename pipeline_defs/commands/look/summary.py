@@ -72,7 +72,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is built."""
+        """True if nothing is built."""
         built = [self.global_, *self.sources.values(), *self.phases.values()]
         return not any(built)
 
