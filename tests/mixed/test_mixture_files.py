@@ -15,7 +15,10 @@ from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import mixture_of, realised
 from assets.mixed.phase_shard_files import read_samples
+from assets.mixed.phase_source_files import phase_source, row_lengths, source_order, source_rows
+from assets.sharded.asset import SHARDED
 from corpus_loader.mixture import mixture_json, parse_mixture
+from resources.settings.phases import PhaseConfig
 from resources.store.records import to_json
 
 
@@ -77,6 +80,24 @@ def test_lengths_come_from_parquet_where_there_is_no_flat_file(tmp_path: Path) -
     assert source["shards"][0]["files"] == {}
     with pytest.raises(MixError, match=r"\['notes'\] lack flat files. Add 'megatron'"):
         mixture(change(corpus, {"budgets": {"notes": 28}, "formats": ["parquet"]}))
+
+
+def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    lengths = [3, 5, 9, 2, 7, 4]
+    by_shard = [lengths[:2], lengths[2:5], lengths[5:]]
+    shards = [shard(100 * (i + 3), of_shard, None) for i, of_shard in enumerate(by_shard)]
+    write_sharded(corpus.store, "notes", shards, bucket="0-128")
+    source = phase_source(corpus.store.newest(SHARDED, "notes"), None)
+    assert row_lengths(corpus.store.root, source).tolist() == lengths
+
+    drawn = set()
+    for seed in range(24):
+        config = PhaseConfig(name="main", weighting="natural", seed=seed)
+        row = int(source_order(config, source).rows([0])[0][0])
+        drawn.add(row)
+        assert source_rows(corpus.store.root, config, source).first == lengths[row]
+    assert drawn == set(range(6))
 
 
 def test_lengths_that_no_file_holds_are_asked_for(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from assets.mixed.asset import mix_phase, plan_mixed
 from assets.mixed.mixture_files import PhaseInputs
 from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
 from assets.sharded.flat_files import lengths_of_rows, read_rows
+from assets.sharded.flat_row_files import Segment, open_shard, segments_of
 from assets.sharded.formats import FORMATS, ShardAbout
 from corpus_loader.mixture import FlatFile, Shard
 from resources.store.store import StoreError
@@ -156,6 +157,42 @@ def test_rows_come_in_the_order_they_are_asked_for(
 
     assert_frame_equal(found, together[rows.tolist()])
     assert np.concatenate(spans).tolist() == together["num_tokens"].to_list()
+
+
+def test_single_rows_are_those_of_the_shard(tmp_path: Path) -> None:
+    lengths = [8, 3, 1, 5]
+    frame = shard(100, lengths, None)
+    write_flat(tmp_path, [frame], None)
+    flat = open_shard(tmp_path / "shard-0")
+
+    owners = [row for row, length in enumerate(lengths) for _ in range(length)]
+    assert [flat.row_at(offset) for offset in range(17)] == owners
+    assert [flat.first_token(row) for row in range(4)] == [0, 8, 11, 12]
+    rows = [flat.read_row(row)[0].tolist() for row in range(flat.rows)]
+    assert rows == frame["tokens"].to_list()
+    for offset in (-1, 17):
+        with pytest.raises(StoreError, match="has 17 tokens"):
+            flat.row_at(offset)
+    for row in (-1, 4):
+        with pytest.raises(StoreError, match="has 4 rows"):
+            flat.read_row(row)
+
+
+def test_segments_of_a_document_are_found_in_every_row(tmp_path: Path) -> None:
+    frame = pl.concat([shard(100, [8, 3], None), shard(100, [6], None)])
+    write_flat(tmp_path, [frame], None)
+    expected: dict[str, list[Segment]] = {}
+    for row, spans in enumerate(frame["spans"].to_list()):
+        position = 0
+        for span in spans:
+            segment = Segment(row, position, span["start"], span["length"])
+            expected.setdefault(span["doc_id"], []).append(segment)
+            position += span["length"]
+
+    assert max(map(len, expected.values())) == 2
+    stem = tmp_path / "shard-0"
+    assert {doc_id: segments_of(stem, 3, doc_id) for doc_id in expected} == expected
+    assert segments_of(stem, 3, "f" * 32) == []
 
 
 def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
