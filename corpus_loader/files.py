@@ -79,8 +79,8 @@ class LocalFiles:
             status = path.stat()
         except FileNotFoundError:
             raise CorpusError(
-                f"{path} is missing. {repair(relative)}. If `sharded` was built anew since, run "
-                "the job `mix_corpus`."
+                f"{path} is missing. {repair(relative)}. If `sharded` was built again since, "
+                "run the job `mix_corpus`."
             ) from None
         if status.st_size != num_bytes:
             raise CorpusError(

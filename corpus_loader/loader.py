@@ -177,7 +177,7 @@ def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
         raise CorpusError(
             f"the state is of a mixture with fingerprint {state['data']}, this one has "
             f"{own['data']}: other data, or another order. Open the loader with "
-            f"LoaderOptions(data={state['data']!r}), or start anew without the state."
+            f"LoaderOptions(data={state['data']!r}), or start without the state."
         )
     if state["seed"] != own["seed"]:
         raise CorpusError(

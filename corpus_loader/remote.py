@@ -142,7 +142,7 @@ class RemoteStore:
             except FileNotFoundError as error:
                 raise CorpusError(
                     f"{self.url}: {name} is missing ({error}). {repair(name)}. If `sharded` was "
-                    "built anew since, run the job `mix_corpus`."
+                    "built again since, run the job `mix_corpus`."
                 ) from None
             yield path
 

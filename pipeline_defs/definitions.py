@@ -1,4 +1,4 @@
-"""The code location: every asset, job, schedule and sensor of the corpus that is loaded here.
+"""Dagster code location: every asset, job, schedule and sensor of the corpus.
 
 This is the only module that reads a config when it is imported.
 """

@@ -1,17 +1,18 @@
-"""The two jobs, the nightly schedule, and the sensor that lets mixing follow building.
+"""Two jobs, the nightly schedule, and the sensor that starts mixing after a build.
 
-A job cannot hold assets of two partitions definitions, hence two. Their tags name the whole range
+A job cannot have assets of two partitions definitions, hence two. Their tags name the whole range
 of partitions, so that `dagster job execute` without config or tags runs every source, every phase.
 """
 
 import dagster as dg
 
+from assets.mixed.asset import MIXED
 from assets.stages import STAGES
 from resources.corpus import Corpus
 from resources.settings.pipeline import SettingsError
 
-# A fork server that has imported everything gives a step process in 0.6 s; spawn takes 4 s. What
-# stages import when they need it is imported here once, not once a step.
+# A fork server that has imported everything starts a step process in 0.6 s; spawn takes 4 s. Lazy
+# imports of the stages are done here once, not once per step.
 PRELOAD = (
     "dagster",
     "dagster._core.storage.runs.sqlite.sqlite_run_storage",
@@ -21,7 +22,7 @@ PRELOAD = (
 
 
 def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
-    """Return the executor of steps that `engine.steps` names."""
+    """Return the executor that `engine.steps` names."""
     if corpus.settings.engine.steps == "in_process":
         return dg.in_process_executor
     modules = [*PRELOAD, *sorted({name for stage in STAGES for name in stage.preload})]
@@ -42,14 +43,14 @@ def automation(corpus: Corpus) -> dg.Definitions:
     """Return the jobs `build_corpus` and `mix_corpus`, the schedule and the sensor."""
     build = dg.define_asset_job(
         "build_corpus",
-        selection=dg.AssetSelection.groups("corpus") - dg.AssetSelection.assets("mixed"),
+        selection=dg.AssetSelection.groups("corpus") - dg.AssetSelection.assets(MIXED.name),
         description="raw to sharded for every source; published parts are not computed again",
         tags=whole_range(corpus.settings.source_names()),
         executor_def=executor_for(corpus),
     )
     mix = dg.define_asset_job(
         "mix_corpus",
-        selection=dg.AssetSelection.assets("mixed"),
+        selection=dg.AssetSelection.assets(MIXED.name),
         description="the mix of every phase",
         tags=whole_range(corpus.settings.phase_names()),
         executor_def=dg.in_process_executor,  # one step: its own process would cost 3 s for nothing

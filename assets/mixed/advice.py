@@ -1,13 +1,13 @@
-"""Feasible changes to a phase that asks for more than its sources have within their caps on epochs.
+"""Suggest feasible changes to a phase that asks for more than the caps on epochs allow.
 
-Only tested changes are proposed: every proposal is laid over the config and planned again.
+Every proposal is tested: it is laid over the config and planned again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from pydantic import ValidationError
 
@@ -17,73 +17,82 @@ from resources.settings.phases import PhaseConfig
 
 WEIGHT_DIGITS = 6
 
-Proposals = dict[str, Any]
+
+class Proposals(TypedDict, total=False):
+    """Changes that each make a phase feasible by itself; keys of pipeline.yaml.
+
+    tokens   most tokens at these shares
+    weights  share of each source at this length
+    budgets  most tokens of the sources that are over their caps
+    """
+
+    tokens: int
+    weights: dict[str, float]
+    budgets: dict[str, int]
 
 
 def is_beyond_caps(config: PhaseConfig, budgets: Sequence[Budget]) -> bool:
-    """True if a source is asked for more than its cap, or (unimax) all together are."""
+    """Return whether a source is asked for more than its cap, or (unimax) all together are."""
     if config.weighting == "unimax":
         return config.tokens is not None and config.tokens > most_of(budgets)
     return any(budget.planned > budget.most for budget in budgets)
 
 
 def most_of(budgets: Sequence[Budget]) -> int:
-    """Tokens that all sources together have within their caps."""
+    """Return the tokens that all sources together have within their caps."""
     return sum(budget.most for budget in budgets)
 
 
 def proposals_of(
     config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
 ) -> Proposals:
-    """Suggest changes that each make the phase feasible by itself.
-
-    {"tokens": most at these shares, "weights": {source: share} at this length}, or
-    {"budgets": {source: most}} of the sources that are over their caps.
-    """
+    """Suggest changes that each make the phase feasible by itself."""
+    proposals: Proposals = {}
     if config.budgets is not None:
         less = {budget.source: budget.most for budget in budgets if budget.planned > budget.most}
-        found: Proposals = {"budgets": less}
-        tried: dict[str, dict[str, Any]] = {"budgets": {"budgets": config.budgets | less}}
-    else:
-        tokens = most_tokens(config, budgets)
-        found = {"tokens": tokens}
-        tried = {"tokens": {"tokens": tokens, "one_epoch_of": None}}
-        if config.weights is not None and config.tokens is not None:
-            weights = nearest_weights(budgets, config.tokens)
-            if min(weights.values()) > 0:  # 0 would leave a source out
-                found["weights"] = weights
-                tried["weights"] = {"weights": weights}
-    return {key: found[key] for key in found if is_possible(config, tried[key], budgets, rows)}
+        if is_possible(config, {"budgets": config.budgets | less}, budgets, rows):
+            proposals["budgets"] = less
+        return proposals
+    tokens = most_tokens(config, budgets)
+    if is_possible(config, {"tokens": tokens, "one_epoch_of": None}, budgets, rows):
+        proposals["tokens"] = tokens
+    if config.weights is not None and config.tokens is not None:
+        weights = nearest_weights(budgets, config.tokens)
+        # A weight of 0 would leave a source out.
+        if min(weights.values()) > 0 and is_possible(config, {"weights": weights}, budgets, rows):
+            proposals["weights"] = weights
+    return proposals
 
 
 def is_possible(
     config: PhaseConfig,
-    change: dict[str, Any],
+    change: dict[str, object],
     budgets: Sequence[Budget],
     rows: Mapping[str, SourceRows],
 ) -> bool:
-    """True if the phase with a change is within the caps and draws a sample."""
+    """Return whether the phase with a change is within the caps and draws a sample."""
     try:
         changed = PhaseConfig.model_validate(config.model_dump(exclude_unset=True) | change)
     except ValidationError:
         return False
     available = {budget.source: budget.available for budget in budgets}
-    wanted = {source: available[source] for source in changed.sources_of(tuple(available))}
-    found = budgets_of(changed, wanted)
-    return not is_beyond_caps(changed, found) and len(none_drawn(found, rows)) < len(found)
+    drawable = {source: available[source] for source in changed.sources_of(tuple(available))}
+    replanned = budgets_of(changed, drawable)
+    draws_samples = len(none_drawn(replanned, rows)) < len(replanned)
+    return draws_samples and not is_beyond_caps(changed, replanned)
 
 
 def most_tokens(config: PhaseConfig, budgets: Sequence[Budget]) -> int:
-    """Most tokens of the phase at these shares."""
+    """Return the most tokens of the phase at these shares."""
     if config.weighting == "unimax":
         return most_of(budgets)
     return min(math.floor(budget.most / budget.share) for budget in budgets if budget.share)
 
 
 def nearest_weights(budgets: Sequence[Budget], total: int) -> dict[str, float]:
-    """Weights with which sources over their caps give what they have, the others the rest.
+    """Return the weights at which sources over their caps give all they have, the others the rest.
 
-    Sum to 1 in six digits; never more of a source at its cap than it has, if `total` can be had.
+    They sum to 1 in six digits. If all caps together allow `total`, no source is over its cap.
     """
     most: dict[str, int | None] = {budget.source: budget.most for budget in budgets}
     filled = water_fill({budget.source: budget.share for budget in budgets}, most, total)
@@ -135,5 +144,5 @@ def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
 
 
 def numbers(named: Mapping[str, float]) -> str:
-    """ "web 3,000, books 0.25"."""
+    """Return names and numbers as text: "web 3,000, books 0.25"."""
     return ", ".join(f"{name} {number:,}" for name, number in named.items())

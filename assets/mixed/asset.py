@@ -1,14 +1,19 @@
-"""mixed: for each phase which samples of which source, and one order over all of them.
+"""Asset `mixed`: the samples of each source in every phase, and one order over all of them.
 
-What is written is a description, `mixture.json`: the order of its samples is computed from it
+The output is a description, `mixture.json`: the order of its samples is computed from it
 (corpus_loader/order.py), never stored. With `formats` the samples are also written in that order.
 """
 
-from typing import Any
-
 import numpy as np
 
-from assets.mixed.mixture_files import mixture_of, read_mixture, realised
+from assets.mixed.mixture_files import (
+    MixNumbers,
+    PhaseInputs,
+    mix_numbers,
+    mixture_of,
+    read_mixture,
+    realised,
+)
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.phase_shard_files import (
     check_flat_files,
@@ -17,106 +22,88 @@ from assets.mixed.phase_shard_files import (
     write_index,
     write_shard,
 )
-from assets.mixed.phase_source_files import phase_source
+from assets.mixed.phase_source_files import one_tokenizer, phase_source
 from assets.mixed.report import phase_markdown
 from assets.sharded.asset import SHARDED
-from assets.sharded.shard_files import ABOUT_TOKENS
+from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
 from resources.corpus import Corpus
-from resources.settings.phases import PhaseConfig
-from resources.stage import Conclusion, Stage
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks
+from resources.stage import Conclusion, Metadata, Stage
+from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
+from resources.tasks import Outcome, Plan, Task, Work, run_tasks, tasks_of
 
-MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "available_tokens", "epochs", "samples")
+MixedManifest = Manifest[TokenFacts, MixNumbers]
 
 
 def plan_mixed(corpus: Corpus, name: str) -> Plan:
-    """One task per phase; it depends on the shards of its sources alone."""
+    """Plan one task per phase, which depends on the shards of its sources only."""
     config = corpus.settings.phase(name)
-    wanted = config.sources_of(tuple(corpus.settings.source_names()))
-    manifests = [corpus.store.newest("sharded", source) for source in wanted]
+    drawable = config.sources_of(tuple(corpus.settings.source_names()))
+    manifests = [corpus.store.newest(SHARDED, source) for source in drawable]
     plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
-    about = {key: manifests[0].provenance[key] for key in ABOUT_TOKENS}
-    found = [phase_source(manifest, config.buckets) for manifest in manifests]
+    tokens = one_tokenizer(name, manifests)
+    sources = [phase_source(manifest, config.buckets) for manifest in manifests]
     drawn = {budget.source for budget in plan.budgets}
     dump = config.model_dump(mode="json")
-    task = Task(
-        root=corpus.store.root,
-        stage=MIXED.name,
-        partition=name,
-        name="mix",
-        fingerprint=fingerprint_of(
-            MIXED.name,
-            MIXED.code_version,
-            dump,
-            [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests],
+    shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
+    task = tasks_of(corpus, MIXED, name).task(
+        "mix",
+        [dump, shards],
+        PhaseInputs(
+            config=config,
+            plan=plan,
+            sources=tuple(source for source in sources if source.name in drawn),
+            tokens=tokens,
+            code_version=MIXED.code_version,
         ),
-        work_bytes=sum(source.rows for source in found),
-        payload={
-            "config": config,
-            "plan": plan,
-            "sources": [source for source in found if source.name in drawn],
-            "about": about,
-            "code_version": MIXED.code_version,
-        },
+        work_bytes=sum(source.rows for source in sources),
     )
-    return Plan([task], dump, about)
+    return Plan([task], dump, tokens)
 
 
-def mix_then_write(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Mix the phases; then write the shards of those with `formats`, then what goes beside them."""
+def mix_then_write(corpus: Corpus, tasks: list[Task[PhaseInputs]], work: Work) -> list[Outcome]:
+    """Mix the phases; then write the shards of those with `formats`, then their index files."""
     outcomes = run_tasks(corpus, tasks, work)
-    phases = [task for task in tasks if task.payload["config"].formats]
+    phases = [task for task in tasks if task.payload.config.formats]
     shards = {phase.partition: shard_tasks(phase) for phase in phases}
-    writes = [task for each in shards.values() for task in each]
+    writes = [task for of_phase in shards.values() for task in of_phase]
     check_flat_files(corpus, writes)
     outcomes += run_tasks(corpus, writes, write_shard)
     indexes = [index_task(phase, shards[phase.partition]) for phase in phases]
     return outcomes + run_tasks(corpus, indexes, write_index)
 
 
-def mix_phase(task: Task) -> list[PartRecord]:
+def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
     """Count the samples of each source, and write the mixture."""
-    config: PhaseConfig = task.payload["config"]
-    spec = task.payload
-    mixture = mixture_of(task.root, config, spec["plan"], spec["sources"], spec["about"])
+    mixture = mixture_of(task.root, task.payload)
     writer = task.writer()
     writer.write_text(MIXTURE_FILE, "json", to_json(mixture_json(mixture)).decode())
-    sources = mixture.sources
-    extra = {
-        "mix": {source.name: {key: getattr(source, key) for key in MIX_KEYS} for source in sources},
-        "warnings": list(mixture.warnings),
-        **{f"epochs/{source.name}": source.epochs for source in sources},
-    }
-    return [writer.publish(mix_stats(mixture, extra, is_written=bool(config.formats)))]
+    return [writer.publish(mix_stats(mixture, is_written=bool(task.payload.config.formats)))]
 
 
-def mix_stats(mixture: Mixture, extra: dict[str, Any], *, is_written: bool) -> Stats:
-    """Rows and tokens of a phase; those of one that is also written are counted by its shards."""
+def mix_stats(mixture: Mixture, *, is_written: bool) -> Stats[MixNumbers]:
+    """Count the rows and tokens of a phase; the shards of one that is written count them too."""
+    numbers = mix_numbers(mixture)
     if is_written:
-        return Stats(numbers=extra)
+        return Stats(numbers=numbers)
     num_samples, num_tokens = mixture.epoch_samples, mixture.tokens
     num_bytes = num_tokens * np.dtype(mixture.token_dtype).itemsize
-    return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=extra)
+    return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=numbers)
 
 
-def mix_of(manifest: Manifest) -> dict[str, Any]:
-    """The numbers of a phase; its other parts, if it has any, are the samples once more."""
-    numbers: dict[str, Any] = manifest.parts[0].stats.numbers
-    return numbers
+def describe_mix(corpus: Corpus, manifest: MixedManifest) -> Metadata:
+    """Describe a phase by its mix, the epochs of each source and two charts."""
+    mix = manifest.parts[0].stats.numbers.mix
+    return {
+        "mix": {source: as_json_object(share) for source, share in mix.items()},
+        **{f"epochs/{source}": share.epochs for source, share in mix.items()},
+        **phase_markdown(manifest.partition, realised(read_mixture(corpus.store, manifest))),
+    }
 
 
-def describe_mix(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
-    """The mix as a pie, and its share of each source over the phase."""
-    drawn = realised(read_mixture(corpus.store, manifest))
-    pictures = phase_markdown(manifest.partition, drawn)
-    return {"mix": mix_of(manifest)["mix"], **pictures}
-
-
-def warn_of_mix(corpus: Corpus, manifest: Manifest) -> Conclusion:
-    """Repeat the warnings of the plan where a run's log shows them."""
-    warnings = mix_of(manifest)["warnings"]
+def warn_of_mix(corpus: Corpus, manifest: MixedManifest) -> Conclusion:
+    """Repeat the warnings of the plan in the run's log."""
+    warnings = manifest.parts[0].stats.numbers.warnings
     return Conclusion([f"phase {manifest.partition!r}: {warning}" for warning in warnings])
 
 
@@ -128,8 +115,8 @@ MIXED = Stage(
     partitions="phase",
     after=(SHARDED,),
     kinds=frozenset({"json", "numpy"}),
-    provenance=dict,
-    numbers=dict,
+    provenance=TokenFacts,
+    numbers=MixNumbers,
     plan=plan_mixed,
     work=mix_phase,
     run=mix_then_write,

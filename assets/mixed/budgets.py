@@ -1,7 +1,7 @@
-"""Budgets of a phase: how many tokens of each source, in exact whole numbers.
+"""Budgets of a phase: whole tokens of each source.
 
-Shares are fractions, so that budgets sum to the phase's length whatever its size (the rest goes by
-largest remainder). Whether the sources have as much is asked in transforms/mix_plan.py.
+Shares are exact fractions, so that budgets of any size sum to the phase's length (the rest goes by
+largest remainder). assets/mixed/plan.py checks that the sources have as many tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Limits = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Budget:
-    """The demand on a source: `planned` of its `available` tokens, at most `cap` epochs."""
+    """Demand on a source: `planned` of its `available` tokens, at most `cap` epochs."""
 
     source: str
     share: Fraction  # of the phase's tokens
@@ -29,7 +29,7 @@ class Budget:
 
     @property
     def weight(self) -> float:
-        """Share of the phase's tokens."""
+        """Share of the phase's tokens, from 0 to 1."""
         return float(self.share)
 
     @property
@@ -44,9 +44,9 @@ class Budget:
 
 
 def budgets_of(config: PhaseConfig, available: Mapping[str, int]) -> tuple[Budget, ...]:
-    """The budgets of a phase, from the tokens (more than 0) that its sources have.
+    """Compute the budgets of a phase from the `available` tokens (above 0) of its sources.
 
-    They sum to the phase's length; with unimax to all that the caps allow, if that is less.
+    They sum to the phase's length, or with unimax to the sum of the caps if that is less.
     """
     shares = shares_of(config, available)
     caps = {source: cap_of(config, source) for source in available}
@@ -63,7 +63,7 @@ def budgets_of(config: PhaseConfig, available: Mapping[str, int]) -> tuple[Budge
 
 
 def shares_of(config: PhaseConfig, available: Mapping[str, int]) -> Shares:
-    """Share of each source, not normalised."""
+    """Return the share of each source, not normalised."""
     given = config.weights if config.weights is not None else config.budgets
     if given is not None:
         return {source: as_written(given[source]) for source in available}
@@ -77,17 +77,17 @@ def shares_of(config: PhaseConfig, available: Mapping[str, int]) -> Shares:
 
 
 def as_written(number: float) -> Fraction:
-    """The number as people wrote it: 0.1 is a tenth."""
+    """Return the number as people wrote it: 0.1 is a tenth."""
     return Fraction(repr(number))
 
 
 def tokens_of(epochs: float, available: int) -> int:
-    """Whole tokens of a number of epochs."""
+    """Return the whole tokens of a number of epochs."""
     return math.floor(as_written(epochs) * available)
 
 
 def cap_of(config: PhaseConfig, source: str) -> float:
-    """Epochs that a source may be gone through; unimax stops where repeating begins to cost."""
+    """Return the most epochs of a source; with unimax repeats stop at `warn_epochs`."""
     is_unimax = config.weighting == "unimax"
     unless_named = min(config.warn_epochs, config.max_epochs) if is_unimax else config.max_epochs
     return config.epochs.get(source, unless_named)
@@ -96,7 +96,7 @@ def cap_of(config: PhaseConfig, source: str) -> float:
 def phase_tokens(
     config: PhaseConfig, available: Mapping[str, int], shares: Shares, limits: Limits
 ) -> int:
-    """Length of the phase: as asked, or when one source (the first that ends) was gone through."""
+    """Return the length of a phase: as asked, or one epoch of a source (the first that ends)."""
     if config.budgets is not None:
         return sum(config.budgets.values())
     if config.tokens is not None:
@@ -108,7 +108,7 @@ def phase_tokens(
 
 
 def water_fill(shares: Shares, limits: Limits, total: int) -> Shares:
-    """Divide `total` by shares; what a source cannot take (its limit) goes to the others.
+    """Divide `total` by shares; tokens above the limit of a source go to the others.
 
     Sums to `total`, or to all limits together if that is less. Equal shares give UniMax.
     """
@@ -127,7 +127,7 @@ def water_fill(shares: Shares, limits: Limits, total: int) -> Shares:
 
 
 def up_to(limit: int | None, amount: Fraction) -> Fraction:
-    """The amount, or the limit if there is one below it."""
+    """Return the amount, or the limit if that is lower."""
     return amount if limit is None else min(Fraction(limit), amount)
 
 
@@ -141,4 +141,4 @@ def largest_remainder(exact: Mapping[str, Fraction], total: int) -> dict[str, in
 
 
 class MixError(ValueError):
-    """A phase that cannot be mixed as asked; the message says what would work."""
+    """Phase that cannot be mixed as asked; the message suggests changes."""

@@ -1,37 +1,89 @@
-"""The mixture of a phase: the samples of each source, and the identity of their order.
+"""Mixture of a phase: the samples of each source, and the fingerprint of their order.
 
-It is a description: the order is computed from it (corpus_loader/order.py), never stored.
+The order is computed from the mixture (corpus_loader/order.py), never stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from assets.mixed.budgets import Budget
-from assets.mixed.phase_source_files import PhaseSource, row_lengths, same_or_none, source_order
+from assets.mixed.phase_source_files import (
+    PhaseSource,
+    row_lengths,
+    same_or_none,
+    source_order,
+)
 from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples
+from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, parse_mixture
 from corpus_loader.order import order_seed
 from resources.settings.phases import PhaseConfig
-from resources.store.records import FileRecord, Manifest, fingerprint_of, required_file
+from resources.store.records import (
+    FileRecord,
+    Manifest,
+    as_json_object,
+    fingerprint_of,
+    required_file,
+)
 from resources.store.store import Store
 
 
-def mixture_of(
-    root: Path,
-    config: PhaseConfig,
-    plan: PhasePlan,
-    sources: list[PhaseSource],
-    tokens: Mapping[str, Any],
-) -> Mixture:
-    """Mix a phase: `sources` are those of the plan's budgets, `tokens` has the ABOUT_TOKENS."""
+@dataclass(frozen=True)
+class PhaseInputs:
+    """Input of the task that mixes a phase; `sources` are those of the plan's budgets, in order."""
+
+    config: PhaseConfig
+    plan: PhasePlan
+    sources: tuple[PhaseSource, ...]
+    tokens: TokenFacts
+    code_version: str  # of the stage
+
+
+class SourceMix(msgspec.Struct, frozen=True):
+    """Share of a source in a phase: see `corpus_loader.mixture.MixtureSource`."""
+
+    weight: float
+    planned_tokens: int
+    realised_tokens: int
+    available_tokens: int
+    epochs: float
+    samples: int
+
+
+class MixNumbers(msgspec.Struct, frozen=True):
+    """Numbers of the stage `mixed`: the share of each source, and the warnings of the plan.
+
+    The first part of a phase has them; totals and the parts of written shards have neither.
+    """
+
+    mix: dict[str, SourceMix] = {}
+    warnings: list[str] = []
+
+
+def mix_numbers(mixture: Mixture) -> MixNumbers:
+    """Return the numbers of a mixture for its manifest."""
+    fields = SourceMix.__struct_fields__
+    mix = {
+        source.name: SourceMix(**{field: getattr(source, field) for field in fields})
+        for source in mixture.sources
+    }
+    return MixNumbers(mix, list(mixture.warnings))
+
+
+def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
+    """Mix a phase: count the samples of its sources, and fingerprint their order."""
+    config, plan, tokens = inputs.config, inputs.plan, inputs.tokens
     drawn = tuple(
         mixture_source(root, config, source, budget)
-        for source, budget in zip(sources, plan.budgets, strict=True)
+        for source, budget in zip(inputs.sources, plan.budgets, strict=True)
     )
     return Mixture(
         phase=config.name,
@@ -40,18 +92,18 @@ def mixture_of(
         tokens=sum(source.realised_tokens for source in drawn),
         batch_samples=config.batch_samples,
         window_shards=config.window_shards,
-        sequence_length=same_or_none(source.sequence_length for source in sources),
-        fingerprint=order_fingerprint(config, tokens["tokenizer_fingerprint"], drawn),
+        sequence_length=same_or_none(source.sequence_length for source in inputs.sources),
+        fingerprint=order_fingerprint(config, tokens.tokenizer_fingerprint, drawn),
         sources=drawn,
-        warnings=tuple(plan.warnings),
-        **tokens,
+        warnings=plan.warnings,
+        **as_json_object(tokens),
     )
 
 
 def order_fingerprint(
     config: PhaseConfig, tokenizer: str, sources: tuple[MixtureSource, ...]
 ) -> str:
-    """Fingerprint of the data and the order of a phase: a saved position is valid under it only."""
+    """Fingerprint the data and the order of a phase: a saved position is valid under it only."""
     drawn = [
         (
             source.name,
@@ -79,14 +131,14 @@ def mixture_source(
         epochs=round(tokens / source.tokens, 6),
         samples=samples,
         rows=source.rows,
-        shards=tuple(shard.entry() for shard in source.shards),
+        shards=tuple(shard.record() for shard in source.shards),
     )
 
 
 def count_samples(
     root: Path, config: PhaseConfig, source: PhaseSource, planned: int
 ) -> tuple[int, int]:
-    """(samples, tokens) that come nearest to the plan, counted in the order of the phase."""
+    """Return the (samples, tokens) nearest to the plan, counted in the order of the phase."""
     length = source.equal_length
     if length is not None:
         return nearest_equal_samples(planned, length)
@@ -95,7 +147,7 @@ def count_samples(
     return nearest_samples(planned, lengths, lambda draws: order.rows(draws)[0])
 
 
-def read_mixture(store: Store, manifest: Manifest) -> Mixture:
+def read_mixture(store: Store, manifest: Manifest[Any, Any]) -> Mixture:
     """Read the mixture of a phase that is materialized."""
     path = store.path_of(manifest, required_file(manifest, manifest.parts[0], MIXTURE_FILE))
     return parse_mixture(path.read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from assets.mixed.budgets import MixError
 from assets.mixed.phase_source_files import check_flat, one_tokenizer, phase_source, source_rows
@@ -12,8 +13,10 @@ from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
 
 
-def plan_from_shards(root: Path, config: PhaseConfig, manifests: Sequence[Manifest]) -> PhasePlan:
-    """The plan of a phase from the `sharded` manifests of all its sources; faults are in it."""
+def plan_from_shards(
+    root: Path, config: PhaseConfig, manifests: Sequence[Manifest[Any, Any]]
+) -> PhasePlan:
+    """Plan a phase from the `sharded` manifests of all its sources; the plan carries its faults."""
     sources = [phase_source(manifest, config.buckets) for manifest in manifests]
     try:
         one_tokenizer(config.name, manifests)

@@ -1,4 +1,4 @@
-"""A phase as shards in its order, for trainers that read files one after the other.
+"""Write a phase as shards in its order, for trainers that read files one after the other.
 
 A task writes the samples of consecutive positions, which it looks up one by one in the flat files
 of the sources. Memory: twice a shard, whatever the number of source shards, and the buffers of its
@@ -8,15 +8,15 @@ formats' writers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.mixed.mixture_files import PhaseInputs
 from assets.mixed.phase_source_files import PhaseSource
 from assets.sharded.flat_files import read_rows
 from assets.sharded.shard_files import (
@@ -28,56 +28,73 @@ from assets.sharded.shard_files import (
     shard_schema,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
-from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.files import LocalFiles
-from corpus_loader.mixture import Mixture, parse_mixture
+from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
-from resources.settings.phases import PhaseConfig
 from resources.store.disk import has_size, hash_file
-from resources.store.records import PartRecord, fingerprint_of
+from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
 from resources.tasks import Task
 
 DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the bytes of the shards
 
 
-def shard_tasks(phase: Task) -> list[Task]:
-    """The tasks that write a mixed phase, in order."""
-    config: PhaseConfig = phase.payload["config"]
-    path, _ = phase.published_file("mixture")
+@dataclass(frozen=True)
+class PhaseShardInputs:
+    """Input of the task that writes one shard of a phase: the samples at positions [first, end)."""
+
+    mixture: Path
+    shards: ShardSet
+    number: int
+    positions: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PhaseIndexInputs:
+    """Input of the task that writes the index files of a phase: all tasks before it."""
+
+    phase: Task[PhaseInputs]
+    shards: tuple[Task[PhaseShardInputs], ...]
+
+
+def shard_tasks(phase: Task[PhaseInputs]) -> list[Task[PhaseShardInputs]]:
+    """Return the tasks that write a mixed phase, in order."""
+    path, _ = phase.published_file(MIXTURE_FILE)
     mixture = mixture_at(path)
-    tokens = msgspec.convert(phase.payload["about"], TokenFacts)
-    about = shard_schema(tokens, mixture.sequence_length)
-    num_bytes = stored_tokens(mixture, phase.payload["sources"]) * about.token_bytes
-    num_shards = min(max(1, math.ceil(num_bytes / config.target_bytes)), mixture.epoch_samples)
+    shards = shard_set(phase, mixture)
+    num_bytes = stored_tokens(mixture, phase.payload.sources) * shards.schema.token_bytes
+    target_bytes = phase.payload.config.target_bytes
+    num_shards = min(max(1, math.ceil(num_bytes / target_bytes)), mixture.epoch_samples)
     edges = [mixture.epoch_samples * number // num_shards for number in range(num_shards + 1)]
-    data = fingerprint_of(
-        phase.stage,
-        phase.payload["code_version"],
-        mixture.fingerprint,
-        phase.payload["about"],
-        mixture.sequence_length,
-        config.target_bytes,
-    )
     return [
         Task(
             root=phase.root,
             stage=phase.stage,
             partition=phase.partition,
             name=shard_name(number),
-            fingerprint=part_fingerprint(data, config.formats, shard_name(number)),
+            fingerprint=part_fingerprint(shards.data, shards.formats, shard_name(number)),
             work_bytes=round(num_bytes / num_shards),
-            payload={
-                "mixture": path,
-                "shards": ShardSet(config.formats, data, about),
-                "number": number,
-                "positions": (edges[number], edges[number + 1]),
-            },
+            payload=PhaseShardInputs(path, shards, number, (edges[number], edges[number + 1])),
         )
         for number in range(num_shards)
     ]
+
+
+def shard_set(phase: Task[PhaseInputs], mixture: Mixture) -> ShardSet:
+    """Return the formats of a phase's shards, and the fingerprint of what decides their bytes."""
+    inputs = phase.payload
+    data = fingerprint_of(
+        phase.stage,
+        inputs.code_version,
+        mixture.fingerprint,
+        as_json_object(inputs.tokens),
+        mixture.sequence_length,
+        inputs.config.target_bytes,
+    )
+    schema = shard_schema(inputs.tokens, mixture.sequence_length)
+    return ShardSet(inputs.config.formats, data, schema)
 
 
 def mixture_at(path: Path) -> Mixture:
@@ -85,15 +102,15 @@ def mixture_at(path: Path) -> Mixture:
     return parse_mixture(path.read_bytes()).for_loader()
 
 
-def stored_tokens(mixture: Mixture, sources: list[PhaseSource]) -> float:
-    """Tokens of a phase with padding; where rows differ, as many as its sources have on average."""
+def stored_tokens(mixture: Mixture, sources: Sequence[PhaseSource]) -> float:
+    """Return the tokens of a phase with padding, estimated from the means of its sources."""
     average = {source.name: source.stored_tokens / source.rows for source in sources}
     return sum(source.samples * average[source.name] for source in mixture.sources)
 
 
 @dataclass(frozen=True)
 class FlatCheck:
-    """A file that samples are read from, and what it should be."""
+    """File that samples are read from, with its expected size and sha256."""
 
     path: Path
     work_bytes: int
@@ -101,18 +118,18 @@ class FlatCheck:
 
     @property
     def title(self) -> str:
-        """The file, for people."""
+        """Path of the file, for messages."""
         return str(self.path)
 
 
-def check_flat_files(corpus: Corpus, shards: Iterable[Task]) -> None:
-    """Raise StoreError if a source file of shards that are to be written differs from the mixture.
+def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -> None:
+    """Raise StoreError if a source file of unpublished shards differs from the mixture.
 
-    Otherwise its damage would be copied, and get a hash of its own. Every file is read once for all
-    shards that are written.
+    Otherwise its damage would be copied and hashed as if it were right. Every file is read once for
+    all shards.
     """
     root = corpus.store.root
-    mixtures = {task.payload["mixture"] for task in shards if task.published() is None}
+    mixtures = {task.payload.mixture for task in shards if task.published() is None}
     checks = {
         FlatCheck(root / f"{shard.path}.{suffix}", file.bytes, file.sha256)
         for mixture in mixtures
@@ -131,21 +148,20 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task]) -> None:
 
 
 def is_as_mixed(check: FlatCheck) -> bool:
-    """True if the file is there with its bytes."""
+    """Return whether the file exists with the expected bytes."""
     return has_size(check.path, check.work_bytes) and hash_file(check.path)[0] == check.sha256
 
 
-def write_shard(task: Task) -> list[PartRecord]:
+def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
     """Write the samples of one shard in every format."""
-    positions = np.arange(*task.payload["positions"])
-    rows = read_samples(task.root, mixture_at(task.payload["mixture"]), positions)
+    inputs = task.payload
+    rows = read_samples(task.root, mixture_at(inputs.mixture), np.arange(*inputs.positions))
     writer = task.writer()
-    stats = add_shard(writer, task.payload["shards"], task.payload["number"], rows)
-    return [writer.publish(stats)]
+    return [writer.publish(add_shard(writer, inputs.shards, inputs.number, rows))]
 
 
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
-    """The samples at positions of a phase: num_tokens, tokens (padding included), spans."""
+    """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans."""
     reader = Reader(LocalFiles(root), mixture, mixture.seed, LoaderOptions())
     lookup = reader.look_up(positions)
     shards = reader.shards.shards
@@ -154,9 +170,11 @@ def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> 
     )
 
 
-def index_task(phase: Task, shards: list[Task]) -> Task:
-    """Return the task that writes the index beside the shards of a phase, once all are there."""
-    together: ShardSet = shards[0].payload["shards"]
+def index_task(
+    phase: Task[PhaseInputs], shards: list[Task[PhaseShardInputs]]
+) -> Task[PhaseIndexInputs]:
+    """Return the task that writes the index files of a phase, once all its shards are published."""
+    together = shards[0].payload.shards
     return Task(
         root=phase.root,
         stage=phase.stage,
@@ -164,27 +182,25 @@ def index_task(phase: Task, shards: list[Task]) -> Task:
         name=INDEX,
         fingerprint=part_fingerprint(together.data, together.formats, INDEX),
         work_bytes=0,
-        payload={"phase": phase, "shards": shards},
+        payload=PhaseIndexInputs(phase, tuple(shards)),
     )
 
 
-def write_index(task: Task) -> list[PartRecord]:
-    """Write what readers want beside the shards, and a manifest.json for each format."""
-    shards: list[Task] = task.payload["shards"]
-    phase: Task = task.payload["phase"]
-    together: ShardSet = shards[0].payload["shards"]
+def write_index(task: Task[PhaseIndexInputs]) -> list[PartRecord]:
+    """Write the index files that readers want, and a manifest.json for each format."""
+    first, phase = task.payload.shards[0].payload, task.payload.phase.payload
     made_by = ShardsOrigin(
         stage=task.stage,
         partition=task.partition,
-        fingerprint=together.data,
-        code_version=phase.payload["code_version"],
-        mixture=mixture_at(shards[0].payload["mixture"]).fingerprint,
-        config=phase.payload["config"].model_dump(mode="json", include=DECIDING),
-        **phase.payload["about"],
+        fingerprint=first.shards.data,
+        code_version=phase.code_version,
+        mixture=mixture_at(first.mixture).fingerprint,
+        config=phase.config.model_dump(mode="json", include=DECIDING),
+        **as_json_object(phase.tokens),
     )
     records = []
-    for shard in shards:
+    for shard in task.payload.shards:
         published = shard.published()
         assert published is not None, f"{shard.title} is not published"
         records += published
-    return [publish_index(task.writer(), together, records, made_by)]
+    return [publish_index(task.writer(), first.shards, records, made_by)]

@@ -1,12 +1,13 @@
-"""The sources of a phase: their shards, rows and tokens, and the length of every row."""
+"""Sources of a phase: their shards, rows and tokens, and the length of every row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -14,19 +15,20 @@ from numpy.typing import NDArray
 from assets.mixed.budgets import MixError
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
-from assets.sharded.shard_files import ABOUT_TOKENS, files_of
+from assets.sharded.shard_files import files_of
+from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
 from resources.settings.phases import PhaseConfig
-from resources.store.records import Manifest, PartRecord
+from resources.store.records import Manifest, PartRecord, as_json_object
 
 FLAT = "megatron"  # the format that corpus_loader reads
 
 
 @dataclass(frozen=True)
 class PhaseShard:
-    """One shard; `path` is relative to the store, without suffix; `files` by suffix."""
+    """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix."""
 
     path: str
     rows: int
@@ -35,14 +37,14 @@ class PhaseShard:
     files: dict[str, FlatFile]
     lengths_file: str | None  # relative to the store: .spans or .parquet
 
-    def entry(self) -> Shard:
+    def record(self) -> Shard:
         """Return the shard as the mixture names it."""
         return Shard(self.path, self.rows, self.files, self.tokens, self.bucket)
 
 
 @dataclass(frozen=True)
 class PhaseSource:
-    """A source with the shards that a phase draws from."""
+    """Source with the shards that a phase draws from."""
 
     name: str
     shards: tuple[PhaseShard, ...]
@@ -64,7 +66,7 @@ class PhaseSource:
 
     @property
     def equal_length(self) -> int | None:
-        """Tokens of every row, if all have as many and no padding."""
+        """Tokens of every row if all have the same number and no padding, else None."""
         length = self.sequence_length
         return length if length and self.tokens == self.rows * length else None
 
@@ -75,7 +77,7 @@ class PhaseSource:
 
     @property
     def buckets(self) -> dict[str, tuple[int, int]]:
-        """(rows, tokens with padding) of each bucket."""
+        """Rows and tokens (with padding) of each bucket."""
         totals: dict[str, tuple[int, int]] = {}
         for shard in self.shards:
             rows, stored = totals.get(shard.bucket, (0, 0))
@@ -84,20 +86,26 @@ class PhaseSource:
         return totals
 
 
-def phase_source(manifest: Manifest, buckets: Iterable[str] | None) -> PhaseSource:
-    """A source's shards of the wanted buckets (None: of all), in order."""
-    wanted = None if buckets is None else set(buckets)
-    shards = (
-        phase_shard(manifest, part) for part in manifest.parts if "shards" in part.stats.numbers
-    )
+def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) -> PhaseSource:
+    """Return a source's shards of some buckets (None: of all), in order."""
+    by_part = ((part, bucket_of(part)) for part in manifest.parts)
     return PhaseSource(
         manifest.partition,
-        tuple(shard for shard in shards if wanted is None or shard.bucket in wanted),
+        tuple(
+            phase_shard(manifest, part, bucket)
+            for part, bucket in by_part
+            if bucket is not None and (buckets is None or bucket in buckets)
+        ),
     )
 
 
-def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
-    """One part of `sharded`, as the mixture names it."""
+def bucket_of(part: PartRecord[Any]) -> str | None:
+    """Return the bucket of a shard's rows; None for the part with the index files."""
+    return next(iter(as_json_object(part.stats.numbers).get("shards", {})), None)
+
+
+def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str) -> PhaseShard:
+    """Describe one part of `sharded` as the mixture names it."""
     flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}
     lengths = flat.get("spans") or next(iter(files_of(part, "parquet")), None)
     folder = f"{manifest.stage}/{manifest.partition}"
@@ -106,7 +114,7 @@ def phase_shard(manifest: Manifest, part: PartRecord) -> PhaseShard:
         path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
         rows=part.stats.rows_kept,
         tokens=part.stats.tokens,
-        bucket=next(iter(part.stats.numbers["shards"])),
+        bucket=bucket,
         files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
         lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
     )
@@ -118,19 +126,19 @@ def bucket_length(bucket: str) -> int | None:
 
 
 def same_or_none(values: Iterable[int | None]) -> int | None:
-    """The one value that all have, None if they differ."""
+    """Return the value that all have, None if they differ."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 
 
 def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
-    """The order in which a phase goes through a source; how many samples it draws is open."""
+    """Return the order in which a phase draws from a source, for any number of samples."""
     shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
     return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
 
 
 def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
-    """Describe a source's rows for a plan; only the file with the first drawn row is read."""
+    """Describe a source's rows for a plan; at most the file with the first drawn row is read."""
     first = source.equal_length or 0
     if source.rows and not first:
         row = int(source_order(config, source).rows([0])[0][0])
@@ -141,15 +149,15 @@ def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceR
 
 
 def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
-    """Tokens (without padding) of every row of a source, shard after shard."""
+    """Read the tokens (without padding) of every row of a source, shard after shard."""
     return np.concatenate([shard_lengths(root, shard) for shard in source.shards])
 
 
 def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
-    """Tokens of every row of a shard; MixError if its files do not say."""
+    """Read the tokens of every row of a shard; MixError if no file has them."""
     if shard.lengths_file is None:
         raise MixError(
-            f"{shard.path}: how long its rows are is not written in any of its formats. Add "
+            f"{shard.path}: none of its formats stores the lengths of its rows. Add "
             f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
         )
     path = root / shard.lengths_file
@@ -161,7 +169,7 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
 
 
 def check_flat(phase: str, sources: list[PhaseSource]) -> None:
-    """MixError if a source has not the files that samples can be looked up in one by one."""
+    """Raise MixError if a source has no flat files, in which single samples are looked up."""
     missing = [source.name for source in sources if not all(s.files for s in source.shards)]
     if missing:
         raise MixError(
@@ -170,18 +178,28 @@ def check_flat(phase: str, sources: list[PhaseSource]) -> None:
         )
 
 
-def one_tokenizer(phase: str, manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Return the phase's tokenizer (ABOUT_TOKENS); MixError if its sources differ or lack it."""
-    old = [m.partition for m in manifests if not m.provenance.keys() >= set(ABOUT_TOKENS)]
+def one_tokenizer(phase: str, manifests: Sequence[Manifest[Any, Any]]) -> TokenFacts:
+    """Return the tokenizer of a phase's sources; MixError if they differ or lack it."""
+    by_source = {manifest.partition: tokenizer_of(manifest) for manifest in manifests}
+    old = [source for source, tokens in by_source.items() if tokens is None]
     if old:
         raise MixError(
             f"phase {phase!r}: the shards of {old} are of an older version of Tokenmill, which "
-            "wrote down less of their tokenizer. Materialize `sharded` for these sources first."
+            "recorded less of their tokenizer. Materialize `sharded` for these sources first."
         )
-    fingerprints = {m.partition: m.provenance["tokenizer_fingerprint"] for m in manifests}
+    known = {source: tokens for source, tokens in by_source.items() if tokens is not None}
+    fingerprints = {source: tokens.tokenizer_fingerprint for source, tokens in known.items()}
     if len(set(fingerprints.values())) > 1:
         raise MixError(
             f"phase {phase!r} would mix shards of different tokenizers: {fingerprints}. "
             "Materialize `tokenized`, `bucketed` and `sharded` for all of these sources first."
         )
-    return {key: manifests[0].provenance[key] for key in ABOUT_TOKENS} if manifests else {}
+    return next(iter(known.values()))
+
+
+def tokenizer_of(manifest: Manifest[Any, Any]) -> TokenFacts | None:
+    """Return the tokenizer that a source's shards record; None if they record less."""
+    try:
+        return msgspec.convert(as_json_object(manifest.provenance), TokenFacts)
+    except msgspec.ValidationError:
+        return None

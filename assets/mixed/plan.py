@@ -1,4 +1,4 @@
-"""The plan of a phase: budgets, warnings, faults, and feasible changes if it is refused.
+"""Plan a phase: budgets, warnings, faults, and feasible changes if it is refused.
 
 Nothing is raised here except by `accepted`: a plan carries its faults, so that `corpus plan` can
 show them before anything runs.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
-from assets.mixed.advice import cap_fault, is_beyond_caps, proposals_of
+from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_of
 from assets.mixed.budgets import Budget, MixError, as_written, budgets_of, tokens_of
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
 from resources.settings.phases import PhaseConfig
@@ -21,25 +20,22 @@ SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """The budgets of a phase; one with `faults` is refused, and `feasible` has changes to it.
-
-    `feasible`: see transforms/mix_advice.py.
-    """
+    """Budgets of a phase; one with `faults` is refused, and `feasible` has changes to it."""
 
     phase: str
     budgets: tuple[Budget, ...]
     warnings: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    feasible: Mapping[str, Any] = field(default_factory=dict)
+    feasible: Proposals = field(default_factory=Proposals)
 
     @property
     def tokens(self) -> int:
-        """Tokens of the phase."""
+        """Number of tokens of the phase."""
         return sum(budget.planned for budget in self.budgets)
 
     @property
     def verdict(self) -> str:
-        """ok, warning or refused."""
+        """Verdict on the phase: ok, warning or refused."""
         return "refused" if self.faults else "warning" if self.warnings else "ok"
 
     def accepted(self) -> PhasePlan:
@@ -54,18 +50,18 @@ def plan_phase(
     available: Mapping[str, int],
     rows: Mapping[str, SourceRows] | None = None,
 ) -> PhasePlan:
-    """The plan of a phase, from the tokens that its sources (as `sources_of` gives them) have.
+    """Plan a phase from the `available` tokens of its sources (as `sources_of` gives them).
 
-    A source that the phase names must have tokens; one that `weighting` finds is left out. What
-    hangs on samples is said of the sources whose `rows` are known.
+    A source that the phase names must have tokens; one that `weighting` finds is left out. Warnings
+    that depend on samples are given for the sources whose `rows` are known.
     """
     empty = [source for source, tokens in available.items() if tokens == 0]
-    there = {source: tokens for source, tokens in available.items() if tokens}
+    filled = {source: tokens for source, tokens in available.items() if tokens}
     is_named = config.weighting is None or config.sources is not None
-    if (empty and (is_named or not there)) or config.one_epoch_of in empty:
+    if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
-    budgets = budgets_of(config, there)
-    seen = {source: rows[source] for source in there if source in rows} if rows else {}
+    budgets = budgets_of(config, filled)
+    seen = {source: rows[source] for source in filled if source in rows} if rows else {}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
     warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
     warnings += sample_warnings(config, budgets, seen)

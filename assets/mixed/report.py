@@ -1,7 +1,7 @@
-"""Charts of a phase: its mix as a pie, and the share of every source over the course of training.
+"""Chart a phase: its mix as a pie, and the share of every source over the course of training.
 
-The share at a place of the phase comes from the order itself: whole blocks around it are sampled,
-262,144 samples at most in all, so that the cost does not grow with the phase.
+The shares are computed from the order: whole blocks at even distances are sampled, in all at most
+262,144 samples, so that the cost does not grow with the phase.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
 
 @dataclass(frozen=True)
 class Drawn:
-    """The realised mix of a phase: tokens by source, and the shares at its places.
+    """Realised mix of a phase: tokens by source, and float64 shares [points, sources] along it.
 
     `is_estimated`: samples differ in length, and each counts as long as its source's mean.
     """
@@ -41,10 +41,10 @@ class Drawn:
 def shares_over_position(
     sources_at: SourcesAt, num_samples: int, sample_tokens: Sequence[float], block: int
 ) -> Shares:
-    """Share of tokens of each source at up to 100 places, evenly over a phase; rows sum to 1.
+    """Return the token share of each source at up to 100 points of a phase; rows sum to 1.
 
-    `sources_at` gives the source of each position, `sample_tokens` the mean tokens of a sample of
-    each source, `block` how many samples hold the mix.
+    `sources_at` maps positions to sources, `sample_tokens` is the mean tokens of a sample by
+    source, and `block` the samples of a block within which the mix holds.
     """
     points = max(1, min(POINTS, num_samples // block))
     span = max(block, min(num_samples // points, MOST_SAMPLES // points) // block * block)
@@ -59,7 +59,7 @@ def shares_over_position(
 
 
 def area_chart(title: str, names: Sequence[str], shares: Shares) -> str:
-    """Shares from 0 to 1 stacked over each other, from left to right; the largest at the bottom."""
+    """Draw shares from 0 to 1 as stacked areas, the largest at the bottom."""
     ranked, stacked = largest_first(names, shares)
     tops = np.hstack([np.zeros((len(stacked), 1)), np.cumsum(stacked, axis=1)]).clip(0, 1)
     shapes = [label(LEFT, 14, title)]
@@ -80,7 +80,7 @@ def area_chart(title: str, names: Sequence[str], shares: Shares) -> str:
 
 
 def largest_first(names: Sequence[str], shares: Shares) -> tuple[list[str], Shares]:
-    """Names and columns from the largest on; what is beyond the palette added up as "others"."""
+    """Order names and columns by mean share; sum those beyond the palette as "others"."""
     means = shares.mean(axis=0)
     order = sorted(range(len(names)), key=lambda i: (-round(means[i], 3), names[i]))
     kept, rest = order[:MOST_SOURCES], order[MOST_SOURCES:]
@@ -91,7 +91,7 @@ def largest_first(names: Sequence[str], shares: Shares) -> tuple[list[str], Shar
 
 
 def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: str) -> str:
-    """The area between two lines; each point holds for its part of the phase."""
+    """Draw the area between two step lines."""
     edges = np.linspace(LEFT, LEFT + WIDTH, len(low) + 1)
     path = []
     for line, direction in ((high, 1), (low, -1)):
@@ -105,7 +105,7 @@ def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: st
 
 
 def stacked(charts: Sequence[str]) -> str:
-    """One SVG of several, one below the other."""
+    """Return one SVG with the charts one below the other."""
     sizes = [tuple(map(int, SIZE.findall(chart)[0])) for chart in charts]
     tops = [sum(height for _, height in sizes[:i]) for i in range(len(sizes) + 1)]
     placed = [
@@ -116,7 +116,7 @@ def stacked(charts: Sequence[str]) -> str:
 
 
 def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
-    """Markdown by title: `mix_pie` and `mix_over_position`."""
+    """Return the charts of a phase as Markdown: `mix_pie` and `mix_over_position`."""
     pie = pie_chart(f"tokens of phase {phase}", drawn.tokens)
     return {
         "mix_pie": as_markdown(pie, "mix"),
@@ -127,6 +127,6 @@ def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
 
 
 def shares_chart(title: str, drawn: Drawn) -> str:
-    """The shares over a phase; the title says where they are estimated."""
+    """Chart the shares over a phase; the title says if they are estimated."""
     estimated = ", estimated from mean lengths" if drawn.is_estimated else ""
     return area_chart(f"{title}{estimated}", list(drawn.tokens), drawn.shares)

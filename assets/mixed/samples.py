@@ -1,9 +1,8 @@
-"""From tokens to samples: the number of samples of a source that comes nearest to its budget.
+"""Turn tokens into samples: count the samples of a source that come nearest to its budget.
 
-If all samples are equally long it is a division. Otherwise tokens are counted in the very order in
-which the phase draws them, block by block: whole epochs hold all tokens of the source, only the
-last one is counted. Memory: 4 bytes for each sample of the source (0.1 % of a sample of 2,048
-tokens).
+If all samples are equally long, it is a division. Otherwise tokens are counted in the order in
+which the phase draws them, block by block; whole epochs have all tokens of the source, so that only
+the last one is counted. Memory: 4 bytes per sample of the source.
 
 Sources that give no sample, and the padding of a batch, are known without counting: from the first
 row that the phase draws, and from the rows of each bucket.
@@ -28,9 +27,9 @@ RowsAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]  # j-th draws 
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of a source that a phase sees.
+    """Rows of a source that a phase draws from.
 
-    `first`: tokens of the first one that it draws; `buckets`: (rows, stored tokens) by bucket.
+    `first`: tokens of the first row that is drawn; `buckets`: (rows, stored tokens) by bucket.
     """
 
     first: int
@@ -52,9 +51,9 @@ def num_lengths(rows: Mapping[str, SourceRows]) -> int:
 
 
 def padding_share(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> float:
-    """Share of padding that a batch of 8 rows would have, filled up to its longest one.
+    """Estimate the share of padding in a batch of 8 rows, filled up to its longest one.
 
-    A row counts as long as its bucket's mean, so that of buckets with a range this is a bit low.
+    A row counts with its bucket's mean length: the estimate is low for buckets with a range.
     """
     drawn = [
         (stored / count, budget.planned / budget.available * count)
@@ -73,9 +72,9 @@ def padding_share(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> 
 
 
 def nearest_equal_samples(planned: int, sample_tokens: int) -> tuple[int, int]:
-    """(samples, tokens) nearest to `planned` where every sample has `sample_tokens`.
+    """Return the (samples, tokens) nearest to `planned` where every sample has `sample_tokens`.
 
-    On a tie fewer, here and below.
+    Of two equally near counts, this and the functions below return the smaller.
     """
     count, rest = divmod(planned, sample_tokens)
     count += int(2 * rest > sample_tokens)
@@ -83,9 +82,9 @@ def nearest_equal_samples(planned: int, sample_tokens: int) -> tuple[int, int]:
 
 
 def nearest_samples(planned: int, lengths: Lengths, rows_at: RowsAt) -> tuple[int, int]:
-    """(samples, tokens) nearest to `planned`; `lengths` are the tokens of each row of the source.
+    """Return the (samples, tokens) nearest to `planned`; `lengths` are the tokens of each row.
 
-    Every `len(lengths)` draws go through all rows once.
+    `rows_at` maps draws to rows; every `len(lengths)` draws visit all rows once.
     """
     size = len(lengths)
     epochs, rest = divmod(planned, int(lengths.sum(dtype=np.int64)))

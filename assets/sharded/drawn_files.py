@@ -1,4 +1,4 @@
-"""Shards that phases draw from: a job may still train on them after `sharded` was built again."""
+"""Find shards that phases draw from: a job may still train on them after another build."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def drawn_folders(partition: Partition) -> set[Path]:
 
 
 def folders_of(store: Store, manifest: Manifest) -> set[Path]:
-    """Folders of the shards of a mixture; none if it is damaged: no job can read it."""
+    """Return the folders of the shards of a mixture; none if it is damaged: no job can read it."""
     try:
         file = required_file(manifest, manifest.parts[0], MIXTURE_FILE)
         paths = shard_paths(store.path_of(manifest, file).read_bytes())

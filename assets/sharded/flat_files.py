@@ -1,7 +1,7 @@
-"""Many rows of the flat files of shards at once: looked up, then copied together.
+"""Look up many rows in the flat files of shards, and copy them together.
 
-corpus_loader reads row by row, for a batch at a time; this is for whoever rewrites a whole phase.
-One file is open at a time, whatever the number of shards; memory: the rows that were asked for.
+corpus_loader reads single rows, a batch at a time; this module serves rewrites of a whole phase.
+One file is open at a time, whatever the number of shards. Memory: the requested rows.
 Layouts: corpus_loader/flat.py.
 """
 
@@ -22,9 +22,9 @@ from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_spans
 from corpus_loader.mixture import Shard
 from resources.store.store import StoreError
 
-# Where a row lies in the files of its shard, and how much of it there is.
+# Place of a row in the files of its shard, and its length.
 PLACE = np.dtype([("byte", "i8"), ("tokens", "i8"), ("span", "i8"), ("spans", "i8")])
-Group = tuple[Shard, NDArray[np.intp]]  # a shard, and which of the wanted rows are of it
+Group = tuple[Shard, NDArray[np.intp]]  # a shard, and the indices of the requested rows in it
 
 
 def read_rows(
@@ -34,9 +34,9 @@ def read_rows(
     number: NDArray[np.int64],
     row: NDArray[np.int64],
 ) -> pl.DataFrame:
-    """The rows `row[i]` of `shards[number[i]]`, in that order: num_tokens, tokens, spans.
+    """Read the rows `row[i]` of `shards[number[i]]`, in that order: num_tokens, tokens, spans.
 
-    Raises CorpusError if a file is not that of its shard; hashes are the caller's.
+    Raises CorpusError if a file is not that of its shard; the caller checks hashes.
     """
     groups = by_shard(shards, number, row)
     places = np.empty(row.size, PLACE)
@@ -62,22 +62,22 @@ def read_rows(
 def by_shard(
     shards: Sequence[Shard], number: NDArray[np.int64], row: NDArray[np.int64]
 ) -> list[Group]:
-    """The wanted rows of each shard, from its first to its last."""
+    """Group the requested rows by shard, in ascending order."""
     order = np.lexsort((row, number))
     needed, first = np.unique(number[order], return_index=True)
-    pieces = np.split(order, first[1:])
-    return [(shards[each], which) for each, which in zip(needed.tolist(), pieces, strict=True)]
+    by_number = np.split(order, first[1:])
+    return [(shards[n], which) for n, which in zip(needed.tolist(), by_number, strict=True)]
 
 
 def open_file(root: Path, shard: Shard, suffix: str) -> MappedFile:
-    """One of a shard's files."""
+    """Map one of a shard's files."""
     return MappedFile(root / f"{shard.path}.{suffix}", shard.files[suffix].bytes)
 
 
 def find_rows(
     root: Path, token_dtype: str, shard: Shard, row: NDArray[np.int64]
 ) -> NDArray[np.void]:
-    """PLACE of rows of a shard."""
+    """Return the PLACE of rows of a shard."""
     index = read_index(open_file(root, shard, "idx"), token_dtype, shard.rows)
     places = np.empty(row.size, PLACE)
     places["byte"], places["tokens"] = index.pointers[row], index.lengths[row]
@@ -106,31 +106,31 @@ def copy_spans(
     spans: FlatSpans,
     targets: NDArray[np.int64],
 ) -> None:
-    """Copy the spans of a shard's rows to where they go."""
-    found = read_spans(open_file(root, shard, "spans"), shard.rows).spans
+    """Copy the spans of a shard's rows to their targets."""
+    stored = read_spans(open_file(root, shard, "spans"), shard.rows).spans
     source, target = runs(places["span"], places["spans"]), runs(targets, places["spans"])
-    spans.start[target] = found.starts[source]
-    spans.length[target] = found.lengths[source]
-    spans.doc_ids[target] = found.doc_ids[source]
+    spans.start[target] = stored.starts[source]
+    spans.length[target] = stored.lengths[source]
+    spans.doc_ids[target] = stored.doc_ids[source]
 
 
 def runs(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers first[i], first[i] + 1, ..., `count[i]` of them, for each i."""
+    """Return the numbers first[i], first[i] + 1, ..., `count[i]` of them, for each i."""
     starts = starts_of(count)
     return np.arange(starts[-1]) + np.repeat(first - starts[:-1], count)
 
 
 def lengths_of_rows(path: Path, rows: int) -> NDArray[np.uint32]:
-    """Tokens of each row of a shard, without padding; StoreError if its .spans is damaged."""
+    """Read the tokens of each row of a shard, without padding; StoreError if .spans is damaged."""
     try:
-        found = read_spans(MappedFile(path, path.stat().st_size), rows)
+        by_row = read_spans(MappedFile(path, path.stat().st_size), rows)
     except CorpusError as error:
         raise StoreError(str(error)) from error
-    return row_tokens(found.first.astype(np.int64), found.spans.lengths)
+    return row_tokens(by_row.first.astype(np.int64), by_row.spans.lengths)
 
 
 def row_tokens(first_span: NDArray[np.int64], lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Tokens of each row, without padding: the sum of its spans."""
+    """Return the tokens of each row, without padding: the sum of its spans."""
     return np.diff(starts_of(lengths.astype(np.int64))[first_span]).astype(np.uint32)
 
 
@@ -143,7 +143,7 @@ def as_lists(offsets: NDArray[np.int64], values: Any) -> pl.Series:
 
 
 def span_structs(spans: FlatSpans) -> Any:
-    """Spans as an Arrow array of (doc_id in hex, start, length)."""
+    """Return spans as an Arrow array of (doc_id in hex, start, length)."""
     raw = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(DOC_ID_BYTES), len(spans.length), [None, pa.py_buffer(spans.doc_ids.tobytes())]
     )

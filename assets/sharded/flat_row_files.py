@@ -1,6 +1,6 @@
-"""Single rows of flat token files, and the rows that hold a document.
+"""Read single rows of flat token files, and find the rows that hold a document.
 
-Everything is mapped: a row costs a header, two entries of an index and its own bytes.
+Files are mapped: reading a row touches a header, two records of an index and its own bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DTYPES = {code: dtype for dtype, code in INDEX_DTYPE_CODES.items()}
 
 @dataclass(frozen=True)
 class FlatShard:
-    """A shard's .idx, open; `stem` is the path of its files without their suffix."""
+    """Shard with an open .idx; `stem` is the path of its files without their suffix."""
 
     stem: Path
     token_dtype: str
@@ -41,7 +41,7 @@ class FlatShard:
         return len(self.index.lengths)
 
     def row_at(self, offset: int) -> int:
-        """The row that holds a token of the file; StoreError if it has not so many tokens."""
+        """Return the row that holds a token of the file; StoreError if it has fewer tokens."""
         num_tokens = int(self.index.lengths.sum(dtype=np.int64))
         if not 0 <= offset < num_tokens:
             raise StoreError(f"{self.stem}.bin has {num_tokens:,} tokens: there is no {offset:,}")
@@ -53,7 +53,7 @@ class FlatShard:
         return int(self.index.pointers[row]) // np.dtype(self.token_dtype).itemsize
 
     def read_row(self, row: int) -> tuple[NDArray[Any], Spans]:
-        """(tokens, documents) of a row; StoreError if there is none."""
+        """Read the (tokens, documents) of a row; StoreError if there is no such row."""
         if not 0 <= row < self.rows:
             raise StoreError(f"{self.stem} has {self.rows:,} rows: there is no row {row:,}")
         tokens = map_file(self.stem, "bin").array(
@@ -63,10 +63,9 @@ class FlatShard:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A segment of a document in a shard: row, place in the row, start in the document, tokens."""
+class Segment:
+    """Segment of a document in a shard: row, place in the row, start in the document, tokens."""
 
-    shard: Path
     row: int
     position: int
     start: int
@@ -74,7 +73,7 @@ class Piece:
 
 
 def open_shard(stem: Path) -> FlatShard:
-    """Open a shard; StoreError if its .idx is missing or none of ours."""
+    """Open a shard; StoreError if its .idx is missing or of another format."""
     with open_file(stem, "idx") as path:
         header = path.read(INDEX_HEADER_BYTES)
     code = header[17] if len(header) == INDEX_HEADER_BYTES else -1
@@ -84,25 +83,22 @@ def open_shard(stem: Path) -> FlatShard:
     return FlatShard(stem, DTYPES[code], read_index(map_file(stem, "idx"), DTYPES[code], rows))
 
 
-def pieces_of(stem: Path, rows: int, doc_id: str) -> list[Piece]:
+def segments_of(stem: Path, rows: int, doc_id: str) -> list[Segment]:
     """Find the segments of a document in a shard, in the order of its rows."""
-    spans = read_spans(map_file(stem, "spans"), rows)
-    ids = np.frombuffer(spans.spans.doc_ids, "<u8").reshape(-1, 2)
-    wanted = np.frombuffer(bytes.fromhex(doc_id), "<u8")
-    found = np.flatnonzero(ids[:, 0] == wanted[0])
-    found = found[ids[found, 1] == wanted[1]]
-    first = spans.first
-    in_rows = np.searchsorted(first, found.astype(np.uint64), side="right") - 1
-    lengths, starts = spans.spans.lengths, spans.spans.starts
+    by_row = read_spans(map_file(stem, "spans"), rows)
+    spans = by_row.spans
+    ids = np.frombuffer(spans.doc_ids, "<u8").reshape(-1, 2)
+    low, high = np.frombuffer(bytes.fromhex(doc_id), "<u8")
+    indices = np.flatnonzero((ids[:, 0] == low) & (ids[:, 1] == high))
+    in_rows = np.searchsorted(by_row.first, indices.astype(np.uint64), side="right") - 1
     return [
-        Piece(
-            shard=stem,
+        Segment(
             row=row,
-            position=int(lengths[int(first[row]) : each].sum()),
-            start=int(starts[each]),
-            tokens=int(lengths[each]),
+            position=int(spans.lengths[int(by_row.first[row]) : index].sum()),
+            start=int(spans.starts[index]),
+            tokens=int(spans.lengths[index]),
         )
-        for each, row in zip(found.tolist(), in_rows.tolist(), strict=True)
+        for index, row in zip(indices.tolist(), in_rows.tolist(), strict=True)
     ]
 
 

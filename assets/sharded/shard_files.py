@@ -24,7 +24,6 @@ from resources.store.store import PartWriter
 INDEX = "index"  # the part that comes after all shards
 FOLDER_DIGITS = 8
 MANIFEST_NAME = "manifest.json"
-ABOUT_TOKENS = TokenFacts.__struct_fields__  # keys of the token facts, for `mixed`
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""The `corpus` command: its verbs by group, and what their mistakes mean for the exit code.
+"""Command `corpus`: its verbs by group, and the exit codes of their errors.
 
-A verb's module is imported when the verb runs, so that `corpus --help` and a mistyped verb cost
-nothing of what the verbs need.
+A verb's module is imported when the verb runs: `corpus --help` and a mistyped verb import none.
 """
 
 from __future__ import annotations
@@ -76,13 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_verb_missing(tokens: Sequence[str]) -> bool:
-    """True if the command line ends where a verb, or a verb's verb, should follow."""
+    """Return whether the command line ends where a verb, or a verb's verb, should follow."""
     _, apps, rest = app.parse_commands(tokens)
     return apps[-1].default_command is None and not rest
 
 
 def exit_code_of(error: Exception) -> int | None:
-    """2 for wrong usage or a wrong config, 1 for a store that does not fit; None: a bug."""
+    """Return 2 for wrong usage or config, 1 for a fault of the store, None for a bug."""
     if isinstance(error, CycloptsError):
         return 2
     # After the verb ran these cost nothing; before it, `corpus --help` would wait for them.

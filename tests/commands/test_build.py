@@ -1,4 +1,4 @@
-"""`corpus build` stands for commands of Dagster, which it prints and runs."""
+"""`corpus build` prints and runs commands of Dagster."""
 
 import os
 import subprocess

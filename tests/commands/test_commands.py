@@ -1,4 +1,4 @@
-"""The commands that users type, on a corpus of its own with known counts."""
+"""Commands as users type them, on a small corpus with known counts."""
 
 import json
 import os

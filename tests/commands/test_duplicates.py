@@ -1,4 +1,4 @@
-"""`corpus duplicates` finds a cluster, shows what differs, and lets no text act."""
+"""`corpus duplicates` finds a cluster, shows the differences, and escapes all texts."""
 
 import html
 import json
@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 
 def documents(corpus: Any, source: str) -> pl.DataFrame:
-    """What `filtered` kept of a source, with row and part."""
+    """Read the documents that `filtered` kept of a source, with row and part."""
     manifest = corpus.store.newest("filtered", source)
     frames = [
         pl.read_parquet(corpus.store.path_of(manifest, part.file("documents")))
@@ -37,7 +37,7 @@ def write_clusters(
     clusters: list[list[dict[str, Any]]],
     how: tuple[float | None, str] = (0.875, "minhash"),
 ) -> None:
-    """Write the stage `duplicates` by hand: of each cluster the first document stays."""
+    """Write the stage `duplicates` by hand: the first document of each cluster survives."""
     rows: dict[Place, list[tuple[Any, ...]]] = {
         (source, part.name): []
         for source in ("prose", "notes")
@@ -62,7 +62,7 @@ def write_clusters(
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any:
-    """Clusters of three (over two sources) and two; one document is too short for the filter."""
+    """Make clusters of three (over two sources) and two; one document is filtered out."""
     filters = {
         "rules": {"length": {"min_chars": 10}},
         "normalize": {"control_characters": False},
@@ -101,7 +101,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def nasty_ids(corpus: Any) -> list[str]:
-    """Survivor, edited copy, equal copy."""
+    """Return the ids of survivor, edited copy and equal copy."""
     is_nasty = pl.col("text").str.contains("script", literal=True)
     both = pl.concat([documents(corpus, name).filter(is_nasty) for name in ("prose", "notes")])
     return both["doc_id"].to_list()

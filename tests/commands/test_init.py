@@ -1,4 +1,4 @@
-"""`corpus init` writes a pipeline.yaml that loads and builds, from what it sees in the files."""
+"""`corpus init` writes a pipeline.yaml that loads and builds, from a look at the files."""
 
 import csv
 import gzip
@@ -16,7 +16,7 @@ from pipeline_defs.load_corpus import load_corpus
 
 
 def init(folder: Path, *where: str) -> dict[str, dict[str, object]]:
-    """Run `corpus init`; returns the sources of the file by name."""
+    """Run `corpus init`; return the sources of the file by name."""
     assert main(["init", str(folder), *where]) == 0
     content = yaml.safe_load((folder / "pipeline.yaml").read_text(encoding="utf-8"))
     return {source["name"]: source for source in content["sources"]}

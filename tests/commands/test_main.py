@@ -1,4 +1,4 @@
-"""`corpus` itself: help, version, hints, completion, and what its exit codes mean."""
+"""`corpus` itself: help, version, hints, completion and exit codes."""
 
 import subprocess
 import sys

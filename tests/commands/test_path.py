@@ -15,7 +15,7 @@ from resources.store.store import PartWriter
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store in which prose is sharded twice, the second time without MDS."""
+    """Make a store in which prose is sharded twice, the second time without MDS."""
     corpus = open_corpus(write_corpus(tmp_path))
     publish(corpus, "sharded", "prose", "11111111", ["mds", "parquet"])
     publish(corpus, "sharded", "prose", "22222222", ["megatron", "parquet"])

@@ -1,4 +1,4 @@
-"""`corpus plan`: what can be had is known before anything of `mixed` runs."""
+"""`corpus plan` knows the feasible phases before `mixed` runs."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ EDGES = {"mode": "buckets", "edges": [16]}
 
 
 def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
-    """A stage of a source that left these counts."""
+    """Commit a manifest of a stage and source with these counts."""
     part = PartRecord("part", "f" * 32, (), stats)
     manifest = Manifest(stage, source, "f" * 32, "1", {}, (part,), stats)
     corpus.store.partition(stage, source).commit(manifest)
@@ -28,7 +28,7 @@ def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """prose is bucketed, notes deduped; two phases draw from both."""
+    """Make a corpus: prose is bucketed, notes deduped; two phases draw from both."""
     phases = [
         {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "tokens": 8000},
         {"name": "late", "budgets": {"prose": 3000}, "buckets": ["0-16"]},
@@ -79,7 +79,7 @@ def test_epochs_over_all_phases_are_warned_of(corpus: Any) -> None:
 
 
 def plan_of(corpus: Any, names: list[str]) -> Any:
-    """The plan as --json prints it."""
+    """Return the plan as --json prints it."""
     return to_builtins(plan_corpus(corpus, names))
 
 
@@ -178,7 +178,7 @@ def test_over_shards_the_verdict_is_the_one_of_mixed(
         assert str(refusal.value) == "\n".join(found["faults"])
         return
     [task] = plan_mixed(sharded, "main").tasks
-    assert list(task.payload["plan"].warnings) == found["warnings"]
+    assert list(task.payload.plan.warnings) == found["warnings"]
 
 
 def test_what_mixed_cannot_read_is_refused_before(tmp_path: Path) -> None:

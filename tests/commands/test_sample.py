@@ -1,4 +1,4 @@
-"""`corpus sample` shows documents with their faults, and lets no text act on the screen or page."""
+"""`corpus sample` shows documents with their faults, and escapes texts on screen and page."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RULES = {"length": {"min_chars": 100}, "c4": {}}
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Path:
-    """A corpus with ten documents under 100 characters, and one with every trap."""
+    """Write a corpus with ten documents under 100 characters, and one with every trap."""
     filters = {
         "rules": RULES,
         "normalize": {"control_characters": False},
@@ -41,7 +41,7 @@ def sample(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def short_ones(text: str) -> list[int]:
-    """How many x each of the short documents shown has, in their order."""
+    """Count the x in each of the short documents shown, in their order."""
     lines = [line for line in text.splitlines() if line.startswith("short ")]
     return [line.count("x") for line in lines]
 

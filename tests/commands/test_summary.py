@@ -1,4 +1,4 @@
-"""`corpus summary` fits 100 columns, and says what to run before anything is built."""
+"""`corpus summary` fits 100 columns, and names the command to run while nothing is built."""
 
 import json
 from pathlib import Path

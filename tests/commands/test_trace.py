@@ -1,4 +1,4 @@
-"""`corpus trace` names the documents of any token, and what became of any document."""
+"""`corpus trace` names the document of any token, and the fate of any document."""
 
 import json
 import os
@@ -39,7 +39,7 @@ CONFIG: dict[str, Any] = {
 def corpus(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, build: Build
 ) -> Any:
-    """Built once: packed sequences; a copy, a short document, a nasty one, a repeated line."""
+    """Build a packed corpus once: a copy, a short document, a nasty one, a repeated line."""
     folder = tmp_path_factory.getbasetemp() / "traced"
     if not (folder / "store/mixed/main").exists():
         write_corpus(folder, **CONFIG)
@@ -71,7 +71,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
 
 
 def table(corpus: Any, stage: str, kind: str) -> pl.DataFrame:
-    """A stage's newest tables of all sources."""
+    """Read a stage's newest tables of all sources."""
     frames = []
     for source in ("prose", "notes"):
         manifest = corpus.store.newest(stage, source)

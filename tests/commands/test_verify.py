@@ -1,4 +1,4 @@
-"""What differs is named; what can be made again as it was is, and nothing else is computed."""
+"""`corpus verify` names faulty files, and rebuilds exactly those that can be rebuilt."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ LATE = {"name": "late", "budgets": {"prose": 500}}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The small corpus, built and mixed: tests take copies."""
+    """Build and mix the small corpus; tests take copies."""
     folder = tmp_path_factory.mktemp("built")
     corpus = open_corpus(write_corpus(folder))
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
@@ -35,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def corpus(built: Path, tmp_path: Path) -> Any:
-    """A copy of the built corpus."""
+    """Copy the built corpus."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     return open_corpus(tmp_path / "pipeline.yaml")
 
@@ -51,7 +51,7 @@ def cut_end(path: Path) -> None:
 
 
 def flip_sha256(path: Path) -> None:
-    """A manifest that is still JSON, and whose sums hold."""
+    """Flip a sha256 in a manifest, which is still JSON with correct sums."""
     content = json.loads(path.read_bytes())
     sha256 = content["parts"][0]["files"][0]["sha256"]
     path.write_bytes(path.read_bytes().replace(sha256.encode(), sha256[::-1].encode()))
@@ -63,13 +63,13 @@ def one(corpus: Any, pattern: str) -> Path:
 
 
 def repaired(corpus: Any) -> list[str]:
-    """Repair what differs; a line per partition."""
+    """Repair faulty parts; return a line per partition."""
     with dg.DagsterInstance.ephemeral() as instance:
         return list(repair(corpus, find_faults(corpus.store).faults, instance))
 
 
 def computed(home: Path) -> dict[str, int]:
-    """Parts computed per stage and partition, by the runs since DAGSTER_HOME was made."""
+    """Count the parts computed per stage and partition, by the runs since DAGSTER_HOME was made."""
     return {
         f"{report.parent.name}/{report.stem}": count
         for report in sorted(home.glob("tokenmill_runs/*/*/*.json"))
@@ -229,7 +229,7 @@ def test_a_damaged_manifest_is_said_to_be_written_again(corpus: Any) -> None:
 
 
 def refused(corpus: Any) -> str:
-    """Repair, which must fail and change nothing; returns the reason."""
+    """Repair, which must fail and change nothing; return the reason."""
     before = hashes(corpus.store.root)
     lines = repaired(corpus)
     assert hashes(corpus.store.root) == before

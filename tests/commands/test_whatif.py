@@ -1,4 +1,4 @@
-"""`corpus whatif` gives what a real run with the changed thresholds gives."""
+"""`corpus whatif` gives the result of a real run with the changed thresholds."""
 
 import json
 from pathlib import Path

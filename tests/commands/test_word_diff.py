@@ -1,4 +1,4 @@
-"""The diff gives back both texts, finds what is common, and ends on hostile texts."""
+"""Diffs restore both texts, find the common words, and end on hostile texts."""
 
 import time
 from itertools import pairwise

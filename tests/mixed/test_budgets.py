@@ -1,4 +1,4 @@
-"""Budgets are exact, never beyond a cap, and a phase that cannot be had is told what can."""
+"""Budgets are exact and never beyond a cap; a refused phase suggests feasible changes."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -149,7 +149,7 @@ def test_what_is_proposed_is_accepted(
 def plan_of(
     config: dict[str, Any], sizes: dict[str, int], rows: dict[str, SourceRows]
 ) -> PhasePlan:
-    """The plan over those of the sources that the config still asks for."""
+    """Plan a phase over the sources that its config asks for."""
     checked = PhaseConfig.model_validate({"name": "general"} | config)
     wanted = checked.sources_of(tuple(sizes))
     return plan_phase(checked, {source: sizes[source] for source in wanted}, rows)

@@ -1,4 +1,4 @@
-"""mixed through Dagster: the mixture, its metadata, and the samples written in its order."""
+"""Run `mixed` through Dagster: the mixture, its metadata, and the samples written in its order."""
 
 import json
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
     assert np.array_equal(loaded, np.stack(written["tokens"].to_numpy()))
     assert manifest.stats.rows_kept == found["epoch_samples"] == written.height
     assert manifest.stats.tokens == found["tokens"]
-    assert summarize(corpus)["phases"]["main"]["notes"]["weight"] == 0.25
+    assert summarize(corpus).phases["main"]["notes"].weight == 0.25
     folders = {Path(file.path).parent.name for part in manifest.parts[1:] for file in part.files}
     assert {folder.rsplit("-", 1)[0] for folder in folders} == {"parquet", "megatron"}
 

@@ -1,4 +1,4 @@
-"""The mixture of a phase: its samples and tokens, what names its order, what cannot be mixed."""
+"""Mixtures of phases: samples and tokens, fingerprints of the order, refused phases."""
 
 import json
 from pathlib import Path
@@ -15,20 +15,22 @@ from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import mixture_of, realised
 from assets.mixed.phase_shard_files import read_samples
+from assets.mixed.phase_source_files import phase_source, row_lengths, source_order, source_rows
+from assets.sharded.asset import SHARDED
 from corpus_loader.mixture import mixture_json, parse_mixture
+from resources.settings.phases import PhaseConfig
 from resources.store.records import to_json
 
 
 def mixture(corpus: Any, phase: str = "main") -> dict[str, Any]:
-    """What `mixed` would write for a phase."""
+    """Return the mixture that `mixed` would write for a phase."""
     [task] = plan_mixed(corpus, phase).tasks
-    spec = task.payload
-    found = mixture_of(task.root, spec["config"], spec["plan"], spec["sources"], spec["about"])
+    found = mixture_of(task.root, task.payload)
     return json.loads(to_json(mixture_json(found)))  # type: ignore[no-any-return]
 
 
 def samples(corpus: Any, found: dict[str, Any]) -> pl.DataFrame:
-    """All samples of a mixture, in its order."""
+    """Return all samples of a mixture, in its order."""
     positions = np.arange(found["epoch_samples"])
     return read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
 
@@ -80,6 +82,24 @@ def test_lengths_come_from_parquet_where_there_is_no_flat_file(tmp_path: Path) -
         mixture(change(corpus, {"budgets": {"notes": 28}, "formats": ["parquet"]}))
 
 
+def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    lengths = [3, 5, 9, 2, 7, 4]
+    by_shard = [lengths[:2], lengths[2:5], lengths[5:]]
+    shards = [shard(100 * (i + 3), of_shard, None) for i, of_shard in enumerate(by_shard)]
+    write_sharded(corpus.store, "notes", shards, bucket="0-128")
+    source = phase_source(corpus.store.newest(SHARDED, "notes"), None)
+    assert row_lengths(corpus.store.root, source).tolist() == lengths
+
+    drawn = set()
+    for seed in range(24):
+        config = PhaseConfig(name="main", weighting="natural", seed=seed)
+        row = int(source_order(config, source).rows([0])[0][0])
+        drawn.add(row)
+        assert source_rows(corpus.store.root, config, source).first == lengths[row]
+    assert drawn == set(range(6))
+
+
 def test_lengths_that_no_file_holds_are_asked_for(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, {"budgets": {"notes": 28}})
     write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("mds",))
@@ -96,7 +116,7 @@ def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
         mixture(corpus)
 
 
-def test_shards_of_an_older_version_are_to_be_made_anew(tmp_path: Path) -> None:
+def test_shards_of_an_older_version_are_refused(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, WEIGHTED)
     manifest = corpus.store.newest("sharded", "notes")
     about = {

@@ -1,4 +1,4 @@
-"""Shards of a phase: what makes them be computed again, and how their rows are looked up."""
+"""Shards of a phase: causes of a new computation, and the lookup of their rows."""
 
 import os
 import resource
@@ -18,8 +18,10 @@ from polars.testing import assert_frame_equal
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import mix_phase, plan_mixed
+from assets.mixed.mixture_files import PhaseInputs
 from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
 from assets.sharded.flat_files import lengths_of_rows, read_rows
+from assets.sharded.flat_row_files import Segment, open_shard, segments_of
 from assets.sharded.formats import FORMATS, ShardSchema
 from corpus_loader.mixture import FlatFile, Shard
 from resources.store.store import StoreError
@@ -29,14 +31,14 @@ PHASE = WEIGHTED | {"formats": ["npy"], "target_bytes": 1024}
 SUFFIXES = FORMATS["megatron"].suffixes
 
 
-def planned(corpus: Any) -> Task:
-    """The task that mixes the phase `main`."""
+def planned(corpus: Any) -> Task[PhaseInputs]:
+    """Return the task that mixes the phase `main`."""
     [task] = plan_mixed(corpus, "main").tasks
     return task
 
 
-def written(phase: Task) -> list[str]:
-    """Fingerprints of the shards of a phase, and of what lies beside them."""
+def written(phase: Task[PhaseInputs]) -> list[str]:
+    """Return the fingerprints of the shards of a phase, and of its index files."""
     if phase.published() is None:
         mix_phase(phase)
     shards = shard_tasks(phase)
@@ -81,7 +83,7 @@ def test_other_shards_are_mixed_and_written_again(tmp_path: Path, about: dict[st
 
 def test_other_code_writes_again(tmp_path: Path) -> None:
     phase = planned(corpus_with(tmp_path, PHASE))
-    newer = replace(phase, payload={**phase.payload, "code_version": "next"})
+    newer = replace(phase, payload=replace(phase.payload, code_version="next"))
 
     assert not set(written(phase)) & set(written(newer))
 
@@ -109,7 +111,7 @@ def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None
     for phase in phases:
         mix_phase(phase)
 
-    assert len({shard_tasks(phase)[0].payload["shards"].data for phase in phases}) == 1
+    assert len({shard_tasks(phase)[0].payload.shards.data for phase in phases}) == 1
 
 
 def test_no_index_without_all_shards(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_no_index_without_all_shards(tmp_path: Path) -> None:
 
 
 def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> list[Shard]:
-    """Flat files of shards, as a mixture names them."""
+    """Write flat files of shards; return the shards as a mixture names them."""
     shards = []
     for number, frame in enumerate(frames):
         paths = [root / f"shard-{number}.{suffix}" for suffix in SUFFIXES]
@@ -157,6 +159,42 @@ def test_rows_come_in_the_order_they_are_asked_for(
     assert np.concatenate(spans).tolist() == together["num_tokens"].to_list()
 
 
+def test_single_rows_are_those_of_the_shard(tmp_path: Path) -> None:
+    lengths = [8, 3, 1, 5]
+    frame = shard(100, lengths, None)
+    write_flat(tmp_path, [frame], None)
+    flat = open_shard(tmp_path / "shard-0")
+
+    owners = [row for row, length in enumerate(lengths) for _ in range(length)]
+    assert [flat.row_at(offset) for offset in range(17)] == owners
+    assert [flat.first_token(row) for row in range(4)] == [0, 8, 11, 12]
+    rows = [flat.read_row(row)[0].tolist() for row in range(flat.rows)]
+    assert rows == frame["tokens"].to_list()
+    for offset in (-1, 17):
+        with pytest.raises(StoreError, match="has 17 tokens"):
+            flat.row_at(offset)
+    for row in (-1, 4):
+        with pytest.raises(StoreError, match="has 4 rows"):
+            flat.read_row(row)
+
+
+def test_segments_of_a_document_are_found_in_every_row(tmp_path: Path) -> None:
+    frame = pl.concat([shard(100, [8, 3], None), shard(100, [6], None)])
+    write_flat(tmp_path, [frame], None)
+    expected: dict[str, list[Segment]] = {}
+    for row, spans in enumerate(frame["spans"].to_list()):
+        position = 0
+        for span in spans:
+            segment = Segment(row, position, span["start"], span["length"])
+            expected.setdefault(span["doc_id"], []).append(segment)
+            position += span["length"]
+
+    assert max(map(len, expected.values())) == 2
+    stem = tmp_path / "shard-0"
+    assert {doc_id: segments_of(stem, 3, doc_id) for doc_id in expected} == expected
+    assert segments_of(stem, 3, "f" * 32) == []
+
+
 def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
     frames = [shard(number, [8, 8]) for number in range(40)]
     shards = write_flat(tmp_path, frames, 8)
@@ -170,7 +208,7 @@ def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
 
 @contextmanager
 def few_open_files(more: int) -> Iterator[None]:
-    """No more than so many files beside those that are open."""
+    """Allow at most `more` files besides those that are open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, hard))

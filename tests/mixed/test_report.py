@@ -1,4 +1,4 @@
-"""The pictures of a phase: shares that are the order's, text that cannot break out of them."""
+"""Charts of a phase: shares follow the order, and names are escaped."""
 
 import re
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""As many samples as come nearest to the budget, counted in the order of the draws."""
+"""Counts of samples are the nearest to the budget, in the order of the draws."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 
 
 def count(lengths: list[int], planned: int) -> tuple[int, int]:
-    """Of a source of one shard, in the order of its epochs."""
+    """Count the samples of a source of one shard, in the order of its epochs."""
     order = SourceOrder(1, None, SourceShape("web", 1, (len(lengths),)))
     return nearest_samples(planned, np.array(lengths, np.uint32), lambda j: order.rows(j)[0])
 
 
 def slow_count(lengths: list[int], planned: int) -> tuple[int, int]:
-    """One sample after the other."""
+    """Count the samples one by one."""
     order = SourceOrder(1, None, SourceShape("web", 1, (len(lengths),)))
     samples, tokens = 0, 0
     while True:

@@ -1,7 +1,7 @@
 """`corpus build`: build the corpus, or some sources, or as far as a stage.
 
-Stands for commands of Dagster, which are printed before they run. Without options these are the
-jobs build_corpus and mix_corpus; parts that are published already are not computed again.
+Runs commands of Dagster and prints them first. Without options these are the jobs build_corpus and
+mix_corpus; published parts are not computed again.
 
 One clustering and one tokenizer serve all sources: before some sources go on to `deduped` or
 beyond, all of them are built as far as that takes.
@@ -18,6 +18,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from assets.mixed.asset import MIXED
+from assets.sharded.asset import SHARDED
 from assets.stages import BY_NAME, STAGES
 from pipeline_defs.commands.build.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
@@ -27,7 +29,6 @@ from resources.run_reports import HOME_VARIABLE, dagster_home
 from resources.stage import Stage
 
 MODULE = ("-m", "pipeline_defs.definitions")
-MIXED = "mixed"
 Command = tuple[str, ...]
 
 
@@ -59,19 +60,19 @@ def build(
 def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iterator[Command]:
     """Yield the commands that build `sources` (none: all of them) as far as a stage."""
     names = corpus.settings.source_names()
-    last = to or ("sharded" if sources else MIXED)
-    upstream = BY_NAME["sharded" if last == MIXED else last]
+    last = to or (SHARDED if sources else MIXED).name
+    upstream = SHARDED if last == MIXED.name else BY_NAME[last]
     every = ("--partition-range", f"{names[0]}...{names[-1]}")
     if sources and upstream.partitions == "source":
         if shared := shared_stage(upstream, corpus):
             yield materialize(shared, *every)
         for name in sources:
             yield materialize(upstream, "--partition", name)
-    elif upstream.name == "sharded":
+    elif upstream is SHARDED:
         yield ("job", "execute", *MODULE, "-j", "build_corpus")
     else:
         yield materialize(upstream, *every)
-    if last == MIXED:
+    if last == MIXED.name:
         yield ("job", "execute", *MODULE, "-j", "mix_corpus")
 
 
@@ -100,7 +101,7 @@ def materialize(stage: Stage[Any, Any], *partitions: str) -> Command:
 
 
 def run_dagster(command: Command) -> int:
-    """Print a command of Dagster and run it; returns its exit code."""
+    """Print a command of Dagster and run it; return its exit code."""
     home = dagster_home().absolute()
     home.mkdir(parents=True, exist_ok=True)
     sys.stdout.write(f"dagster {shlex.join(command)}\n")

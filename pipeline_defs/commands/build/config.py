@@ -20,7 +20,7 @@ def config() -> int:
 
 
 def key_lines(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    """One line per key below a config model: path, meaning, default."""
+    """Yield one line per key below a config model: path, meaning, default."""
     for name, field in model.model_fields.items():
         inner = inner_model(field.annotation)
         is_list = "tuple" in str(field.annotation) and inner is not None
@@ -31,9 +31,9 @@ def key_lines(model: type[BaseModel], prefix: str) -> Iterator[str]:
 
 
 def as_sentence(description: str) -> str:
-    """A description with a capital at its start and a full stop at its end.
+    """Return a description with a capital at its start and a full stop at its end.
 
-    What begins with a name of code (`mode: ...`, snake_case) keeps its first letter.
+    A description that begins with a name of code (`mode: ...`, snake_case) keeps its first letter.
     """
     text = " ".join(description.split())
     first = text.split(" ", 1)[0].rstrip(",;")
@@ -43,7 +43,7 @@ def as_sentence(description: str) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """The default as YAML has it; a key without one is required, unless keys are below it."""
+    """Return the text of a key's default, or "Required."; empty if the key has keys below it."""
     if field.is_required():
         return " Required."
     if inner_model(field.annotation) is not None:
@@ -52,7 +52,7 @@ def default_text(field: FieldInfo) -> str:
 
 
 def as_yaml(value: object) -> str:
-    """A value in YAML's flow style, on one line."""
+    """Return a value in YAML's flow style, on one line."""
     match value:
         case None:
             return "null"

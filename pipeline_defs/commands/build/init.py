@@ -1,7 +1,7 @@
 """`corpus init`: write a commented pipeline.yaml for files of the user's own.
 
-The first records of each source are read as a build would read them; text field, id field and
-language are proposed from these. Everything proposed is written down, to be looked at and changed.
+Text field, id field and language of each source are proposed from its first records, which are read
+as a build would read them. All proposals are written to the file, for the user to change.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ phases:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A source as it will be written: what was seen in its files."""
+    """Source as it will be written to pipeline.yaml, from a look at its files."""
 
     name: str
     where: str
@@ -97,7 +97,7 @@ def init(
     ] = (),
     /,
 ) -> int:
-    """Look at the files, and write pipeline.yaml."""
+    """Look at the files and write pipeline.yaml."""
     target = folder / CONFIG_NAME
     if target.exists():
         raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
@@ -120,7 +120,7 @@ def init(
 
 
 def patterns_in(folder: Path) -> Iterator[str]:
-    """Every visible folder that holds files, and a pattern for the files beside them."""
+    """Yield every visible folder, and a pattern for the files beside them."""
     visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     if any(path.is_file() for path in visible):
         yield "*.*"
@@ -130,7 +130,7 @@ def patterns_in(folder: Path) -> Iterator[str]:
 
 
 def source_names(patterns: Sequence[str]) -> list[str]:
-    """A name for each pattern: its last word that is no glob, made unique."""
+    """Return a name for each pattern: its last word without a glob, made unique."""
     names: list[str] = []
     for pattern in patterns:
         path = urlsplit(pattern).path if "://" in pattern else pattern
@@ -143,14 +143,14 @@ def source_names(patterns: Sequence[str]) -> list[str]:
 
 
 def inputs_of(folder: Path, where: str) -> list[InputFile]:
-    """The files of a pattern; those of a URL are downloaded to the store, for the build to use."""
+    """Return the files of a pattern; those of a URL are downloaded to the store, for the build."""
     keys = {"name": "source", "where": where, "allow_no_files": True}
     source = SourceConfig.model_validate(keys)
     return find_inputs(source, folder, folder / STORE_NAME / "_downloads")
 
 
 def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
-    """Look at the first files of a source, and propose its keys."""
+    """Propose the keys of a source from its first files; UsageError if they have no record."""
     formats = tuple(sorted({file.format for file in files}))
     source = SourceConfig.model_validate({"name": name, "where": where})
     records = list(sample_records(files, source))
@@ -160,21 +160,21 @@ def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
 
 
 def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator[Fields]:
-    """The fields of the first records of the first files."""
+    """Yield the fields of the first records of the first files."""
     for file in islice(files, NUM_FILES):
         records = (entry.fields for entry in read_records(file, source))
         yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
 
 
 def read_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
-    """Read a file's records as they are, whatever its text field is called."""
+    """Read a file's records, whatever the name of its text field."""
     match file.format:
         case "jsonl":
             return read_jsonl(file, source, 0, STREAM_END)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv" | "parquet":
-            # These readers want a text column by name: any that is there will do.
+            # These readers require the name of a text column: any column will do.
             columns = column_names(file)
             named = source.model_copy(update={"text_field": (columns or ["text"])[0]})
             return (
@@ -189,7 +189,7 @@ def read_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]
 
 
 def column_names(file: InputFile) -> list[str]:
-    """The columns of a table; none if its head cannot be read."""
+    """Return the columns of a table; none if its head cannot be read."""
     try:
         if file.format == "parquet":
             return list(pl.read_parquet_schema(file.path))
@@ -200,7 +200,7 @@ def column_names(file: InputFile) -> list[str]:
 
 
 def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
-    """A proposal with the fields and the language that most of its records have."""
+    """Add the fields and the language of most records to a proposal; UsageError without a text."""
     text_field = text_field_of(records)
     if text_field is None:
         names = list(dict.fromkeys(name for fields in records for name in fields))
@@ -222,7 +222,7 @@ def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
 
 
 def text_field_of(records: Sequence[Fields]) -> str | None:
-    """The first usual name that most records have as a text, else the field with most text."""
+    """Return the first usual name with text in most records, else the field with most text."""
     for name in TEXT_FIELDS:
         if share_with(records, name) >= MIN_SHARE:
             return name
@@ -234,14 +234,14 @@ def text_field_of(records: Sequence[Fields]) -> str | None:
 
 
 def share_with(records: Sequence[Fields], name: str) -> float:
-    """Share of the records in which a field holds a text."""
+    """Return the share of the records in which a field holds a text."""
     return sum(
         bool(isinstance(fields.get(name), str) and fields[name]) for fields in records
     ) / len(records)
 
 
 def id_field_of(records: Sequence[Fields]) -> str | None:
-    """The first usual name whose values are there in every record, and each only once."""
+    """Return the first usual name whose values identify every record; None if no name does."""
     for name in ID_FIELDS:
         values = [fields.get(name) for fields in records]
         known = {value for value in values if isinstance(value, str | int) and value != ""}
@@ -251,14 +251,14 @@ def id_field_of(records: Sequence[Fields]) -> str | None:
 
 
 def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
-    """The language of most texts, and its share of all of them."""
+    """Return the most frequent language of the texts and its share of them."""
     answers = detect_language(pl.Series(texts, dtype=pl.String), LanguageConfig())["lang"]
     known = Counter(answers.drop_nulls().to_list()).most_common(1)
     return (known[0][0], known[0][1] / len(texts)) if known else (None, 0.0)
 
 
 def remarks(proposal: Proposal) -> Iterator[str]:
-    """Remarks on a source: what was seen in its files."""
+    """Yield remarks on a source: its files, fields and language."""
     yield files_text(proposal.num_files, proposal.formats)
     if proposal.text_field is not None:
         yield f"text in `{proposal.text_field.translate(ONE_LINE)}`"
@@ -270,18 +270,18 @@ def remarks(proposal: Proposal) -> Iterator[str]:
 
 
 def files_text(count: int, formats: Sequence[str]) -> str:
-    """A number of files, and their formats."""
+    """Return the number of files and their formats as text."""
     return f"{count:,} {'file' if count == 1 else 'files'} ({', '.join(formats)})"
 
 
 def config_text(proposals: Sequence[Proposal]) -> str:
-    """The file's text: the sources, then the keys that are changed most often."""
+    """Return the text of pipeline.yaml: the sources, then the keys that are changed most often."""
     sources = "".join(source_text(proposal) for proposal in proposals)
     return HEAD + sources + TAIL
 
 
 def source_text(proposal: Proposal) -> str:
-    """One source as YAML, with comments."""
+    """Return one source as YAML, with comments."""
     lines = [f"  # {', '.join(remarks(proposal))}", f"  - name: {scalar(proposal.name)}"]
     lines.append(f"    where: {scalar(proposal.where)}")
     if proposal.text_field not in (None, "text"):
@@ -299,7 +299,7 @@ def source_text(proposal: Proposal) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML on one line, quoted where it must be: names of fields are untrusted."""
+    """Return a text as YAML on one line, quoted if needed: names of fields are untrusted."""
     if PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).strip()

@@ -1,12 +1,12 @@
-"""Faults of a store: files that a kept manifest names and that are not as published.
+"""Find faults of a store: files of a kept manifest that are not as published.
 
-A manifest must be canonical JSON whose fingerprint and sums are those of its parts; a part's record
-must be what the manifest says of the part; a file must have its size and sha256. Hashing runs in
-threads; xxh3 is several times as fast and finds damage, but not forgery.
+A manifest must be canonical JSON whose fingerprint and sums are those of its parts. A part's record
+must equal the part in the manifest. A file must have its size and sha256. Hashing runs in threads;
+xxh3 is faster and finds damage, but not forgery.
 
-Beyond what manifests name: the shards that the newest mixture of a phase names must be there, also
-those that `sharded` has replaced since; and a folder of shards must hold nothing else, since
-trainers take all files of it.
+Two rules go beyond the manifests. The shards that the newest mixture of a phase names must exist,
+also those that `sharded` has replaced since. A folder of shards must hold no other file, since
+trainers read all files of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assets.mixed.asset import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
 from resources.store.disk import xxh3_of
 from resources.store.records import (
@@ -42,9 +43,9 @@ UNREADABLE = (StoreError, AssertionError, OSError, ValueError, KeyError, TypeErr
 
 @dataclass(frozen=True)
 class Fault:
-    """A file that differs, of `part` or the manifest itself if that is None, and how.
+    """File that differs from its record: of `part`, or the manifest itself if that is None.
 
-    `remedy`: what people have to do where nothing is made again.
+    `remedy`: the user's next step where `--repair` cannot rebuild the file.
     """
 
     partition: Partition
@@ -56,7 +57,7 @@ class Fault:
 
     @property
     def title(self) -> str:
-        """Stage, partition and part, for people."""
+        """Stage, partition and part, for messages."""
         of_part = f"manifest {self.manifest}" if self.part is None else f"part {self.part.name}"
         return f"{self.partition.stage}[{self.partition.name}] {of_part}"
 
@@ -64,12 +65,12 @@ class Fault:
         return f"{self.path}: {self.what}{self.remedy and f': {self.remedy}'}"
 
 
-Named = dict[Path, tuple[Fault, FileRecord]]  # where a file is named, and what it should be
+Named = dict[Path, tuple[Fault, FileRecord]]  # the place of a file in its manifest, and its record
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Faults, and the number of files and bytes compared."""
+    """Faults of a store, and the number of files and bytes compared."""
 
     faults: list[Fault]
     num_files: int
@@ -86,7 +87,7 @@ class Findings:
 
 
 def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
-    """Check all that the kept manifests of every partition name."""
+    """Check every file that a kept manifest of any partition names."""
     start = time.perf_counter()
     faults: list[Fault] = []
     named: Named = {}
@@ -98,7 +99,7 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
         named.setdefault(path, drawn)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
     faults += [replace(named[path][0], what=what) for path, what in differing.items()]
-    # Of what several manifests name, the newest: what only an older one names is not made again.
+    # A file of several manifests counts for the newest: files of older ones alone are not rebuilt.
     ordered = sorted({(fault.path, fault.what): fault for fault in reversed(faults)}.items())
     num_bytes = sum(file.bytes for _, file in named.values())
     return Findings(
@@ -107,7 +108,7 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
 
 
 def check_partition(partition: Partition) -> tuple[list[Fault], Named]:
-    """Faults of the manifests and records of a partition, and the files that they name."""
+    """Return the faults of the manifests and records of a partition, and the files they name."""
     faults: list[Fault] = []
     named: Named = {}
     is_read = True
@@ -122,14 +123,14 @@ def check_partition(partition: Partition) -> tuple[list[Fault], Named]:
             for file in part.files:
                 path = partition.folder / file.path
                 named.setdefault(path, (replace(place, path=path), file))
-    # What a manifest names that cannot be read may be anything: no file is called a stray then.
+    # A manifest that cannot be read may name any file: no file is called a stray then.
     return faults + (stray_files(partition, named.keys()) if is_read else []), named
 
 
 def drawn_files(store: Store) -> Iterator[tuple[Path, tuple[Fault, FileRecord]]]:
-    """The files that the newest mixture of each phase draws from; none of a damaged mixture."""
+    """Yield the files that the newest mixture of each phase draws from; none if it is damaged."""
     for partition in store.partitions():
-        if partition.stage != "mixed":
+        if partition.stage != MIXED.name:
             continue
         try:
             number = partition.manifest_numbers()[-1]
@@ -143,7 +144,10 @@ def drawn_files(store: Store) -> Iterator[tuple[Path, tuple[Fault, FileRecord]]]
 
 
 def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
-    """Files in the folders of shards that no kept manifest names (below them: a reader's cache)."""
+    """Return the files in folders of shards that no kept manifest names.
+
+    Folders below them are ignored: they are readers' caches.
+    """
     newest = partition.manifest_numbers()[-1]
     folders = {path.parent for path in named} - {partition.folder}
     strays = [path for folder in sorted(folders) for path in files_of(folder) if path not in named]
@@ -151,14 +155,14 @@ def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that a pattern like *.bin could find."""
+    """Return the files of a folder that a pattern like *.bin could match."""
     if not folder.is_dir():
         return []
     return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
 
 
 def compare(files: dict[Path, FileRecord], *, is_fast: bool = False) -> dict[Path, str]:
-    """Compare files with their records, as many at a time as there are cores."""
+    """Compare files with their records, one thread per core; return the differences."""
     largest_first = sorted(files, key=lambda path: -files[path].bytes)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         faults = pool.map(lambda path: file_fault(path, files[path], is_fast), largest_first)
@@ -166,7 +170,7 @@ def compare(files: dict[Path, FileRecord], *, is_fast: bool = False) -> dict[Pat
 
 
 def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, str | None]:
-    """A manifest, if it can be read, and what is wrong with it."""
+    """Return a manifest (None if it cannot be read) and its fault (None if it has none)."""
     try:
         manifest = partition.read_manifest(number)
     except StoreError as error:
@@ -189,24 +193,24 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
 
 
 def record_path(partition: Partition, part: PartRecord) -> Path:
-    """Path of the record of a published part."""
+    """Return the path of the record of a published part."""
     return partition.records / f"{part_stem(part.name, part.fingerprint)}.json"
 
 
 def record_faults(place: Fault, part: PartRecord) -> list[str]:
-    """Compare a part's record with what the manifest says of the part; at most one line."""
+    """Compare a part's record with the part in the manifest; return at most one line."""
     if not place.path.is_file():
         return ["missing"]
     return [] if place.path.read_bytes() == to_json(part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
-    """Compare a file with its record; None if they agree."""
+    """Compare a file with its record; return the difference, None if they agree."""
     if not path.is_file():
         return "missing"
     if path.stat().st_size != file.bytes:
         return f"{path.stat().st_size} bytes, the manifest says {file.bytes}"
-    if is_fast and file.xxh3:  # a mixture says sha256 only
+    if is_fast and file.xxh3:  # a mixture has sha256 only
         return None if xxh3_of(path) == file.xxh3 else "xxh3 differs from the manifest's"
     with open(path, "rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Plans of the stages, and checks that they agree with the newest manifests."""
+"""Plan stages, and check that the plans agree with the newest manifests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ORDER = list(BY_NAME)
 
 
 class NotRebuilt(RuntimeError):
-    """A part or manifest cannot be made again as it was; the message says why."""
+    """A part or manifest that cannot be rebuilt as it was; the message says why."""
 
 
 def planned(corpus: Corpus, partition: Partition) -> Plan:
-    """Plan the stage as it is now; NotRebuilt if that fails."""
+    """Plan the stage with the current config and inputs; NotRebuilt if that fails."""
     try:
         return BY_NAME[partition.stage].plan(corpus, partition.name)
     except (ValueError, RuntimeError, OSError, pl.exceptions.PolarsError) as error:
@@ -28,7 +28,7 @@ def planned(corpus: Corpus, partition: Partition) -> Plan:
 
 
 def check_published(plan: Plan) -> None:
-    """Refuse to write a manifest again unless all parts of today's plan are published."""
+    """Raise NotRebuilt unless all parts of the current plan are published."""
     for task in plan.tasks:
         if task.published() is None:
             raise NotRebuilt(
@@ -38,7 +38,7 @@ def check_published(plan: Plan) -> None:
 
 
 def check_plan(plan: Plan, partition: Partition) -> None:
-    """Refuse to make a part again unless the result is what the newest manifest names."""
+    """Raise NotRebuilt unless the plan gives the parts that the newest manifest names."""
     manifest = partition.newest_manifest()
     assert manifest is not None, f"{partition.folder} has no manifest"
     code_version = BY_NAME[partition.stage].code_version

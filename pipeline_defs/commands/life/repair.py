@@ -1,10 +1,10 @@
 """`corpus verify --repair`: rebuild exactly the parts that differ, through Dagster.
 
-Per stage and partition, in the order of the flow: damaged files are moved aside; the stage is
-planned, and only if the plan is what the newest manifest says (config, inputs, fingerprints of the
-parts), one Dagster run computes what is missing and commits the same manifest again. Otherwise the
-files are moved back, and the reason is named: under another config or of other inputs the stage
-would compute something else, and all that follows too. That is what a build is for.
+The steps for each stage and partition, in the order of the flow: move damaged files aside and plan
+the stage. If the plan equals the newest manifest (config, inputs, fingerprints of the parts), one
+Dagster run computes the missing parts and commits the same manifest again. Otherwise move the files
+back and give the reason: with another config or other inputs the stage, and all stages after it,
+would compute something else. A build does that.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ ASIDE = ".damaged"
 
 
 def records_of_runs() -> dg.DagsterInstance:
-    """Dagster's records at DAGSTER_HOME, where the UI shows the runs; without one, in memory."""
+    """Return Dagster's instance at DAGSTER_HOME, whose runs the UI shows, or one in memory."""
     has_home = bool(os.environ.get(HOME_VARIABLE))
     return dg.DagsterInstance.get() if has_home else dg.DagsterInstance.ephemeral()
 
 
 def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:
-    """Rebuild what differs; yields a line for each partition that was or could not be rebuilt."""
+    """Rebuild faulty parts; yield a line for each partition, rebuilt or not."""
     refused: set[Path] = set()
     for _ in range(MAX_ROUNDS):
         waiting = [fault for fault in faults if fault.path not in refused]
@@ -63,12 +63,12 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
 
 
 def place_of(fault: Fault) -> tuple[int, str]:
-    """Place of a fault in the flow: the stage's number, and the partition."""
+    """Return the place of a fault in the flow: number of the stage, and partition."""
     return ORDER.index(fault.partition.stage), fault.partition.name
 
 
 def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> str:
-    """Rebuild what differs in one partition; says what was done, or raises NotRebuilt."""
+    """Rebuild faulty parts of one partition; return a summary, or raise NotRebuilt."""
     partition = faults[0].partition
     settings = corpus.settings
     if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
@@ -97,9 +97,9 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
 
 
 def of_manifest(faults: list[Fault], newest: int) -> list[Fault]:
-    """The faults of the newest manifest; NotRebuilt if there are none, or an older one is broken.
+    """Return the faults of the newest manifest; NotRebuilt if only older manifests have faults.
 
-    A run ends by reading all kept manifests, to remove what none of them names.
+    A run ends by reading all kept manifests, to remove the files that none of them names.
     """
     for fault in faults:
         if fault.manifest != newest and fault.part is None:
@@ -117,7 +117,7 @@ def of_manifest(faults: list[Fault], newest: int) -> list[Fault]:
 
 
 def is_manifest_wrong(partition: Partition, part: PartRecord) -> bool:
-    """True if the part's files are what its record says, and not what the manifest says."""
+    """Return whether the part's files agree with its record, but not with the manifest."""
     record = partition.find_part(part.name, part.fingerprint)
     if record is None or record == part:
         return False
@@ -126,7 +126,7 @@ def is_manifest_wrong(partition: Partition, part: PartRecord) -> bool:
 
 @contextmanager
 def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
-    """Take files out of the way; put them back if the rebuilding fails."""
+    """Move files aside; move them back if the rebuild fails."""
     moved = [
         (path, path.with_name(path.name + ASIDE)) for path in sorted(set(paths)) if path.is_file()
     ]
@@ -144,7 +144,7 @@ def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
-    """One Dagster run of one stage for one partition."""
+    """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
     partitions = partitions_of(corpus.settings)
     result = dg.materialize(
         [stage_asset(stage, partitions) for stage in STAGES],

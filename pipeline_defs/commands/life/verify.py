@@ -1,4 +1,4 @@
-"""`corpus verify`: every published file against its manifest; --repair rebuilds what differs."""
+"""`corpus verify`: compare published files with their manifests; --repair rebuilds faulty parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from resources.store.records import FileRecord
 
 
 class FolderFile(msgspec.Struct, frozen=True):
-    """Name, size and digest of a file, as manifest.json of a format's folder has them."""
+    """Name, size and sha256 of a file in manifest.json of a format's folder."""
 
     name: str
     bytes: int
@@ -34,7 +34,7 @@ class FolderFile(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True):
-    """manifest.json of a format's folder."""
+    """Contents of manifest.json in a format's folder."""
 
     files: tuple[FolderFile, ...]
 
@@ -48,7 +48,7 @@ def verify(
     ] = None,
     repair: Annotated[bool, Parameter(help="Rebuild exactly the parts that differ.")] = False,
 ) -> int:
-    """Verify, and repair if asked to; the exit code is 1 if anything differs in the end."""
+    """Verify, and repair if asked to; return 1 if a file differs in the end."""
     if folder is not None:
         return verify_folder(folder)
     corpus = load_corpus()
@@ -68,8 +68,8 @@ def verify(
 
 
 def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:
-    """Rebuild what differs, and print a line for each partition."""
-    # Dagster: 2 s that a verification need not pay.
+    """Rebuild faulty parts, and print a line for each partition."""
+    # Importing Dagster takes 2 s, which verification alone does not need.
     from pipeline_defs.commands.life.repair import records_of_runs, repair
 
     with records_of_runs() as instance:
@@ -78,14 +78,14 @@ def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:
 
 
 def show(console: Console, findings: Findings) -> None:
-    """Name what differs, then the sums."""
+    """Print the files that differ, then the sums."""
     for fault in findings.faults:
         console.print(str(fault))
     console.print(str(findings))
 
 
 def verify_folder(folder: Path) -> int:
-    """Compare a format's folder, wherever it was copied to, with its own manifest.json."""
+    """Compare a format's folder, copied or not, with its manifest.json; return 1 if they differ."""
     path = folder / MANIFEST_NAME
     try:
         described = msgspec.json.decode(path.read_bytes(), type=Folder).files
@@ -93,8 +93,8 @@ def verify_folder(folder: Path) -> int:
         raise UsageError(f"{path}: not the manifest of a format's folder: {error}") from error
     files = {folder / f.name: FileRecord("", f.name, 0, f.bytes, f.sha256, "") for f in described}
     differing = compare(files)
-    there = {other for other in files_of(folder) if other != path}
-    differing |= dict.fromkeys(there - files.keys(), f"{STRAY}: {REMOVE}")
+    on_disk = {other for other in files_of(folder) if other != path}
+    differing |= dict.fromkeys(on_disk - files.keys(), f"{STRAY}: {REMOVE}")
     for name, what in sorted(differing.items()):
         sys.stdout.write(f"{name}: {what}\n")
     sys.stdout.write(f"{len(files)} files: {len(differing) or 'none'} differ\n")

@@ -1,4 +1,4 @@
-"""Decisions of `filtered`: their files, and the rules that made them."""
+"""Files of the decisions of `filtered`, and the rules that made them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH_ROWS = 2_000_000  # bounds memory: some 100 bytes a row
 
 
 def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
-    """The sources named, without repeats; all that have decisions if none is named."""
+    """Return the named sources without repeats; all that have decisions if none is named."""
     known = corpus.settings.source_names()
     for name in names or []:
         if name not in known:
@@ -37,7 +37,7 @@ def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
 
 
 def decision_files(corpus: Corpus, manifest: Manifest) -> list[tuple[Path, int]]:
-    """(path, rows) of every part's decisions; StoreError if one is missing."""
+    """Return (path, rows) of every part's decisions; StoreError if a file is missing."""
     records = [required_file(manifest, part, "decisions") for part in manifest.parts]
     files = [(corpus.store.path_of(manifest, file), file.rows) for file in records]
     for path, _ in files:
@@ -47,7 +47,7 @@ def decision_files(corpus: Corpus, manifest: Manifest) -> list[tuple[Path, int]]
 
 
 def batches(files: Sequence[tuple[Path, int]], max_rows: int) -> Iterator[list[Path]]:
-    """Runs of files with at most `max_rows` rows together, or of one file."""
+    """Yield runs of files with at most `max_rows` rows together, or of one file."""
     batch: list[Path] = []
     rows = 0
     for path, num_rows in files:
@@ -61,7 +61,7 @@ def batches(files: Sequence[tuple[Path, int]], max_rows: int) -> Iterator[list[P
 
 
 def rules_config(manifest: Manifest) -> RulesConfig:
-    """The rules that made a manifest's decisions; StoreError if this version has others."""
+    """Return the rules that made a manifest's decisions; StoreError if this version has others."""
     try:
         return RulesConfig.model_validate(manifest.config["rules"])
     except (KeyError, ValidationError) as error:
@@ -69,7 +69,7 @@ def rules_config(manifest: Manifest) -> RulesConfig:
 
 
 def filter_data(corpus: Corpus, manifest: Manifest) -> FilterData:
-    """The lists and custom rules that a manifest's config names."""
+    """Return the lists and custom rules that a manifest's config names."""
     try:
         config = FilterConfig.model_validate(manifest.config)
         return load_filter_data(config, corpus.config.parent)
@@ -86,7 +86,7 @@ def other_version(source: str, why: str) -> str:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write a file that the user named; UsageError if it cannot be."""
+    """Write a file that the user named; UsageError if it cannot be written."""
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:

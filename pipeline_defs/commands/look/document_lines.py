@@ -1,4 +1,4 @@
-"""Lines about a document, for the terminal."""
+"""Print lines about a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def likeness(similarity: float | None) -> str:
-    """A similarity; "-" if none was measured."""
+    """Return a similarity as text; "-" if none was measured."""
     return "-" if similarity is None else f"{similarity:.3f}"
 
 

@@ -106,7 +106,7 @@ def ledger_of_build() -> int:
 
 
 def cluster_places(corpus: Corpus) -> dict[Path, Place]:
-    """Find the last run's tables of clusters, with source and part; StoreError: one is missing."""
+    """Find the last run's tables of clusters by source and part; StoreError if one is missing."""
     manifest = corpus.store.newest("duplicates", GLOBAL)
     places: dict[Path, Place] = {}
     for part in manifest.parts:
@@ -119,7 +119,7 @@ def cluster_places(corpus: Corpus) -> dict[Path, Place]:
 
 
 def scan_clusters(paths: Iterable[Path]) -> pl.LazyFrame:
-    """All clusters of some files, in their order, with the path of each row's file."""
+    """Scan the clusters of some files, in their order, with the path of each row's file."""
     files = list(paths)
     if not files:
         return pl.LazyFrame(schema={"row": pl.UInt32, **CLUSTER_SCHEMA, "path": pl.String})
@@ -127,7 +127,7 @@ def scan_clusters(paths: Iterable[Path]) -> pl.LazyFrame:
 
 
 def find_document(corpus: Corpus, paths: Iterable[Path], doc_id: str) -> dict[str, Any]:
-    """The row of the one clustered document whose id begins like that; else UsageError."""
+    """Return the row of the one clustered document whose id has this prefix; else UsageError."""
     if len(doc_id) < LEAST_PREFIX:
         raise UsageError(f"{doc_id!r} is too short: give at least {LEAST_PREFIX} characters of it.")
     table = scan_clusters(paths).filter(pl.col("doc_id").str.starts_with(doc_id))
@@ -169,7 +169,7 @@ def why_not_clustered(corpus: Corpus, doc_id: str) -> str:
 
 
 def fate(decision: dict[str, Any]) -> str:
-    """Say what became of a document that is in no cluster."""
+    """Describe the fate of a document that is in no cluster."""
     name = f"{decision['doc_id']} ({decision['source']})"
     if decision["kept"]:
         return f"{name} is in no cluster: no other document was found to be a copy of it."
@@ -178,7 +178,7 @@ def fate(decision: dict[str, Any]) -> str:
 
 
 def cluster_members(places: Mapping[Path, Place], cluster_id: str, most: int) -> pl.DataFrame:
-    """Up to `most` documents of a cluster with source and part, the survivor first."""
+    """Return up to `most` documents of a cluster with source and part, the survivor first."""
     number = pl.col("path").replace_strict({str(path): i for i, path in enumerate(places)})
     members = scan_clusters(places).filter(cluster_id=cluster_id).with_columns(number=number)
     first = members.sort(pl.col("method").is_not_null(), "number", "row").head(most).collect()
@@ -216,7 +216,7 @@ def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
 
 
 def largest(paths: Iterable[Path], min_size: int, most: int) -> pl.DataFrame:
-    """The clusters with a document in one of the files: the largest first, then by id."""
+    """Return the clusters with a document in one of the files: the largest first, then by id."""
     columns = ["cluster_id", "cluster_size", "kept_doc_id", "kept_source"]
     table = scan_clusters(paths).filter(pl.col("cluster_size") >= min_size).select(columns)
     order = table.unique("cluster_id").sort("cluster_size", "cluster_id", descending=[True, False])

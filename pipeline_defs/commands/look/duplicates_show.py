@@ -1,4 +1,4 @@
-"""A cluster of duplicates as text and as a page: who stayed, and how the others differ from it.
+"""Show a duplicate cluster as text and as a page: the survivor, and how the others differ from it.
 
 Texts are untrusted: control and bidirectional characters are shown as signs, nothing in a text is
 markup for the terminal, and everything is escaped for HTML.
@@ -46,7 +46,7 @@ small{{color:#666;font-style:italic}}</style></head><body><h1>{title}</h1>
 
 @dataclass(frozen=True)
 class Copy:
-    """A document of a cluster; the survivor has no method, and a lost document has no text."""
+    """Document of a cluster; the survivor has no method, and a lost document has no text."""
 
     doc_id: str
     source: str
@@ -70,13 +70,15 @@ class Copy:
 
 
 def heading(copy: Copy) -> str:
-    """The document and what became of it."""
+    """Return the doc_id and the fate of a document."""
     return f"{copy.doc_id}: {'removed' if copy.method else 'stays'}"
 
 
 def shown(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[tuple[str, str]]:
-    """Compare a copy with the survivor, the first; of the survivor show the beginning of its text
-    if a copy has the same."""
+    """Compare a copy with the survivor, which is the first.
+
+    For the survivor itself: yield the beginning of its text if a copy has the same text.
+    """
     survivor = copies[0]
     if copy is not survivor:
         yield from compared(survivor, copy, context)
@@ -87,7 +89,7 @@ def shown(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[tuple[st
 
 
 def compared(survivor: Copy, copy: Copy, context: int) -> Iterator[tuple[str, str]]:
-    """(change, text) of what differs from the survivor, safe to print; remarks are a "note"."""
+    """Yield (change, text) of differences from the survivor, safe to print; "note" is a remark."""
     if survivor.text is None or copy.text is None:
         yield "note", GONE.format("The survivor's" if survivor.text is None else "The")
         return
@@ -103,7 +105,7 @@ def compared(survivor: Copy, copy: Copy, context: int) -> Iterator[tuple[str, st
 def print_cluster(
     lines: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
 ) -> None:
-    """Print a cluster; where there are no colours, changes stand in [-removed-] and {+added+}."""
+    """Print a cluster; without colours, changes are marked [-removed-] and {+added+}."""
     console = Console(soft_wrap=True, highlight=False)
     print_lines(console, lines)
     for copy in copies:
@@ -120,7 +122,7 @@ def print_cluster(
 
 
 def as_text(change: str, text: str, is_terminal: bool) -> Text:
-    """A segment for the terminal."""
+    """Return a segment for the terminal."""
     if change == "omitted":
         return Text(f" [... {text} ...] ", COLOURS[change])
     opening, closing = ("", "") if is_terminal else SIGNS.get(change, ("", ""))
@@ -130,7 +132,7 @@ def as_text(change: str, text: str, is_terminal: bool) -> Text:
 def cluster_page(
     lines: Mapping[str, str], copies: Sequence[Copy], not_shown: int, context: int
 ) -> str:
-    """A page of its own: no scripts, no links, nothing loaded."""
+    """Return a self-contained page: no scripts, no links, nothing loaded."""
     body = as_list(lines)
     body += "<p>Against the survivor: <del>only there</del>, <ins>only here</ins>.</p>\n"
     for copy in copies:
@@ -144,13 +146,13 @@ def cluster_page(
 
 
 def as_list(lines: Mapping[str, str]) -> str:
-    """Lines as a definition list."""
+    """Return lines as a definition list."""
     rows = (f"<dt>{html.escape(n)}</dt><dd>{html.escape(line)}</dd>" for n, line in lines.items())
     return f"<dl>{''.join(rows)}</dl>"
 
 
 def as_html(change: str, text: str) -> str:
-    """A segment for the page."""
+    """Return a segment for the page."""
     shown = html.escape(f" [... {text} ...] " if change == "omitted" else text)
     tag = TAGS.get(change)
     return f"<{tag}>{shown}</{tag}>" if tag else shown

@@ -1,7 +1,7 @@
 """Find the origin of a document by its id, without reading texts.
 
-`tokenized` has of every part the sorted heads of its doc_ids (mapped: a bisection per part and
-document), and the row of each in the deduped part of the same name, whose other columns are read.
+Every part of `tokenized` has the sorted heads of its doc_ids (mapped: a bisection per part and
+document), and their rows in the deduped part of the same name, whose other columns are read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ORIGIN = ("source", "origin", "id", "url", "lang", "license")
 
 
 class InputRow(msgspec.Struct, frozen=True):
-    """An input file, and a row of it."""
+    """Input file, and a row of it."""
 
     file: str | None
     row: int | None
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """A document's source, input row and own fields: the columns ORIGIN."""
+    """Source, input row and own fields of a document: the columns ORIGIN."""
 
     source: str | None
     origin: InputRow | None
@@ -43,7 +43,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Place:
-    """A row of a deduped part that may hold a document (others may have its head)."""
+    """Row of a deduped part that may hold a document (others may have its head)."""
 
     doc_id: str
     tokenized: Manifest
@@ -52,7 +52,7 @@ class Place:
 
 
 def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> dict[str, Origin]:
-    """Origins of documents by doc_id, without those that are nowhere."""
+    """Return the origins of documents by doc_id; documents that are nowhere are left out."""
     known: dict[str, Origin] = {}
     missing = set(doc_ids)
     for source in sources:
@@ -69,7 +69,7 @@ def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> d
 
 
 def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:
-    """The manifest of an earlier stage that this one was made of; None if it is gone."""
+    """Return the manifest of an earlier stage that this one was made from; None if it is gone."""
     wanted = manifest.provenance.get(stage)
     folder = corpus.store.partition(stage, manifest.partition)
     manifests = (other for other in newest_first(folder) if other.fingerprint == wanted)
@@ -79,7 +79,7 @@ def made_of(corpus: Corpus, manifest: Manifest, stage: str) -> Manifest | None:
 def find(
     corpus: Corpus, tokenized: Manifest, part: PartRecord, doc_ids: Iterable[str]
 ) -> list[Place]:
-    """Rows of a part that may hold documents; StoreError if the part is older than the index."""
+    """Find rows of a part that may hold documents; StoreError if the part has no index."""
     file = part.file("doc_index")
     if file is None:
         raise StoreError(
@@ -100,14 +100,14 @@ def find(
 
 
 def places_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[Place]:
-    """Rows that may hold a document, in all of a source that is still there, the newest first."""
+    """Yield rows that may hold a document, in all kept manifests of a source, the newest first."""
     for manifest in newest_first(corpus.store.partition("tokenized", source)):
         for part in manifest.parts:
             yield from find(corpus, manifest, part, [doc_id])
 
 
 def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> dict[str, Origin]:
-    """Origins of the documents that are indeed at places of one part."""
+    """Return the origins of the documents that are indeed at places of one part."""
     if not places:
         return {}
     path = documents_path(corpus, deduped, places[0].part.name)
@@ -121,6 +121,6 @@ def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> 
 
 
 def documents_path(corpus: Corpus, manifest: Manifest, name: str) -> Path:
-    """Path of the documents of a part."""
+    """Return the path of the documents of a part."""
     part = next(part for part in manifest.parts if part.name == name)
     return corpus.store.path_of(manifest, required_file(manifest, part, "documents"))

@@ -1,4 +1,4 @@
-"""Manifests that a document is looked up in, and the files of their parts."""
+"""Manifests in which documents are looked up, and the files of their parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SUGGESTED = 5  # ids
 
 
 def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
-    """The manifest of `raw` that the decisions were made of; StoreError if it is gone."""
+    """Return the manifest of `raw` that decisions were made from; StoreError if it is gone."""
     folder = corpus.store.partition("raw", manifest.partition)
     for number in reversed(folder.manifest_numbers()):
         raw = folder.read_manifest(number)
@@ -26,11 +26,11 @@ def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
 
 
 def filtered_manifests(corpus: Corpus) -> list[Manifest]:
-    """The newest filtered documents of every source that has some."""
+    """Return the newest manifest of `filtered` of every source that has one."""
     folders = [corpus.store.partition("filtered", n) for n in corpus.settings.source_names()]
     return [manifest for folder in folders if (manifest := folder.newest_manifest())]
 
 
 def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
-    """Path of a part's file of a kind."""
+    """Return the path of a part's file of a kind."""
     return corpus.store.path_of(manifest, required_file(manifest, part, kind))

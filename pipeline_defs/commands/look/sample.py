@@ -1,4 +1,4 @@
-"""`corpus sample`: documents that a rule rejected, or only just kept, with the passages marked.
+"""`corpus sample`: show documents that a rule rejected or only just kept, with the passages marked.
 
 Texts are untrusted: control and bidirectional characters are shown as signs, nothing in a text is
 markup for the terminal, and everything is escaped for HTML.
@@ -56,7 +56,7 @@ mark{{background:#ffd54a}}</style></head><body><h1>{title}</h1>
 
 @dataclass(frozen=True)
 class Sample:
-    """A document, and the passages that break the rule (positions in the normalised text)."""
+    """Document, and the passages that break the rule (positions in the normalised text)."""
 
     lines: dict[str, str]
     text: str
@@ -66,7 +66,7 @@ class Sample:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Choice:
-    """The documents to show, and their form."""
+    """Options: the documents to show, and their form."""
 
     source: Annotated[str, Parameter(help="Source of the documents.")]
     rule: Annotated[str, Parameter(help="Rule or its key, such as length.too_short.")]
@@ -98,7 +98,7 @@ def sample(*, choice: Choice) -> int:
 
 
 def rule_in_force(corpus: Corpus, manifest: Manifest, key: str) -> Rule:
-    """The rule of that name (or key in pipeline.yaml) among those that made the decisions."""
+    """Return the rule of a name (or key in pipeline.yaml) among those that made the decisions."""
     custom = filter_data(corpus, manifest).custom
     rules = {rule.name: rule for rule in rules_for(rules_config(manifest), custom)}
     if key in rules:
@@ -116,7 +116,7 @@ def rule_in_force(corpus: Corpus, manifest: Manifest, key: str) -> Rule:
 
 
 def choose(corpus: Corpus, manifest: Manifest, rule: Rule, choice: Choice) -> pl.DataFrame:
-    """The decisions to show: doc_id, reasons, score and path of the file that holds them."""
+    """Choose the decisions to show: doc_id, reasons, score and path of their file."""
     score = pl.col(rule.score)
     distance = pl.lit(0.0)
     if (choice.near_threshold or choice.kept) and not isinstance(rule.threshold, tuple):
@@ -146,14 +146,14 @@ def choose(corpus: Corpus, manifest: Manifest, rule: Rule, choice: Choice) -> pl
 
 
 def first_rows(decisions: pl.DataFrame, count: int) -> pl.DataFrame:
-    """The rows nearest to the threshold, then first in the order of the seed."""
+    """Return the rows nearest to the threshold, then first in the order of the seed."""
     return decisions.sort("distance", "key", "doc_id", nulls_last=True).head(count)
 
 
 def read_samples(
     corpus: Corpus, manifest: Manifest, rule: Rule, chosen: pl.DataFrame
 ) -> Iterator[Sample]:
-    """Read the documents of the decisions chosen, with the passages that break the rule."""
+    """Yield the documents of the chosen decisions, with the passages that break the rule."""
     if chosen.is_empty():
         return
     normalize = NormalizeConfig.model_validate(manifest.config.get("normalize", {}))
@@ -172,7 +172,7 @@ def read_samples(
 def read_documents(
     corpus: Corpus, manifest: Manifest, chosen: pl.DataFrame
 ) -> dict[str, dict[str, Any]]:
-    """Rows of the raw documents that the decisions chosen were made of, by doc_id."""
+    """Return the rows of the raw documents behind the chosen decisions, by doc_id."""
     raw = raw_manifest(corpus, manifest)
     named = {file.path: part.name for part in manifest.parts for file in part.files}
     wanted = {named[Path(path).name] for path in chosen["path"]}
@@ -191,7 +191,7 @@ def read_documents(
 
 
 def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> dict[str, str]:
-    """Lines about a document: where it came from, its score, the reasons."""
+    """Return lines about a document: origin, score and reasons."""
     origin = document["origin"] or {}
     lines = {
         "document": decision["doc_id"],
@@ -204,7 +204,7 @@ def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> 
 
 
 def segments(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:
-    """(text, is marked): the windows to show, and notes of what is left out; safe to print."""
+    """Yield (text, is marked): the windows to show, and notes of omitted text; safe to print."""
     end = 0
     length = len(sample.text)
     for start, stop in windows(length, sample.spans, width):
@@ -223,7 +223,7 @@ def segments(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:
 
 
 def show(title: str, samples: list[Sample], width: int) -> None:
-    """Print the samples; where there are no colours, passages are put in ⟦ ⟧."""
+    """Print the samples; without colours, passages are put in ⟦ ⟧."""
     console = Console(soft_wrap=True, highlight=False)
     opening, closing = ("", "") if console.is_terminal else ("⟦", "⟧")
     console.print(Text(title, "bold"))
@@ -240,7 +240,7 @@ def show(title: str, samples: list[Sample], width: int) -> None:
 
 
 def to_html(title: str, samples: list[Sample], width: int) -> str:
-    """A page of its own: no scripts, no links, nothing loaded."""
+    """Return a self-contained page: no scripts, no links, nothing loaded."""
     body = ""
     for sample in samples:
         lines = "".join(

@@ -1,7 +1,7 @@
-"""`corpus summary`: the corpus in numbers, from manifests and run reports.
+"""`corpus summary`: sum up the corpus in numbers, from manifests and run reports.
 
-Before anything is built there is nothing to sum up: the exit code is 1, people are told what to
-run, and --json gives the same object as ever, with no stages in it.
+While nothing is built the exit code is 1, a message names the command to run, and --json gives
+the usual object without stages.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from assets.mixed.asset import MIXED
+from assets.sharded.asset import SHARDED
 from assets.stages import STAGES
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
@@ -26,13 +28,12 @@ from resources.tasks import GLOBAL
 
 SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
-MIX_KEYS = ("weight", "planned_tokens", "realised_tokens", "epochs")
 TOP_REASONS = 3
 WIDTH = 100  # columns, where the output is no terminal
 
 
 class StageNumbers(msgspec.Struct, frozen=True):
-    """Rows, tokens and bytes of a partition of a stage, and what the last run did for it."""
+    """Rows, tokens and bytes of a partition of a stage, and the work of the last run on it."""
 
     rows_in: int
     rows_kept: int
@@ -49,7 +50,7 @@ class StageNumbers(msgspec.Struct, frozen=True):
     shards: int | UnsetType = UNSET  # of `sharded` only
 
 
-class MixNumbers(msgspec.Struct, frozen=True):
+class PhaseShare(msgspec.Struct, frozen=True):
     """Planned and realised tokens of a source in a phase."""
 
     weight: float
@@ -62,12 +63,12 @@ Stages = dict[str, StageNumbers]
 
 
 class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
-    """The corpus in numbers; stages and phases that are not materialized are left out."""
+    """Numbers of a corpus; stages and phases that are not materialized are left out."""
 
     store: str
     sources: dict[str, Stages]
     global_: Stages
-    phases: dict[str, dict[str, MixNumbers]]
+    phases: dict[str, dict[str, PhaseShare]]
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +78,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
 
 
 def summary(*, json: Json = False) -> int:
-    """Print the corpus in numbers; 1 if nothing is built."""
+    """Print the corpus in numbers; return 1 if nothing is built."""
     numbers = summarize(load_corpus())
     if json:
         print_json(numbers)
@@ -100,7 +101,7 @@ def summarize(corpus: Corpus) -> Summary:
 
 
 def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> Stages:
-    """Numbers of one partition, stage by stage."""
+    """Return the numbers of one partition, stage by stage."""
     manifests = (corpus.store.partition(stage, partition).newest_manifest() for stage in stages)
     return {
         manifest.stage: stage_numbers(corpus, manifest)
@@ -110,7 +111,7 @@ def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> Stages
 
 
 def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
-    """Numbers of a manifest and of the last run's report."""
+    """Return the numbers of a manifest and of the last run's report."""
     stats = manifest.stats
     report = read_report(corpus.store.root, manifest.stage, manifest.partition)
     return StageNumbers(
@@ -126,18 +127,19 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
         seconds=report.seconds,
         mb_per_second=report.mb_per_second,
         fingerprint=manifest.fingerprint,
-        shards=len(manifest.parts) if manifest.stage == "sharded" else UNSET,
+        shards=len(manifest.parts) if manifest.stage == SHARDED.name else UNSET,
     )
 
 
-def mix_of(corpus: Corpus, phase: str) -> dict[str, MixNumbers]:
-    """Planned and realised tokens per source of a phase; empty if it is not materialized."""
-    manifest = corpus.store.partition("mixed", phase).newest_manifest()
+def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
+    """Return the tokens of each source of a phase; none if it is not materialized."""
+    manifest = corpus.store.newest_or_none(MIXED, phase)
     if manifest is None:
         return {}
-    mix = manifest.parts[0].stats.numbers["mix"]
+    fields = PhaseShare.__struct_fields__
     return {
-        source: MixNumbers(*(numbers[key] for key in MIX_KEYS)) for source, numbers in mix.items()
+        source: PhaseShare(**{field: getattr(share, field) for field in fields})
+        for source, share in manifest.parts[0].stats.numbers.mix.items()
     }
 
 
@@ -155,12 +157,12 @@ def show(numbers: Summary) -> None:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print a line as it is, however long."""
+    """Print a line without markup or wrapping."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def stage_table(numbers: Summary) -> Table:
-    """Lay out the stages of each source below its name, then those of all sources together."""
+    """Tabulate the stages of each source below its name, then those of all sources together."""
     columns = ("rows in", "kept", "rejected", "duplicates", "quarantined", "tokens", "shards")
     table = new_table("stages", ["source and stage"], [*columns, "parts\nnew + kept"])
     narrow(table)
@@ -174,13 +176,13 @@ def stage_table(numbers: Summary) -> Table:
 
 
 def narrow(table: Table) -> None:
-    """Give a table as little frame as it needs to be read."""
+    """Reduce the frame of a table to save columns."""
     table.box = box.SIMPLE_HEAD
     table.collapse_padding, table.pad_edge = True, False
 
 
 def stage_cells(numbers: StageNumbers) -> Iterator[str]:
-    """Cells of one stage of one source."""
+    """Yield the cells of one stage of one source."""
     rejected = sum(numbers.rejected.values())
     removed = (rejected, numbers.duplicates, numbers.quarantined)
     yield from (f"{rows:,}" for rows in (numbers.rows_in, numbers.rows_kept, *removed))

@@ -1,10 +1,10 @@
-"""`corpus trace`: from a training sample back to its documents, and from a document to its fate.
+"""`corpus trace`: trace a training sample to its documents, and a document through the stages.
 
 corpus trace --phase P --sample N [--token K]     sample N of a phase, as the loader gives it;
                                                   --data F: of an older mixture, a state's "data"
 corpus trace --source S --shard N --row R         a row of a source's shard
 corpus trace --shard FILE --offset T              the row with token T of a flat file, copied or not
-corpus trace DOC                                  what every stage did with a document
+corpus trace DOC                                  the result of every stage for a document
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Trace = Row | DocumentTrace
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Place:
-    """A sample of a phase, or a row of a shard, and a token in it."""
+    """Options: a sample of a phase or a row of a shard, and a token in it."""
 
     phase: Annotated[str | None, Parameter(help="Phase of the sample.")] = None
     sample: Annotated[Natural | None, Parameter(help="Sample of the phase, from 0 on.")] = None
@@ -55,7 +55,7 @@ class Place:
 
 
 def trace(document: DocumentId = None, /, *, place: Place | None = None, json: Json = False) -> int:
-    """Find what a sample, a row or a document is made of, and print it."""
+    """Trace a sample, a row or a document, and print the result."""
     form = form_of(document, place or Place())
     corpus = load_corpus()
     try:
@@ -72,7 +72,7 @@ def trace(document: DocumentId = None, /, *, place: Place | None = None, json: J
 
 
 def form_of(document: str | None, place: Place) -> Callable[[Corpus], Trace]:
-    """Choose the way to trace by the options given; UsageError names the four ways to ask."""
+    """Choose the form of the trace by the given options; UsageError names the four forms."""
     forms: dict[tuple[str, ...], tuple[Callable[[Corpus], Trace], set[str]]] = {
         ("document",): (lambda corpus: trace_document(corpus, str(document).lower()), set()),
         ("phase", "sample"): (lambda c: trace_sample(c, place), {"seed", "data", "token"}),
@@ -92,7 +92,7 @@ def form_of(document: str | None, place: Place) -> Callable[[Corpus], Trace]:
 
 
 def trace_sample(corpus: Corpus, place: Place) -> Row:
-    """The documents of a sample of a phase."""
+    """Describe the documents of a sample of a phase."""
     phases = corpus.settings.phase_names()
     assert place.phase is not None and place.sample is not None, "form_of checks that they are"
     if place.phase not in phases:
@@ -121,14 +121,14 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
 
 
 def trace_row(corpus: Corpus, place: Place) -> Row:
-    """The documents of a row of a shard."""
+    """Describe the documents of a row of a shard."""
     assert place.row is not None, "form_of checks that it is"
     shard = open_shard(shard_stem(corpus, place))
     return describe_row(corpus, shard, place.row, place.token)
 
 
 def trace_offset(corpus: Corpus, place: Place) -> Row:
-    """The documents of the row that has a token of a flat file."""
+    """Describe the documents of the row that has a token of a flat file."""
     assert place.offset is not None, "form_of checks that it is"
     shard: FlatShard = open_shard(shard_stem(corpus, place))
     row = shard.row_at(place.offset)
@@ -136,7 +136,7 @@ def trace_offset(corpus: Corpus, place: Place) -> Row:
 
 
 def shard_stem(corpus: Corpus, place: Place) -> Path:
-    """Path of the shard without a suffix: a file's, or that of the source's shard of a number."""
+    """Return the path of a shard without a suffix, from a file's path or a source and a number."""
     assert place.shard is not None, "form_of checks that it is"
     if not place.shard.isdecimal():
         given = Path(place.shard)

@@ -1,4 +1,4 @@
-"""A document's way through the stages, from its input file to the rows that hold it."""
+"""Trace a document through the stages, from its input file to the rows that hold it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from assets.sharded.flat_row_files import pieces_of
+from assets.sharded.flat_row_files import segments_of
 from pipeline_defs.commands.look.lineage import Origin
 from pipeline_defs.commands.look.manifests import (
     LEAST_PREFIX,
@@ -30,14 +30,14 @@ Form = TypeVar("Form", bound=msgspec.Struct)
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The decision of the filters."""
+    """Decision of the filters."""
 
     kept: bool
     reasons: list[str]
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """The cluster that a document is in; the survivor has no method."""
+    """Duplicate cluster of a document; the survivor has no method."""
 
     cluster_id: str
     cluster_size: int
@@ -48,7 +48,7 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A step of `deduped` that cut something from a document."""
+    """Cut that a step of `deduped` made in a document."""
 
     step: str
     num_cut: int
@@ -58,20 +58,20 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Deduped(msgspec.Struct, frozen=True):
-    """True if the document was kept, and the cuts."""
+    """Result of `deduped`: whether the document was kept, and the cuts."""
 
     kept: bool
     changes: list[Cut]
 
 
 class Tokenized(msgspec.Struct, frozen=True):
-    """The number of tokens, begin and end included."""
+    """Number of tokens, begin and end included."""
 
     tokens: int
 
 
 class ShardRow(msgspec.Struct, frozen=True):
-    """A row of a shard that holds tokens of the document."""
+    """Row of a shard that holds tokens of the document."""
 
     shard: int
     row: int
@@ -81,7 +81,7 @@ class ShardRow(msgspec.Struct, frozen=True):
 
 
 class DocumentTrace(msgspec.Struct, frozen=True):
-    """A document's way; None for a stage that has not seen it, or is not materialized."""
+    """Result of each stage for a document; None if the stage has not seen it."""
 
     doc_id: str
     source: str
@@ -113,7 +113,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
 
 
 def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, str, Decision]:
-    """Find the one document whose id begins like that: filtered part, doc_id and decision."""
+    """Find the one document whose id has this prefix: filtered part, doc_id and decision."""
     if len(prefix) < LEAST_PREFIX:
         raise UsageError(f"{prefix!r} is too short: give at least {LEAST_PREFIX} characters of it.")
     matches: list[tuple[Manifest, PartRecord, str, Decision]] = []
@@ -144,12 +144,12 @@ def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, st
 
 
 def rows_with(path: Path, doc_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Columns of the rows that a table has of a document."""
+    """Return columns of the rows that a table has of a document."""
     return pl.scan_parquet(path).filter(doc_id=doc_id).select(columns).collect().to_dicts()
 
 
 def read_one(path: Path, doc_id: str, form: type[Form]) -> Form | None:
-    """A document's row in a table, None if it has none."""
+    """Read a document's row in a table, None if it has none."""
     rows = rows_with(path, doc_id, form.__struct_fields__)
     return msgspec.convert(rows[0], form) if rows else None
 
@@ -157,14 +157,14 @@ def read_one(path: Path, doc_id: str, form: type[Form]) -> Form | None:
 def part_of(
     corpus: Corpus, stage: str, source: str, name: str
 ) -> tuple[Manifest, PartRecord] | None:
-    """The newest part of a stage and name, None if there is none."""
+    """Return the newest part of a stage and name, None if there is none."""
     manifest = corpus.store.partition(stage, source).newest_manifest()
     parts = [part for part in manifest.parts if part.name == name] if manifest else []
     return (manifest, parts[0]) if manifest and parts else None
 
 
 def raw_of(corpus: Corpus, filtered: Manifest, part: PartRecord, doc_id: str) -> Origin | None:
-    """The document's origin, None if the raw documents are gone."""
+    """Return the document's origin, None if the raw documents are gone."""
     try:
         manifest = raw_manifest(corpus, filtered)
     except StoreError:
@@ -174,7 +174,7 @@ def raw_of(corpus: Corpus, filtered: Manifest, part: PartRecord, doc_id: str) ->
 
 
 def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Membership | None:
-    """The cluster that the document is in, None if it is in none."""
+    """Return the document's duplicate cluster, None if it is in none."""
     manifest = corpus.store.partition("duplicates", GLOBAL).newest_manifest()
     for record in manifest.parts if manifest else ():
         clustered = (record.stats.numbers.get("source"), record.stats.numbers.get("part"))
@@ -184,7 +184,7 @@ def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Me
 
 
 def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Deduped | None:
-    """The part of the document that `deduped` kept."""
+    """Return the result of `deduped` for the document, None if it has not seen its part."""
     place = part_of(corpus, "deduped", source, part.name)
     if place is None:
         return None
@@ -199,7 +199,7 @@ def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> De
 
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
-    """The document's number of tokens."""
+    """Return the document's number of tokens, None if it is not tokenized."""
     place = part_of(corpus, "tokenized", source, part.name)
     if place is None:
         return None
@@ -209,14 +209,22 @@ def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tok
 
 
 def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[ShardRow]:
-    """The rows of the newest shards that hold the document, in order."""
+    """Yield the rows of the newest shards that hold the document, in order."""
     manifest = corpus.store.partition("sharded", source).newest_manifest()
     if manifest is None:
         return
     files = [file for part in manifest.parts for file in part.files if file.kind == FLAT_SUFFIX]
     stems = [corpus.store.path_of(manifest, file).with_suffix("") for file in files]
     with ThreadPoolExecutor() as pool:
-        by_shard = pool.map(pieces_of, stems, [file.rows for file in files], [doc_id] * len(files))
+        by_shard = pool.map(
+            segments_of, stems, [file.rows for file in files], [doc_id] * len(files)
+        )
         for number, segments in enumerate(by_shard):
-            for part in segments:
-                yield ShardRow(number, part.row, part.position, part.start, part.tokens)
+            for segment in segments:
+                yield ShardRow(
+                    shard=number,
+                    row=segment.row,
+                    position=segment.position,
+                    start=segment.start,
+                    tokens=segment.tokens,
+                )

@@ -1,4 +1,4 @@
-"""Documents in a row of a shard: the origin of each, and the beginning of its text."""
+"""Describe the documents in a row of a shard: origin and beginning of the text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT_CHARS = 160
 
 
 class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document in a row: its tokens there, and its origin if that is known."""
+    """Document in a row: its tokens there, and its origin if that is known."""
 
     doc_id: str
     position: int
@@ -40,9 +40,9 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenPlace(msgspec.Struct, frozen=True):
-    """A token of a row: the document that it is of (None: padding), and its place in that.
+    """Token of a row: its document (None: padding), and its place in that.
 
-    `byte` is where it starts in the document's UTF-8 text, if the tokenizer's offsets were kept.
+    `byte` is its start in the document's UTF-8 text, if the tokenizer's offsets were kept.
     """
 
     position: int
@@ -53,7 +53,7 @@ class TokenPlace(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of a shard."""
+    """Row of a shard."""
 
     shard: str
     row: int
@@ -64,7 +64,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleRow(Row, frozen=True, kw_only=True):
-    """The row that is a sample of a phase."""
+    """Row that is a sample of a phase."""
 
     phase: str
     sample: int
@@ -112,7 +112,7 @@ def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) 
 def point_at(
     corpus: Corpus, documents: Sequence[RowDocument], token: int, token_id: int
 ) -> TokenPlace:
-    """Find the document that a token of a row is of, and the token's place in it."""
+    """Find the document of a token of a row, and the token's place in it."""
     for number, document in enumerate(documents):
         inside = token - document.position
         if 0 <= inside < document.tokens:
@@ -125,7 +125,7 @@ def point_at(
 
 
 def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int) -> int | None:
-    """The byte of a document's text at which a token starts; None if it was not kept, or is gone.
+    """Return the byte of a document's text at which a token starts; None if it is not known.
 
     The newest `tokenized` may be of another tokenizer than the shard: the token must be the same.
     """
@@ -145,7 +145,7 @@ def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int)
 
 
 def sources_of(corpus: Corpus, shard: FlatShard) -> list[str]:
-    """Sources to look in: that of the shard's folder first."""
+    """Return the sources to search: that of the shard's folder first."""
     names = corpus.settings.source_names()
     return sorted(names, key=lambda name: name != shard.stem.parent.parent.name)
 
@@ -153,9 +153,9 @@ def sources_of(corpus: Corpus, shard: FlatShard) -> list[str]:
 def read_texts(
     corpus: Corpus, shard: FlatShard, segments: list[NDArray[Any]]
 ) -> list[str] | list[None]:
-    """The beginnings of segments as text; None for each if the shard's tokenizer is not there.
+    """Decode the beginnings of segments; None for each if the shard's tokenizer is not there.
 
-    A folder of shards says in its manifest.json what tokenizer made them, wherever it is copied to.
+    A folder of shards, copied or not, names its tokenizer in manifest.json.
     """
     path = shard.stem.parent / MANIFEST_NAME
     folder = msgspec.json.decode(path.read_bytes()) if path.is_file() else {}
@@ -174,7 +174,7 @@ def read_texts(
 
 
 def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
-    """The tokenizer of that fingerprint, None if it is no longer there."""
+    """Return the tokenizer of a fingerprint as JSON, None if it is no longer there."""
     for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
         part = manifest.parts[0]
         if part.stats.numbers["tokenizer_fingerprint"] == fingerprint:

@@ -1,4 +1,4 @@
-"""A trace for people. Texts and URLs are untrusted: control characters are shown as signs."""
+"""Print traces. Texts and URLs are untrusted: control characters are shown as signs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pipeline_defs.commands.look.trace_rows import Row, RowDocument, SampleRow, 
 from pipeline_defs.commands.terminal.output import ONE_LINE
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
-Line = tuple[str, str | None]  # its name, and what it says; None: not known
+Line = tuple[str, str | None]  # name and text; None: not known
 
 
 def print_row(row: Row) -> None:
-    """Print a row of a shard: where it is, then its documents in their order."""
+    """Print a row of a shard: its place, then its documents in their order."""
     console = Console(soft_wrap=True, highlight=False)
     print_lines(console, safe(row_lines(row)))
     pointed = None if isinstance(row.token, UnsetType) else row.token.document
@@ -38,7 +38,7 @@ def print_row(row: Row) -> None:
 
 
 def row_lines(row: Row) -> Iterator[Line]:
-    """Lines about the row itself."""
+    """Yield lines about the row itself."""
     if isinstance(row, SampleRow):
         yield "sample", f"{row.sample:,} of phase {row.phase} (seed {row.seed})"
         yield "epoch", f"{row.epoch} of the phase, {row.source_epoch} of {row.source}"
@@ -51,7 +51,7 @@ def row_lines(row: Row) -> Iterator[Line]:
 
 
 def token_text(token: TokenPlace) -> str:
-    """A token of a row in words."""
+    """Describe a token of a row."""
     place = f"{token.position:,} (id {token.id})"
     if token.document is None:
         return f"{place}: padding"
@@ -60,7 +60,7 @@ def token_text(token: TokenPlace) -> str:
 
 
 def document_lines(document: RowDocument) -> Iterator[Line]:
-    """Lines about a document in a row."""
+    """Yield lines about a document in a row."""
     first, length, start = document.position, document.tokens, document.start
     yield "tokens", f"{first:,} to {first + length - 1:,}: its {start:,} to {start + length - 1:,}"
     if isinstance(document.source, UnsetType):
@@ -71,7 +71,7 @@ def document_lines(document: RowDocument) -> Iterator[Line]:
 
 
 def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
-    """Lines about where a document came from."""
+    """Yield lines about the origin of a document."""
     yield "source", known(document.source)
     origin = None if isinstance(document.origin, UnsetType) else document.origin
     file, row = (origin.file, origin.row) if origin else (None, None)
@@ -81,12 +81,12 @@ def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
 
 
 def known(value: str | UnsetType | None) -> str | None:
-    """A value, None if it is not set."""
+    """Return a value, None if it is not set."""
     return None if isinstance(value, UnsetType) else value
 
 
 def print_document(trace: DocumentTrace) -> None:
-    """Print a document's way through the stages, one line or more for each."""
+    """Print the result of each stage for a document, one line or more for each."""
     console = Console(soft_wrap=True, highlight=False)
     console.print(Text(f"{trace.doc_id} ({trace.source})", "bold"))
     raw = [("raw", NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
@@ -102,12 +102,12 @@ def print_document(trace: DocumentTrace) -> None:
 
 
 def filtered_text(decision: Decision) -> str:
-    """The decision of the filters in words."""
+    """Describe the decision of the filters."""
     return "kept" if decision.kept else f"rejected: {', '.join(decision.reasons)}"
 
 
 def cluster_text(member: Membership | None) -> str:
-    """The document's cluster in words."""
+    """Describe the document's cluster."""
     if member is None:
         return "no copy of it was found"
     cluster = f"cluster {member.cluster_id} of {member.cluster_size:,}"
@@ -119,7 +119,7 @@ def cluster_text(member: Membership | None) -> str:
 
 
 def deduped_text(deduped: Deduped | None) -> str:
-    """The work of `deduped` in words."""
+    """Describe the result of `deduped`."""
     if deduped is None:
         return NOT_THERE
     cuts = [f"{cut.step} cut {cut.cut_chars:,} characters" for cut in deduped.changes]
@@ -127,12 +127,12 @@ def deduped_text(deduped: Deduped | None) -> str:
 
 
 def tokens_text(tokenized: Tokenized | None) -> str:
-    """The document's length in words."""
+    """Describe the document's length."""
     return "has none of it" if tokenized is None else f"{tokenized.tokens:,} tokens"
 
 
 def rows_text(rows: Sequence[ShardRow]) -> str:
-    """The places of the document's tokens in words."""
+    """Describe the places of the document's tokens."""
     texts = [
         f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its "
         f"{row.start:,} on, at {row.position:,}"
@@ -142,5 +142,5 @@ def rows_text(rows: Sequence[ShardRow]) -> str:
 
 
 def safe(lines: Iterable[Line]) -> dict[str, str]:
-    """Lines that do nothing to the terminal; those that are not known are left out."""
+    """Return lines that are safe on a terminal; those that are not known are left out."""
     return {name: text.translate(ONE_LINE) for name, text in lines if text is not None}

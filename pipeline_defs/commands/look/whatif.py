@@ -1,7 +1,7 @@
-"""`corpus whatif`: what other thresholds would keep, from the decisions of the last run.
+"""`corpus whatif`: count what other thresholds would keep, from the decisions of the last run.
 
-Only the columns that the rules look at are read, a bounded number of rows at a time; the result is
-exactly what a run with these thresholds would give, without one.
+Only the columns that the rules use are read, a bounded number of rows at a time. The result is that
+of a run with these thresholds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TOP_PAIRS = 10
 
 @dataclass
 class Replay:
-    """One source under the rules of its last run, and under the changed ones."""
+    """Replay of one source under the rules of its last run, and under the changed ones."""
 
     manifest: Manifest
     now: list[Rule]
@@ -129,7 +129,7 @@ def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) 
 
 
 def result_of(of_source: Replay) -> SourceKept:
-    """Amounts kept of one source, now and then, and the changes behind them."""
+    """Return the amounts kept of one source, now and then, and the changes behind them."""
     return SourceKept(
         *totals(of_source.before, of_source.after),
         changes=changes_of(of_source),
@@ -139,7 +139,7 @@ def result_of(of_source: Replay) -> SourceKept:
 
 
 def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
-    """The rules of a source now and then; nothing is counted yet.
+    """Prepare the replay of a source, with its rules now and then; nothing is counted yet.
 
     A change that turns on a rule without a score in the decisions is skipped.
     """
@@ -167,7 +167,7 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
 
 
 def without_score(rules: Sequence[Rule], columns: set[str]) -> list[Rule]:
-    """The rules whose score is not among the columns."""
+    """Return the rules whose score is not among the columns."""
     return [rule for rule in rules if rule.score not in columns]
 
 
@@ -181,7 +181,7 @@ def no_score(assignment: str, source: str, rule: Rule) -> str:
 
 
 def refuse_first_failure(manifest: Manifest) -> None:
-    """StoreError if the decisions hold no scores after the first broken rule."""
+    """Raise StoreError if the decisions have no scores after the first broken rule."""
     if manifest.config.get("mode") == "first_failure":
         raise StoreError(
             f"filtered[{manifest.partition}] was made with mode: first_failure, so its decisions "
@@ -191,13 +191,13 @@ def refuse_first_failure(manifest: Manifest) -> None:
 
 
 def score_columns(corpus: Corpus, manifest: Manifest) -> set[str] | None:
-    """Columns of the decisions; None if there is no part."""
+    """Return the columns of the decisions; None if there is no part."""
     files = decision_files(corpus, manifest)
     return set(pl.read_parquet_schema(files[0][0])) if files else None
 
 
 def differences(corpus: Corpus, manifest: Manifest) -> list[str]:
-    """A note if pipeline.yaml says something else today than when the decisions were made."""
+    """Return a note if the filters in pipeline.yaml have changed since the decisions were made."""
     source = manifest.partition
     today = corpus.settings.filters_for(source).model_dump(mode="json")
     keys = different_keys(today, manifest.config)
@@ -210,7 +210,7 @@ def differences(corpus: Corpus, manifest: Manifest) -> list[str]:
 
 
 def different_keys(one: Any, other: Any, prefix: str = "") -> list[str]:
-    """Dotted paths at which two configs differ."""
+    """Return the dotted paths at which two configs differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [prefix.rstrip(".")]
     keys = list(dict.fromkeys([*one, *other]))
@@ -231,13 +231,13 @@ def count(corpus: Corpus, of_source: Replay) -> None:
 
 
 def totals(before: Tally, after: Tally) -> tuple[int, int, Amount, Amount]:
-    """Documents and bytes: all, kept now, kept then."""
+    """Return documents and bytes: all, kept now, kept then."""
     now = Amount(before.kept, before.kept_bytes)
     return before.documents, before.bytes, now, Amount(after.kept, after.kept_bytes)
 
 
 def changes_of(of_source: Replay) -> dict[str, Thresholds]:
-    """Threshold now and then of every rule that changes; None: off."""
+    """Return the threshold now and then of every rule that changes; None: off."""
     now = {rule.name: rule for rule in of_source.now}
     then = {rule.name: rule for rule in of_source.then}
     return {
@@ -250,19 +250,19 @@ def changes_of(of_source: Replay) -> dict[str, Thresholds]:
 
 
 def per_rule(replays: Sequence[Replay], before: Tally, after: Tally) -> dict[str, RuleCounts]:
-    """Per rule: documents and bytes that it breaks, and documents that only it breaks."""
+    """Count per rule: documents and bytes that it breaks, and documents that only it breaks."""
     rules = [rule for of_source in replays for rule in [*of_source.now, *of_source.then]]
     names = dict.fromkeys(rule.name for rule in rules)
     return {name: RuleCounts(broken_by(name, before), broken_by(name, after)) for name in names}
 
 
 def broken_by(name: str, counts: Tally) -> Broken:
-    """Documents and bytes that a rule breaks."""
+    """Return the documents and bytes that a rule breaks."""
     return Broken(counts.broken[name], counts.broken_bytes[name], counts.alone[name])
 
 
 def overlaps(before: Tally, after: Tally) -> list[Overlap]:
-    """The pairs of rules that break most documents together, the most frequent first."""
+    """Return the pairs of rules that break most documents together, the most frequent first."""
     pairs = sorted(
         {*before.pairs, *after.pairs},
         key=lambda pair: (-max(before.pairs[pair], after.pairs[pair]), pair),

@@ -1,4 +1,4 @@
-"""The result of `corpus whatif`, as tables for the terminal and as a drawing (SVG)."""
+"""Show the result of `corpus whatif` as tables and as a drawing (SVG)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """A rule's threshold now and then; None: off."""
+    """Threshold of a rule now and then; None: off."""
 
     now: Any
     then: Any
 
 
 class SourceKept(Kept, frozen=True, kw_only=True):
-    """A source's amounts, the changes behind them, and what to lay over its filters."""
+    """Amounts of a source, the changes behind them, and the keys to lay over its filters."""
 
     changes: dict[str, Thresholds]
     filters: dict[str, Overlay]
@@ -105,7 +105,7 @@ def show(result: WhatIf) -> None:
 
 
 def print_notes(console: Console, result: WhatIf) -> None:
-    """Print the notes of each source, and what to write into pipeline.yaml for the changes."""
+    """Print the notes of each source, and the keys of pipeline.yaml for the changes."""
     for name, source in result.sources.items():
         lines = list(source.notes)
         if source.changes:
@@ -116,13 +116,13 @@ def print_notes(console: Console, result: WhatIf) -> None:
 
 
 def with_total(result: WhatIf) -> dict[str, Kept]:
-    """The sources' amounts, and their sum if they are several."""
+    """Return the sources' amounts, and their sum if there are several."""
     total = {"all": result.total} if len(result.sources) > 1 else {}
     return {**result.sources, **total}
 
 
 def kept_row(amounts: Kept) -> list[str]:
-    """Cells of one source: all, now and then, in documents and in MB."""
+    """Return the cells of one source: all, now and then, in documents and in MB."""
     cells = []
     for unit, scale, digits in (("documents", 1, 0), ("bytes", 1e6, 1)):
         whole = getattr(amounts, unit)
@@ -134,7 +134,7 @@ def kept_row(amounts: Kept) -> list[str]:
 
 
 def rule_row(counts: RuleCounts) -> list[str]:
-    """Cells of one rule."""
+    """Return the cells of one rule."""
     sides = (counts.now, counts.then)
     documents = [f"{side.documents:,}" for side in sides]
     sizes = [f"{side.bytes / 1e6:,.1f}" for side in sides]
@@ -142,14 +142,14 @@ def rule_row(counts: RuleCounts) -> list[str]:
 
 
 def threshold_text(result: WhatIf, name: str) -> str:
-    """ "0.2 -> 0.25" for a rule that changes, else nothing."""
+    """Return "0.2 -> 0.25" for a rule that changes, else an empty text."""
     changes = [source.changes.get(name) for source in result.sources.values()]
     texts = {f"{plain(change.now)} -> {plain(change.then)}" for change in changes if change}
     return texts.pop() if len(texts) == 1 else "differs by source" if texts else ""
 
 
 def plain(threshold: Any) -> str:
-    """A threshold as people write it."""
+    """Return a threshold as people write it."""
     if threshold is None:
         return "off"
     return escape(",".join(threshold)) if isinstance(threshold, tuple | list) else f"{threshold:g}"
@@ -185,7 +185,7 @@ def to_svg(result: WhatIf) -> str:
 
 
 def bar_rows(values: dict[str, dict[str, float]], top: float, form: str) -> list[str]:
-    """One row per name: its two bars, from 0 to `top`, each with its number."""
+    """Draw one row per name: two bars, from 0 to `top`, each with its number."""
     rows = []
     for name, sides in values.items():
         row = label(0, 22, name)
@@ -200,12 +200,12 @@ def bar_rows(values: dict[str, dict[str, float]], top: float, form: str) -> list
 
 
 def title_row(text: str) -> str:
-    """A heading."""
+    """Draw a heading."""
     return f'<text x="0" y="26" style="{STYLE}" font-weight="bold">{html.escape(text)}</text>'
 
 
 def legend_row() -> str:
-    """The legend: one colour for now, one for then."""
+    """Draw the legend: one colour for now, one for then."""
     row = ""
     for number, (side, color) in enumerate(COLORS.items()):
         x = LABEL_WIDTH + 90 * number
@@ -215,5 +215,5 @@ def legend_row() -> str:
 
 
 def label(x: float, y: float, text: str) -> str:
-    """A text at a place."""
+    """Draw a text at a position."""
     return f'<text x="{x:.1f}" y="{y:.1f}" style="{STYLE}">{html.escape(text)}</text>'

@@ -27,9 +27,9 @@ CHARS_PER_WORD = 40  # a longer "word" is cut where context is shown
 
 @dataclass(frozen=True)
 class Diff:
-    """Segments in order, and what was compared: words, lines of long texts, or whole texts.
+    """Segments in order, and the unit of comparison: words, lines of long texts, or whole texts.
 
-    The segments "same" and "removed" together are the one text, "same" and "added" the other.
+    The segments "same" and "removed" together are the first text, "same" and "added" the second.
     """
 
     segments: list[Segment]
@@ -53,7 +53,7 @@ def diff_texts(one: str, other: str) -> Diff:
 
 
 def common_start(one: str, other: str) -> int:
-    """Number of equal characters at the start of both texts, found by halving."""
+    """Count the equal characters at the start of both texts, by halving."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -65,12 +65,12 @@ def common_start(one: str, other: str) -> int:
 
 
 def _blank_before(text: str, end: int) -> int:
-    """The end of the last blank before `end`, 0 if there is none: no word is cut in two."""
+    """Return the end of the last blank before `end`, 0 if there is none: no word is cut in two."""
     return 1 + max(text.rfind(" ", 0, end), text.rfind("\n", 0, end))
 
 
 def _compared(one: str, other: str) -> tuple[list[Segment], Unit]:
-    """The segments, by the smallest units of which there are not too many."""
+    """Compare two texts by the smallest units of which there are not too many."""
     if words := _units(one, other, WORD, MAX_WORDS):
         return _segments(one, other, *words), "words"
     if lines := _units(one, other, LINE, MAX_LINES):
@@ -81,7 +81,7 @@ def _compared(one: str, other: str) -> tuple[list[Segment], Unit]:
 def _units(
     one: str, other: str, unit: re.Pattern[str], most: int
 ) -> tuple[list[Span], list[Span]] | None:
-    """Places of the units of both texts; None if there are more than `most`."""
+    """Return the places of the units of both texts; None if there are more than `most`."""
     of_one = [match.span() for match in islice(unit.finditer(one), most + 1)]
     of_other = [match.span() for match in islice(unit.finditer(other), most + 1)]
     return (of_one, of_other) if len(of_one) + len(of_other) <= most else None
@@ -90,7 +90,7 @@ def _units(
 def _segments(
     one: str, other: str, of_one: Sequence[Span], of_other: Sequence[Span]
 ) -> list[Segment]:
-    """The segments of a comparison by units, whose places are given."""
+    """Compare two texts by units, whose places are given."""
     words = [one[start:end] for start, end in of_one]
     matcher = SequenceMatcher(None, words, [other[start:end] for start, end in of_other])
     segments: list[Segment] = []
@@ -108,7 +108,7 @@ def _segments(
 
 
 def _between(one: str, other: str) -> Iterator[Segment]:
-    """Segments between two common words: white space at either end may be the same."""
+    """Yield the segments between two common words: white space at either end may be the same."""
     if one == other:
         yield "same", one
         return
@@ -122,7 +122,7 @@ def _between(one: str, other: str) -> Iterator[Segment]:
 
 
 def _common_blanks(one: str, other: str) -> int:
-    """Number of equal characters of white space at the start of both texts."""
+    """Count the equal characters of white space at the start of both texts."""
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b or not a.isspace():
@@ -132,7 +132,7 @@ def _common_blanks(one: str, other: str) -> int:
 
 
 def _joined(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments without empty ones, neighbours of one change made one; removed before added."""
+    """Drop empty segments and merge neighbours of one change; removed comes before added."""
     groups: list[tuple[Change, list[str]]] = []
     for change, text in segments:
         if not text:
@@ -150,7 +150,7 @@ def _joined(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def fold(segments: Sequence[Segment], context: int, most: int) -> Iterator[tuple[str, str]]:
-    """(change, text) as people read it: of "same" the `context` words next to a change.
+    """Yield (change, text) for display: of "same" the `context` words next to a change.
 
     Of a removed or added segment the first `most` characters. What is left out becomes a segment
     "omitted", whose text says how many characters it had.
@@ -173,13 +173,13 @@ def fold(segments: Sequence[Segment], context: int, most: int) -> Iterator[tuple
 
 
 def _end_of_words(text: str, count: int) -> int:
-    """Characters of `text` that its first `count` words take."""
+    """Count the characters of `text` up to the end of its first `count` words."""
     window = text[: count * CHARS_PER_WORD]
     return max((match.end() for match in islice(WORD.finditer(window), count)), default=0)
 
 
 def _start_of_words(text: str, count: int) -> int:
-    """Characters of `text` that its last `count` words take."""
+    """Count the characters of `text` from the start of its last `count` words."""
     window = text[len(text) - min(len(text), count * CHARS_PER_WORD) :]
     starts = [match.start() for match in WORD.finditer(window)]
     return len(window) - starts[-count:][0] if starts and count else 0

@@ -31,8 +31,8 @@ def check_one_given(arguments: ArgumentCollection) -> None:
     given: list[Any] = list(arguments.filter_by(value_set=True))
     if len(given) != 1:
         names = " or ".join(argument.name for argument in arguments)
-        said = ", ".join(argument.name for argument in given) or "neither"
-        raise ValueError(f"give either {names}; given: {said}")
+        given_names = ", ".join(argument.name for argument in given) or "neither"
+        raise ValueError(f"give either {names}; given: {given_names}")
 
 
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON, for programs.")]

@@ -1,11 +1,11 @@
-"""`corpus path`: the newest folder of a format, for a training config.
+"""`corpus path`: print the newest folder of a format, for a training config.
 
-corpus path --source web --format mds         the folder of one format, and nothing else
-corpus path --phase general --format megatron     of a phase that is written as shards of its own
-corpus path --source web                      every format there is, and its folder
+corpus path --source web --format mds             the folder of one format
+corpus path --phase general --format megatron     the same, of a phase with shards of its own
+corpus path --source web                          a line for each format and its folder
 
 A folder's name changes with its rows, so that a job never reads a mixture of two states: ask again
-after a build, not before every step. docs/formats.md shows what reads each format.
+after a build, not before every step. docs/formats.md names the readers of each format.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def path(
 
 
 def newest(corpus: Corpus, source: str | None, phase: str | None) -> Manifest:
-    """The manifest of the source's or of the phase's shards."""
+    """Return the manifest of a source's or of a phase's shards."""
     settings = corpus.settings
     what, name, known = (
         ("source", source, settings.source_names())
@@ -64,14 +64,14 @@ def newest(corpus: Corpus, source: str | None, phase: str | None) -> Manifest:
 
 
 def format_folders(corpus: Corpus, manifest: Manifest) -> dict[str, Path]:
-    """The folder of each format that a manifest names."""
+    """Return the folder of each format that a manifest names."""
     files = [file for part in manifest.parts for file in part.files if "/" in file.path]
     folders = {file.kind.partition(".")[0]: corpus.store.path_of(manifest, file) for file in files}
     return {name: path.parent.resolve() for name, path in sorted(folders.items())}
 
 
 def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path]) -> str:
-    """Say which formats are there instead, and how to get the one wanted."""
+    """Explain which formats exist, and how to get the requested one."""
     where = f"{manifest.stage}[{manifest.partition}]"
     there_is = ", ".join(folders) or "none"
     key = "shards.formats"

@@ -1,14 +1,14 @@
-"""`corpus plan`: compare what the phases ask for with what is there, before `mixed` runs.
+"""`corpus plan`: compare the demand of the phases with the available tokens, before `mixed` runs.
 
 corpus plan                      every phase: tokens available and asked for, epochs, samples
 corpus plan --phase general      one phase
-corpus plan --json               for programs
-corpus plan --plot plan.svg      the same as a picture, and what was drawn where it is mixed
+corpus plan --json               the same as JSON
+corpus plan --plot plan.svg      the same as a picture, with the realised mix of mixed phases
 
 Tokens are counted in the last stage that a source has reached: exactly from `tokenized` on, before
-that estimated from the bytes of `deduped`. Where all sources of a phase are sharded the verdict is
-the one of `mixed`. Exit code 1 if a phase would be refused; one whose sources have not come as far
-as `deduped` is "not built yet", which is no refusal.
+that estimated from the bytes of `deduped`. If all sources of a phase are sharded, the verdict is
+that of `mixed`. The exit code is 1 if a phase would be refused. A phase whose sources have not
+reached `deduped` is "not built yet", which is no refusal.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from assets.mixed.asset import MIXED
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
+from assets.sharded.asset import SHARDED
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
@@ -49,7 +51,7 @@ def plan(
     json: Json = False,
     plot: Annotated[Path | None, Parameter(help="Write a picture (SVG) to this file.")] = None,
 ) -> int:
-    """Print the plan; 1 if a phase would be refused."""
+    """Print the plan; return 1 if a phase would be refused."""
     corpus = load_corpus()
     phases = corpus.settings.phase_names()
     if phase is not None and phase not in phases:
@@ -65,8 +67,8 @@ def plan(
 
 
 def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
-    """Read what was drawn in the phases that are mixed already, perhaps under another plan."""
-    manifests = {name: corpus.store.partition("mixed", name).newest_manifest() for name in names}
+    """Read the realised mix of the phases that are mixed already, perhaps under another plan."""
+    manifests = {name: corpus.store.newest_or_none(MIXED, name) for name in names}
     return {
         name: realised(read_mixture(corpus.store, manifest))
         for name, manifest in manifests.items()
@@ -75,7 +77,7 @@ def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
 
 
 def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
-    """Plan some phases, and sum up what they ask of each source."""
+    """Plan some phases, and sum up their demand on each source."""
     ratio = bytes_per_token(corpus)
     phases: dict[str, PlannedPhase] = {}
     asked: dict[str, int] = {}
@@ -104,7 +106,7 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
 
 
 def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, PlannedPhase]:
-    """Plan a phase: the budgets, and what is printed of them."""
+    """Plan a phase; return the budgets, and their report."""
     config = corpus.settings.phase(name)
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
     available = available_for(corpus, wanted, config, ratio)
@@ -120,8 +122,8 @@ def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, Planne
 def plan_available(
     corpus: Corpus, config: PhaseConfig, available: Mapping[str, Available]
 ) -> PhasePlan:
-    """The plan of a phase: that of `mixed` if all is sharded, else from what is known so far."""
-    if all(of_source.stage == "sharded" for of_source in available.values()):
+    """Plan a phase: as `mixed` does if all sources are sharded, else from the counts so far."""
+    if all(of_source.stage == SHARDED.name for of_source in available.values()):
         manifests = [of_source.manifest for of_source in available.values()]
         return plan_from_shards(corpus.store.root, config, manifests)
     tokens = {source: of_source.tokens for source, of_source in available.items()}
@@ -131,13 +133,13 @@ def plan_available(
 
 
 def described(budgets: PhasePlan, available: Mapping[str, Available]) -> PlannedPhase:
-    """One phase: its verdict, and its sources."""
+    """Describe a planned phase: its verdict, and its sources."""
     return PlannedPhase(
         verdict=budgets.verdict,
         tokens=budgets.tokens,
         warnings=list(budgets.warnings),
         faults=list(budgets.faults),
-        feasible=dict(budgets.feasible),
+        feasible=budgets.feasible,
         notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
         sources={
             budget.source: SourceShare(

@@ -1,26 +1,30 @@
-"""Tokens that sources have for a phase, counted in the last stage that each has reached."""
+"""Count the tokens of sources for a phase, in the last stage that each has reached."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from assets.bucketed.asset import BUCKETED
+from assets.deduped.asset import DEDUPED
 from assets.mixed.phase_source_files import phase_source
 from assets.mixed.samples import SourceRows
+from assets.sharded.asset import SHARDED
+from assets.tokenized.asset import TOKENIZED
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
 
-STAGES = ("sharded", "bucketed", "tokenized", "deduped")
+COUNTED_IN = (SHARDED, BUCKETED, TOKENIZED, DEDUPED)  # the last stage first
 BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where nothing is tokenized
 
 
 @dataclass(frozen=True)
 class Available:
-    """Tokens and samples of a source for a phase, by the `manifest` of the last stage.
+    """Tokens and samples of a source for a phase, by the `manifest` of its last stage.
 
-    `buckets`: (rows, tokens with padding) of each, once that is known.
+    `buckets`: (rows, tokens with padding) by bucket, from `bucketed` on.
     """
 
     manifest: Manifest
@@ -31,12 +35,12 @@ class Available:
 
     @property
     def stage(self) -> str:
-        """The stage in which it was counted."""
+        """Stage in which the tokens were counted."""
         return self.manifest.stage
 
     @property
     def rows(self) -> SourceRows:
-        """Its rows, as long as they are on average."""
+        """Rows of the source, each of the mean length."""
         return SourceRows(round(self.tokens / max(1, self.samples)), self.buckets)
 
 
@@ -46,7 +50,7 @@ def available_for(
     """Count what sources have for a phase, by the newest manifest of each one's last stage."""
     available = {}
     for source in sources:
-        partitions = (corpus.store.partition(stage, source) for stage in STAGES)
+        partitions = (corpus.store.partition(stage.name, source) for stage in COUNTED_IN)
         manifests = (partition.newest_manifest() for partition in partitions)
         if newest := next(filter(None, manifests), None):
             available[source] = counted(newest, config, corpus.settings.buckets, ratio)
@@ -56,12 +60,12 @@ def available_for(
 def counted(
     manifest: Manifest, config: PhaseConfig, buckets: BucketConfig, ratio: float
 ) -> Available:
-    """The tokens and samples of a manifest that a phase may draw from."""
+    """Count the tokens and samples of a manifest that a phase may draw from."""
     stage, source, stats = manifest.stage, manifest.partition, manifest.stats
-    if stage == "sharded":
+    if stage == SHARDED.name:
         shards = phase_source(manifest, config.buckets)
         return Available(manifest, shards.tokens, shards.rows, buckets=shards.buckets)
-    if stage == "bucketed":
+    if stage == BUCKETED.name:
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
@@ -71,7 +75,7 @@ def counted(
         return Available(manifest, num_tokens, num_rows, buckets=stored)
     note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
     num_tokens = stats.tokens
-    if stage == "deduped":
+    if stage == DEDUPED.name:
         num_tokens = round(stats.bytes / ratio)
         note += f"{source} is not tokenized: estimated at {ratio:.2f} bytes a token"
     length = buckets.sequence_length
@@ -80,9 +84,9 @@ def counted(
 
 
 def bytes_per_token(corpus: Corpus) -> float:
-    """Bytes of text a token, over the sources that are tokenized."""
-    folders = [corpus.store.partition("tokenized", name) for name in corpus.settings.source_names()]
-    manifests = [folder.newest_manifest() for folder in folders]
+    """Return the bytes of text per token, over the sources that are tokenized."""
+    names = corpus.settings.source_names()
+    manifests = [corpus.store.newest_or_none(TOKENIZED, name) for name in names]
     stats = [manifest.stats for manifest in manifests if manifest is not None]
     tokens = sum(of_source.tokens for of_source in stats)
     return sum(of_source.text_bytes for of_source in stats) / tokens if tokens else BYTES_PER_TOKEN

@@ -1,4 +1,4 @@
-"""The result of `corpus plan`, as tables for the terminal and as a picture (SVG)."""
+"""Show the result of `corpus plan` as tables and as a picture (SVG)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from assets.mixed.advice import Proposals
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
 from pipeline_defs.commands.terminal.output import new_table, table_console
@@ -14,7 +15,7 @@ NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "sam
 
 
 class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens that a source has, and that phases ask of it."""
+    """Available and planned tokens of a source, over all phases."""
 
     available_tokens: int
     counted_in: str
@@ -23,7 +24,7 @@ class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceShare(SourceTotal, frozen=True, kw_only=True):
-    """Tokens and samples that one phase asks of a source."""
+    """Tokens and samples that one phase draws from a source."""
 
     weight: float
     cap: float
@@ -31,19 +32,19 @@ class SourceShare(SourceTotal, frozen=True, kw_only=True):
 
 
 class PlannedPhase(msgspec.Struct, frozen=True):
-    """A phase: its verdict, and its sources."""
+    """Verdict on a phase, and its sources."""
 
     verdict: str
     tokens: int
     warnings: list[str]
     faults: list[str]
-    feasible: dict[str, object]
+    feasible: Proposals
     notes: list[str]
     sources: dict[str, SourceShare]
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """Phases, and over all of them the sources and warnings."""
+    """Planned phases, and the sources and warnings over all of them."""
 
     store: str
     phases: dict[str, PlannedPhase]
@@ -74,7 +75,7 @@ def show(report: PlanReport) -> None:
 
 
 def share_cells(share: SourceShare) -> list[str]:
-    """Cells of one source of one phase."""
+    """Return the cells of one source of one phase."""
     return [
         share.counted_in,
         f"{share.weight:.1%}",
@@ -87,7 +88,7 @@ def share_cells(share: SourceShare) -> list[str]:
 
 
 def verdict_lines(report: PlanReport) -> list[str]:
-    """Lines about each phase, the verdict first."""
+    """Return lines about each phase, the verdict first."""
     lines = []
     for name, phase in report.phases.items():
         lines.append(f"{name}: {phase.verdict}")
@@ -98,7 +99,7 @@ def verdict_lines(report: PlanReport) -> list[str]:
 def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
     """Draw each phase's mix and the epochs of its sources, then these over all phases.
 
-    `mixed` has what was drawn of the phases that are materialized.
+    `mixed` has the realised mix of the phases that are materialized.
     """
     charts = []
     for name, phase in report.phases.items():
@@ -113,7 +114,7 @@ def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
 
 
 def epoch_bars(sources: Mapping[str, SourceTotal]) -> list[tuple[str, tuple[float], str]]:
-    """A bar for each source."""
+    """Return a bar for each source."""
     return [
         (source, (total.epochs,), f"{total.epochs:.2f} epochs of {total.available_tokens:,}")
         for source, total in sources.items()
