@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TASK_BYTES_PER_ENTRY = (
-    224  # twice the measured peak: arrays below 32 MB stay in the heap
-)
+TASK_BYTES_PER_ENTRY = 224  # twice the measured peak: arrays below 32 MB stay in the heap
 
 
 MAX_PREFIX_BITS = 12
