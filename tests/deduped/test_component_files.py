@@ -124,7 +124,7 @@ def big_pairs(shape: str, size: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("shape", ["star", "star around the last", "chain", "path in any order"])
-@pytest.mark.parametrize("ranges", [1, 9])
+@pytest.mark.parametrize("ranges", [1, 2, 9])
 def test_one_giant_component_is_found(shape: str, ranges: int, tmp_path: Path) -> None:
     size = 200_000
     pairs = big_pairs(shape, size)

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -79,6 +79,7 @@ def test_a_part_without_duplicates_counts_its_documents() -> None:
     assert not any(found.values())
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(WEB + BOOKS)), st.integers(0, 30))
 def test_summaries_of_parts_add_up_to_that_of_the_whole(rows: list[Row], cut: int) -> None:
     parts = [summarize_clusters(clusters(part), "web", 50) for part in (rows[:cut], rows[cut:])]
@@ -209,6 +210,10 @@ def test_a_jump_is_further_from_the_median_than_allowed(
     has_jumped, facts = rate_jump(rate, history, limit=0.1 + 1e-9)
     assert has_jumped == expected
     assert facts["rate"] == rate and facts["runs"] == min(10, len(history))
+
+
+def test_a_rate_at_the_limit_has_not_jumped() -> None:
+    assert rate_jump(0.75, [0.5], limit=0.25) == (False, {"rate": 0.75, "median": 0.5, "runs": 1})
 
 
 def test_a_heat_map_escapes_its_texts() -> None:

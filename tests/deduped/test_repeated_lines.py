@@ -281,6 +281,7 @@ def test_ten_million_newlines() -> None:
     st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=5),
     st.sampled_from([0, 1 << 30]),
 )
+@settings(deadline=None)
 def test_counts_add_up_in_any_pieces(parts: list[list[str]], held_bytes: int) -> None:
     config = RepeatedLinesConfig(min_chars=1)
     tables = [count_lines(pl.Series(part, dtype=pl.String), config, "lines") for part in parts]
@@ -315,3 +316,14 @@ def test_the_report_shows_texts_as_text() -> None:
 
     assert lines[2].startswith("| 1,234 |") and not re.search(r"[<\[(]", lines[2])
     assert lines[3] == f"| 2 | {'é' * 100}… |"
+
+
+def test_a_document_that_keeps_just_enough_stays() -> None:
+    documents = pl.DataFrame({"doc_id": ["a"], "text": ["ab\nc"]})
+    repeated = pl.DataFrame({"unit": ["lines"], "text": ["c"]})
+    config = RepeatedLinesConfig(min_count=2, min_chars=1, min_kept_share=0.5)
+
+    kept, changes = cut_repeated(documents, repeated, config, "lines")
+
+    assert kept["text"].to_list() == ["ab"]
+    assert changes.select("kept_share", "is_rejected").rows() == [(0.5, False)]

@@ -327,3 +327,12 @@ def test_the_longest_spans_are_shown_and_escaped() -> None:
 def test_wrong_config_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SubstringsConfig(**wrong)
+
+
+def test_a_document_that_keeps_just_enough_stays() -> None:
+    table = documents("ab cd")
+    spans = pl.DataFrame([(table["doc_id"][0], 2, 5, 1)], schema=SPAN_SCHEMA, orient="row")
+
+    _, changes = cut_spans(table, spans, SubstringsConfig(min_kept_share=0.4))
+
+    assert changes.select("kept_share", "is_rejected").rows() == [(0.4, False)]
