@@ -277,6 +277,46 @@ def test_counts_of_a_packed_window() -> None:
     assert sum(counts.sequence_documents.values()) == 4
 
 
+@pytest.mark.parametrize("mode", ["pack", "concat"])
+def test_padding_that_cannot_be_avoided_is_counted(mode: Any) -> None:
+    counts = make_sequences([tokenized(3, 3)], BucketConfig(mode=mode, sequence_length=4), END)[1]
+    assert (counts.padding_tokens, counts.least_padding) == (2, 2)
+
+
+def test_documents_as_long_as_a_sequence_reach_it() -> None:
+    counts = make_sequences([tokenized(3, 4, 5)], BucketConfig(sequence_length=4), END)[1]
+    assert counts.documents_reaching == 2
+
+
+def test_documents_reach_the_open_bucket_beyond_the_last_edge() -> None:
+    assert make_sequences([tokenized(4, 5)], SMALL, END)[1].documents_reaching == 1
+
+
+def test_a_cut_document_as_long_as_a_sequence_would_have_fit() -> None:
+    config = BucketConfig(mode="concat", sequence_length=4)
+    counts = make_sequences([tokenized(3, 4, 5)], config, END)[1]
+    assert (counts.documents_cut, counts.fitting_documents_cut) == (2, 1)
+
+
+def test_documents_without_their_last_token_are_truncated() -> None:
+    config = BucketConfig(sequence_length=4, long_documents="truncate")
+    counts = make_sequences([tokenized(4, 5, 9)], config, END)[1]
+    assert (counts.documents_truncated, counts.tokens_truncated) == (2, 6)
+
+
+def test_golden_decomposition() -> None:
+    """If this changes, every decomposed corpus is made again: raise the stage's code version."""
+    config = BucketConfig(mode="decompose", sequence_length=8, min_length=4)
+    sequences = sequences_of(config, tokenized(1, 4, 2, 1, 3, 4, 1, 2, 1))
+    assert [[span["doc_id"] for span in spans] for spans in sequences["spans"]] == [
+        ["d0", "d3", "d6"],
+        ["d1"],
+        ["d2", "d7"],
+        ["d4", "d8"],
+        ["d5"],
+    ]
+
+
 def test_the_report_is_markdown_with_plots() -> None:
     counts = make_sequences([tokenized(3, 3, 9)], BucketConfig(sequence_length=4), END)[1]
     shown = report_markdown(counts, BucketConfig(sequence_length=4))

@@ -159,6 +159,14 @@ def test_rests_begin_earlier_where_there_would_be_padding() -> None:
     assert sequence[1] == sequence[2] != sequence[0]
 
 
+def test_a_rest_that_just_fits_with_what_is_missing_leaves_no_padding() -> None:
+    segments = split(np.array([15, 8, 22]), 10)  # 45 tokens: 5 are missing, the first rest has 5
+
+    extended, sequence = pack_and_extend(segments, 10, max_segments=None, seed=0)
+
+    assert np.bincount(sequence, extended.lengths).tolist() == [10] * 5
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 40), max_size=20), st.none() | st.integers(1, 4))
 def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(

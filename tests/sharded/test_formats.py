@@ -328,6 +328,30 @@ def test_a_tar_header_is_the_one_of_tarfile(tmp_path: Path) -> None:
     assert len(written) == tarfile.RECORDSIZE
 
 
+def test_a_tar_ends_with_two_empty_blocks(tmp_path: Path) -> None:
+    shard = shard_of([*[[7]] * 8, [7] * 200])  # 8 members of two blocks and one of three: 19 of 20
+
+    write_shards(tmp_path, "webdataset", [shard], about_of())
+
+    written = (tmp_path / "shard-00000.tar").read_bytes()
+    assert len(written) == 2 * tarfile.RECORDSIZE
+    assert not any(written[19 * tarfile.BLOCKSIZE :])
+
+
+def test_litdatas_index_has_the_rows_and_tokens_of_each_chunk(tmp_path: Path) -> None:
+    about = about_of(sequence_length=64)
+    shards = [shard_of(seeded_rows(count, about)) for count in (3, 5)]
+
+    write_shards(tmp_path, "litdata", shards, about)
+
+    index = json.loads((tmp_path / "index.json").read_bytes())
+    assert index["config"]["chunk_size"] == 5
+    assert [(chunk["chunk_size"], chunk["dim"]) for chunk in index["chunks"]] == [
+        (3, 192),
+        (5, 320),
+    ]
+
+
 def test_litdata_and_arrow_name_a_new_state_for_new_shards(tmp_path: Path) -> None:
     about = about_of()
     states = []
