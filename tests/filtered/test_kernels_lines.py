@@ -30,11 +30,21 @@ from assets.text.buffers import text_buffers
 
 MARKS = (".", "?", "。")
 CLASSES = character_classes(MARKS)
-TEXTS = st.text(st.sampled_from("aB1_é\u0301漢😀 \t\n\u3000\u2028\xa0\x85\x1c.?…。\"'[{²"), max_size=30)
+TEXTS = st.text(
+    st.sampled_from("aB1_é\u0301漢😀 \t\n\u3000\u2028\xa0\x85\x1c.?…。\"'[{²"), max_size=30
+)
 PIECES = [
     *PHRASES.split("/"),
     *("JavaScript", "Lorem Ipsum", "[edit]", "[citation needed]", "[12]", "[", "SIGN-IN", "lorem"),
-    *("12 likes", "3.4k views", "LIKES", "A word or two.", "one two three four five.", "...", "é。"),
+    *(
+        "12 likes",
+        "3.4k views",
+        "LIKES",
+        "A word or two.",
+        "one two three four five.",
+        "...",
+        "é。",
+    ),
     *"\n\n\n   \u3000.?{]aB1",
 ]
 PAGES = st.lists(st.sampled_from(PIECES) | TEXTS, max_size=15).map("".join)
@@ -91,6 +101,7 @@ def test_is_word_holds_for_letters_digits_and_the_underscore(character: str) -> 
     assert is_word(as_bytes(f" {character}"), 1, CLASSES) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 5))
 def test_copy_writes_a_slice(source: bytes, start: int, stop: int, size: int) -> None:
     data, out = np.frombuffer(source, np.uint8), np.zeros(40, np.uint8)
