@@ -226,7 +226,7 @@ def test_tell_kinds_sets_the_bit_of_each_pattern() -> None:
 
 @pytest.mark.parametrize("patterns", [("[b]",), ("[\t]",), ("[~]",), ("é",) * 9])
 def test_tell_kinds_refuses_ascii_and_nine_patterns(patterns: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="at most 8 fit|printable ASCII"):
+    with pytest.raises(ValueError, match=r"at most 8 fit|printable ASCII"):
         tell_kinds(patterns)
 
 
