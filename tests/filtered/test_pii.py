@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.filtered.pii.find_pii import candidates, find_pii
-from assets.filtered.pii.identity_numbers import passes_luhn, passes_mod97
+from assets.filtered.pii.find_pii import candidates, find_once, find_pii
+from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
 from assets.filtered.pii.patterns import SCANS
 from resources.settings.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
@@ -72,6 +72,7 @@ FOUND: dict[PiiKind, list[str]] = {
         "⟦3782 822463 10005⟧",
         "visa ⟦4012888888881881⟧,",
         "⟦6011111111111117⟧",
+        "⟦4222222222222⟧, ⟦4012888888881881235⟧",
         "⟦3056 930902 5904⟧",
         "联系⟦4111111111111111⟧或",
     ],
@@ -190,6 +191,33 @@ def test_what_looks_alike_stays(text: str) -> None:
 )
 def test_a_value_at_the_start_of_a_line_is_found(before: str, value: str) -> None:
     assert find_pii(pl.Series([f"{before}{value}\n"]), PiiConfig())[1]["pii_total"].item() == 1
+
+
+IBAN_LENGTHS = """
+AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27
+DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22
+IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19
+MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31
+SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
+"""
+
+
+def test_iban_lengths_are_those_of_the_registry() -> None:
+    assert {f"{country}{length}" for country, length in _IBAN_LENGTHS.items()} == {
+        *IBAN_LENGTHS.split()
+    }
+
+
+@pytest.mark.parametrize(("blanks", "is_near"), [(118, True), (119, True), (120, False)])
+def test_a_rejected_candidate_is_near_within_the_reach_of_a_check(
+    blanks: int, is_near: bool
+) -> None:
+    scans = [scan for scan in SCANS if scan.kind == "email"]
+    before, after = "c@d.png" + " " * (blanks - 1), "a@b.io" + " " * (blanks + 1) + "c@d.png"
+
+    unsure = find_once(pl.Series([before + "a@b.io", after]), scans)[1]
+
+    assert unsure == ({0, 1} if is_near else set())
 
 
 def test_offsets_are_characters() -> None:
