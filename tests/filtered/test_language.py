@@ -156,6 +156,28 @@ def test_every_language_of_the_model_has_a_script() -> None:
     assert not is_plausible(labels, pl.Series(["Other"] * len(labels))).any()
 
 
+MAIN_SCRIPTS = {  # of languages written in another script than the Latin (CLDR, likely subtags)
+    "Cyrillic": "ba be bg ce cv kk ky mk mn os ru sah sr tg tt uk",
+    "Arabic": "ar arz ckb fa mzn pnb ps sd ug ur",
+    "Devanagari": "bh gom hi mai mr ne new sa",
+    "Bengali": "as bn bpy",
+    "Han": "ja wuu yue zh",
+    "Hebrew": "he yi",
+    "Georgian": "ka xmf",
+    "Ethiopic": "am", "Armenian": "hy", "Greek": "el", "Gujarati": "gu", "Gurmukhi": "pa",
+    "Hangul": "ko", "Kana": "ja", "Kannada": "kn", "Khmer": "km", "Lao": "lo", "Malayalam": "ml",
+    "Myanmar": "my", "Oriya": "or", "Sinhala": "si", "Tamil": "ta", "Telugu": "te",
+    "Thaana": "dv", "Thai": "th", "Tibetan": "bo",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", MAIN_SCRIPTS)
+def test_a_language_is_plausible_in_its_main_script(script: str) -> None:
+    langs = pl.Series(MAIN_SCRIPTS[script].split())
+    assert is_plausible(langs, pl.Series([script] * len(langs))).all()
+    assert not is_plausible(pl.Series(["en"]), pl.Series([script])).any()
+
+
 def share(texts: list[str | None], langs: list[str | None], **fields: object) -> list[float | None]:
     config = LanguageConfig.model_validate(fields)
     series = pl.Series("text", texts, dtype=pl.String)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.filtered.pii.find_pii import candidates, find_pii
-from assets.filtered.pii.identity_numbers import passes_luhn, passes_mod97
+from assets.filtered.pii.find_pii import candidates, find_once, find_pii
+from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
 from assets.filtered.pii.patterns import SCANS
 from resources.settings.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
@@ -26,6 +26,7 @@ FOUND: dict[PiiKind, list[str]] = {
         "<a href='mailto:⟦info@müller.de⟧'>",
         "'⟦a@b.io⟧'",
         "联系⟦a@b.io⟧或",
+        f"⟦{'a' * 64}@b.io⟧",
         "posted to ⟦list@lists.debian.org⟧-subscribers",
         "Helsinki ⟦kl@almamedia.fi⟧, ⟦USER@HOST.COM⟧",
     ],
@@ -33,6 +34,7 @@ FOUND: dict[PiiKind, list[str]] = {
         "from ⟦93.184.216.34⟧ port",
         "http://⟦93.184.216.34⟧:8080/x",
         "ping ⟦8.8.8.8⟧.",
+        "at ⟦50.1.2.3⟧, at ⟦1.2.50.3⟧,",
         "the host ⟦1.2.3.4⟧ answered",
         "⟦93.184.216.34⟧-⟦93.184.216.40⟧",
         "ip=⟦203.80.1.9⟧,",
@@ -48,6 +50,9 @@ FOUND: dict[PiiKind, list[str]] = {
         "⟦212.555.0147 ext. 12⟧,",
         "office ⟦+49 (0)30 / 420248-488⟧",
         "⟦+4915208649244⟧",
+        "⟦+491234567⟧, ⟦+49 123456789012 3⟧",
+        "Tel: ⟦1234567⟧, Tel: ⟦12 3456⟧",
+        "⟦+49 30.24344121⟧ in Berlin",
         "⟦+44 20 7946 0958⟧ or ⟦+33 1 42 68 53 00⟧",
         "Telefon: ⟦030 24344 121⟧",
         "Tél. ⟦01 42 68 53 00⟧",
@@ -71,6 +76,7 @@ FOUND: dict[PiiKind, list[str]] = {
         "⟦3782 822463 10005⟧",
         "visa ⟦4012888888881881⟧,",
         "⟦6011111111111117⟧",
+        "⟦4222222222222⟧, ⟦4012888888881881235⟧",
         "⟦3056 930902 5904⟧",
         "联系⟦4111111111111111⟧或",
     ],
@@ -96,6 +102,8 @@ FOUND: dict[PiiKind, list[str]] = {
         f"Bearer ⟦{JWT}⟧",
         f"AccountKey=⟦{RANDOM40 * 2 + 'abcdef=='}⟧;",
         f"api_key = '⟦{RANDOM40}⟧'",
+        f"api_key = '⟦{'g1h2j3k4m5n6p7' * 3}⟧'",  # log2(14) = 3.8 bits a character
+        f"api_key = '⟦{'kXvQzmZJ' + 'qrTtwLpH' + 'YbUsHdGx' + 'FgJycVa47'}⟧'",
         f'"client_secret": "⟦{RANDOM40}⟧"',
     ],
     "private_key": [
@@ -124,6 +132,10 @@ NOT_FOUND = [
     "$1,234,567.89 and 3.14159265358979",
     "tel. 1999-2004 telescope 12345678",
     "+10 000 000 and x+12345678 and +25.123456",
+    "+49123456, +49 123456789012 34",
+    "Tel: 123456, Tel: 12 345",
+    "host 50.1.2.3x, at 49.1.2.3, at 1.49.2.3",
+    "a shift of +49.3024344121 and of +49.302434412",
     "911-555-1234 123-456-7890 5551234567 211 555 1234",
     "000-12-3456 666-12-3456 912-12-3456 123-00-4567 123-45-0000 1123-45-6789 123-45-67890",
     "123 45 6789",
@@ -134,6 +146,9 @@ NOT_FOUND = [
     f"sha {HEX32} key = '{HEX32}' 123e4567-e89b-42d3-a456-426614174000",
     "token = '123e4567-e89b-42d3-a456-426614174000'",
     "cache_key = 'user_profile_settings_cache_key_v2_2020'",
+    f"api_key = '{'g1h2j3k4m5n6' * 3}'",  # log2(12) = 3.6 bits a character
+    f"api_key = '{'kXvQzmZJ' + 'qrTtwLpH' + 'YbUsHdGx' + 'FgJycVaf7'}'",
+    f"{'a' * 65}@b.io",
     "sk-learn-estimator-doc-link task-" + RANDOM40,
     f"x{'AKIA' + 'X' * 16} {'SK' + HEX32}",
     f"{BEGIN} ... {END}",
@@ -188,6 +203,33 @@ def test_what_looks_alike_stays(text: str) -> None:
 )
 def test_a_value_at_the_start_of_a_line_is_found(before: str, value: str) -> None:
     assert find_pii(pl.Series([f"{before}{value}\n"]), PiiConfig())[1]["pii_total"].item() == 1
+
+
+IBAN_LENGTHS = """
+AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27
+DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22
+IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19
+MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31
+SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
+"""
+
+
+def test_iban_lengths_are_those_of_the_registry() -> None:
+    assert {f"{country}{length}" for country, length in _IBAN_LENGTHS.items()} == {
+        *IBAN_LENGTHS.split()
+    }
+
+
+@pytest.mark.parametrize(("blanks", "is_near"), [(118, True), (119, True), (120, False)])
+def test_a_rejected_candidate_is_near_within_the_reach_of_a_check(
+    blanks: int, is_near: bool
+) -> None:
+    scans = [scan for scan in SCANS if scan.kind == "email"]
+    before, after = "c@d.png" + " " * (blanks - 1), "a@b.io" + " " * (blanks + 1) + "c@d.png"
+
+    unsure = find_once(pl.Series([before + "a@b.io", after]), scans)[1]
+
+    assert unsure == ({0, 1} if is_near else set())
 
 
 def test_offsets_are_characters() -> None:

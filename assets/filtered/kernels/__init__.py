@@ -1,4 +1,4 @@
-"""Compiled loops of the filters."""
+"""Compiled kernels of the filters."""
 
 from assets.text import kernels as text_kernels
 from resources.kernel_cache import keep_compiled

@@ -1,6 +1,7 @@
-"""C4's rules about lines, in one pass over the Arrow buffers.
+"""Line rules of C4, applied in one pass over the Arrow buffers.
 
-Lines are judged, counted and dropped, citations cut out, and the sentences of what stays counted.
+The pass drops lines and counts them by reason, removes citations, and counts the sentences of the
+lines that stay.
 Source: Raffel et al. 2020 (arXiv 1910.10683), section 2.2, and its reference code.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
@@ -46,10 +47,10 @@ from assets.text.kernels.utf8 import decode, last_start
 
 
 class C4Settings(NamedTuple):
-    """C4Lines as the kernel reads it; with `is_on` False lines are counted, none is edited."""
+    """Fields of `C4Lines` for the kernel; with `is_on` False it counts and edits nothing."""
 
     is_on: bool
-    has_end_marks: bool  # they are in the table
+    has_end_marks: bool  # the marks are in the table of classes
     min_words: int
     max_word_length: int
     javascript: bool
@@ -62,7 +63,7 @@ OPENING, CLOSING, DOT = ord("["), ord("]"), ord(".")
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _end_of_marks(text: Bytes, i: int, stop: int, classes: Classes) -> tuple[int, bool]:
-    """Return the end of the marks and closing quotes at byte `i`, and if they end a sentence."""
+    """Return the end of the marks and quotes at byte `i`; True if they end a sentence."""
     i, marks = skip(text, i, stop, classes, ANY_END)
     i, _ = skip(text, i, stop, classes, CLOSER)
     if i == stop or marks & HARD_END:
@@ -72,21 +73,21 @@ def _end_of_marks(text: Bytes, i: int, stop: int, classes: Classes) -> tuple[int
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _count_sentences(text: Bytes, start: int, stop: int, classes: Classes) -> int:
-    sentences, kinds, i, end = uint64(0), uint64(0), uint64(start), uint64(stop)
+    sentences, seen, i, end = uint64(0), uint64(0), uint64(start), uint64(stop)
     while i < end:
         code, width = decode(text, i)
-        kind = uint64(classes[code])
-        kinds |= kind
+        bits = uint64(classes[code])
+        seen |= bits
         i += uint64(width)
-        if kind & uint64(ANY_END):
+        if bits & uint64(ANY_END):
             is_end = i == end or text[i] == BLANK
             if not is_end:
                 after, is_end = _end_of_marks(text, np.int64(i) - width, stop, classes)
                 i = uint64(after)
-            if is_end and kinds & uint64(WORD):
+            if is_end and seen & uint64(WORD):
                 sentences += uint64(1)
-                kinds = uint64(0)
-    return np.int64(sentences) + ((kinds & uint64(WORD)) != uint64(0))
+                seen = uint64(0)
+    return np.int64(sentences) + ((seen & uint64(WORD)) != uint64(0))
 
 
 @njit(cache=True, nogil=True)
@@ -103,7 +104,7 @@ def _has_long_word(text: Bytes, start: int, stop: int, limit: int, classes: Clas
 
 @njit(cache=True, nogil=True)
 def _citation_end(text: Bytes, i: int, stop: int, classes: Classes) -> int:
-    """Return where the citation whose bracket is at byte `i` ends, 0 if there is none."""
+    """Return the end of the citation whose bracket is at byte `i`, 0 if there is none."""
     end, _ = skip(text, i + 1, stop, classes, DECIMAL)
     if end < stop and text[end] == CLOSING:
         return end + 1
@@ -115,7 +116,7 @@ def _citation_end(text: Bytes, i: int, stop: int, classes: Classes) -> int:
 def _copy_without_citations(
     text: Bytes, line: Line, out: Bytes, size: int, classes: Classes
 ) -> tuple[Line, int]:
-    """Return the line as it lies in `out`, and the number of citations it lost."""
+    """Copy a line to `out`; return its place there, and the number of citations removed."""
     begin, citations, i = size, 0, line.start
     while i < line.stop:
         end = 0
@@ -145,7 +146,7 @@ def _is_finished(out: Bytes, line: Line, classes: Classes) -> bool:
 def _keeps_c4(
     out: Bytes, line: Line, kinds: int, settings: C4Settings, classes: Classes, counts: Integers
 ) -> bool:
-    """Judge a line in the order of the reference code, and count what is found on the way."""
+    """Apply the rules to a line in the order of the reference code, and fill the counts."""
     start, stop, words = line
     if settings.has_end_marks and not _is_finished(out, line, classes):
         counts[LineCount.UNFINISHED_LINES] += words > 0
@@ -170,7 +171,7 @@ def _keeps_c4(
 def _edit_c4_text(
     text: Bytes, flag: int, settings: C4Settings, classes: Classes, counts: Integers, out: Bytes
 ) -> int:
-    """Write the lines that stay to `out`; each is judged where it lies there. Return their size."""
+    """Write the lines that stay to `out`; return their bytes."""
     limit, size, start = settings.max_word_length, 0, 0
     while start < len(text):
         stop, words, kinds = scan_line(text, start, len(text), classes)
@@ -212,7 +213,8 @@ def edit_c4(
     """Apply C4's line rules to n texts, and add to `counts`, int64 [n, len(LineCount)].
 
     `starts` is int64 [n + 1], `flags` uint8 [n], FLAGGED or 0. Returns the bytes of the changed
-    texts, one after the other, and the end of each, int64 [n]; -1 for an unchanged text.
+    texts, one after the other, uint8, and the end of each in them, int64 [n]; -1 for an unchanged
+    text.
     """
     out, size = np.empty(starts[-1] - starts[0] + 1, np.uint8), 0
     ends = np.full(len(flags), -1, np.int64)

@@ -1,12 +1,11 @@
-"""Tell which kinds of characters each text holds, straight from Arrow's text buffers.
+"""Find the kinds of characters in each text, read from Arrow's text buffers.
 
-Purpose: one pass that finds the rows a slow Polars operation has to touch, and the script most
-letters of a text belong to. The kinds are given as regexes, so what a kind is stands in one place;
-their tables of all code points are made once per process (30 ms for each kind).
-Speed on one core: see the figures at `kinds_of` and `dominant_groups`.
-How: runs of 128 bytes of printable ASCII are passed over with vector instructions. In the others
-two bytes name a block of 64 code points (4,096 for four-byte characters), and only if that block
-holds a kind not found yet are the characters of the run decoded.
+Purpose: one pass finds the rows that a slow Polars operation has to touch, and the script of most
+letters of a text. Kinds are given as regexes; their tables of all code points are made once per
+process.
+Method: vector instructions pass over runs of 128 bytes of printable ASCII. In other runs two bytes
+name a block of 64 code points (4,096 for four-byte characters), and a character is decoded only if
+its block has a kind that the text has not shown yet.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -30,10 +29,10 @@ _TAB, _NEWLINE, _BLANK, _DELETE = 0x09, 0x0A, 0x20, 0x7F
 
 
 class Kinds(NamedTuple):
-    """Bits of all code points, and what a run's bytes tell of them without decoding.
+    """Bits of all code points, and of all pairs of bytes that begin a character.
 
-    classes: uint8 [0x110000], the bits of a code point. pairs: uint8 [256 * 64], at
-    64 * byte + (next byte % 64) the bits of all characters of two bytes or more that start so.
+    classes: uint8 [0x110000], the bits of each code point. pairs: uint8 [256 * 64]; index
+    64 * byte + (next byte % 64) has the bits of all characters that begin with the two bytes.
     """
 
     classes: Bytes
@@ -42,24 +41,28 @@ class Kinds(NamedTuple):
 
 @cache
 def tell_kinds(patterns: tuple[str, ...]) -> Kinds:
-    """Return the `Kinds` in which bit i is set for the characters that regex i (at most 8) matches.
+    """Return the `Kinds` in which bit i marks the characters that regex i matches.
 
-    Each pattern must match single characters only. ValueError: one of them matches a printable
-    ASCII character, tab or newline, which the scan passes over.
+    Each pattern must match single characters only. Raises ValueError for more than 8 patterns, or
+    if one matches a printable ASCII character, tab or newline, which the scan passes over.
     """
+    if len(patterns) > 8:
+        raise ValueError(f"{len(patterns)} patterns given, at most 8 fit. Split them.")
     classes = np.zeros(NUM_CODES, np.uint8)
     for i, pattern in enumerate(patterns):
         classes[matching_codes(pattern)] |= np.uint8(1 << i)
     passed_over = [_TAB, _NEWLINE, *range(_BLANK, _DELETE)]
-    if len(patterns) > 8 or classes[passed_over].any():
-        raise ValueError(f"more than 8 patterns, or ASCII text matches one of {patterns=}")
+    if classes[passed_over].any():
+        raise ValueError(
+            f"printable ASCII matches one of {patterns=}, and the scan passes over it. Narrow them."
+        )
     return Kinds(classes, _bits_by_two_bytes(classes))
 
 
 def matching_codes(pattern: str, among: Offsets | None = None) -> Offsets:
-    """Return the code points, int64 in order, whose character contains a match of `pattern`.
+    """Return the code points, int64 in ascending order, whose character `pattern` matches.
 
-    among: only these are tested, int64 in order without surrogates; None: all.
+    `among` limits the search to these code points, int64, ascending, without surrogates.
     """
     codes = np.r_[0:0xD800, 0xE000:NUM_CODES] if among is None else among
     characters = codes.astype("<u4").tobytes().decode("utf-32-le")
@@ -85,54 +88,52 @@ def _bits_by_two_bytes(classes: Bytes) -> Bytes:
 
 
 def kinds_of(data: Bytes, offsets: Offsets, kinds: Kinds) -> Bytes:
-    """Return the OR of the bits of its characters for each of n texts, uint8 [n].
+    """Return the OR of the bits of all characters for each of n texts, uint8 [n].
 
-    data: UTF-8 bytes; offsets: int64 [n + 1]. 3,300 MB/s or more for
-    English and code, 950 for 40 languages.
+    data: UTF-8 bytes; offsets: int64 [n + 1].
     """
-    found = np.zeros(len(offsets) - 1, np.uint8)
-    _scan_texts(data, offsets, kinds.classes, kinds.pairs, found)
-    return found
+    bits = np.zeros(len(offsets) - 1, np.uint8)
+    _scan_texts(data, offsets, kinds.classes, kinds.pairs, bits)
+    return bits
 
 
 def dominant_groups(data: Bytes, offsets: Offsets, groups: Bytes) -> Bytes:
-    """Return for each of n texts the group that most bytes belong to, uint8 [n]; 0 if to none.
+    """Return the group with most bytes for each of n texts, uint8 [n]; 0 if no group has any.
 
-    groups: uint8 [0x110000], the group of a code point, 0: not counted; ASCII has at most one
-    group, its letters'. Of equals the lowest number wins. 800 MB/s for 40 languages, 4,000 for
-    English.
+    groups: uint8 [0x110000], the group of each code point, 0 if it is not counted; all ASCII
+    letters are in one group, other ASCII characters in none. Of equal groups the lowest wins.
     """
-    found = np.zeros(len(offsets) - 1, np.uint8)
-    _weigh_texts(data, offsets, groups, found)
-    return found
+    dominant = np.zeros(len(offsets) - 1, np.uint8)
+    _weigh_texts(data, offsets, groups, dominant)
+    return dominant
 
 
 @njit(cache=True, nogil=True)
-def _scan_texts(data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, found: Bytes) -> None:
-    for row in range(len(found)):
-        found[row] = _scan_text(data[offsets[row] : offsets[row + 1]], classes, pairs)
+def _scan_texts(data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, bits: Bytes) -> None:
+    for row in range(len(bits)):
+        bits[row] = _scan_text(data[offsets[row] : offsets[row + 1]], classes, pairs)
 
 
 @njit(cache=True, nogil=True)
 def _scan_text(text: Bytes, classes: Bytes, pairs: Bytes) -> np.uint8:
-    found = np.uint8(0)
+    bits = np.uint8(0)
     for start in range(0, len(text), _RUN):
         stop = min(start + _RUN, len(text))
         has_controls, has_others = _look_at_run(text[start:stop])
         if has_controls:
             for byte in text[start:stop]:
                 if byte < 0x80:
-                    found = np.uint8(found | classes[byte])
+                    bits = np.uint8(bits | classes[byte])
         if has_others:
             for i in range(start, stop):
-                if text[i] >= 0xC0 and pairs[_pair(text[i], text[i + 1])] & ~found:
-                    found = np.uint8(found | classes[decode(text, i)[0]])
-    return found
+                if text[i] >= 0xC0 and pairs[_pair(text[i], text[i + 1])] & ~bits:
+                    bits = np.uint8(bits | classes[decode(text, i)[0]])
+    return bits
 
 
 @njit(cache=True, nogil=True)
 def _look_at_run(run: Bytes) -> tuple[bool, bool]:
-    """Whether there are ASCII controls but tab and newline, and bytes that are not ASCII."""
+    """Detect ASCII controls other than tab and newline, and bytes that are not ASCII."""
     # The whole run is read and the flags kept in bytes, so that LLVM makes vectors of the loop.
     controls, others = np.uint8(0), np.uint8(0)
     for byte in run:
@@ -149,13 +150,13 @@ def _pair(byte: np.uint8, following: np.uint8) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _weigh_texts(data: Bytes, offsets: Offsets, groups: Bytes, found: Bytes) -> None:
+def _weigh_texts(data: Bytes, offsets: Offsets, groups: Bytes, dominant: Bytes) -> None:
     weights = np.zeros(256, np.int64)
-    for row in range(len(found)):
+    for row in range(len(dominant)):
         weights[:] = 0
         _weigh_text(data[offsets[row] : offsets[row + 1]], groups, weights)
         weights[0] = 0
-        found[row] = np.argmax(weights)
+        dominant[row] = np.argmax(weights)
 
 
 @njit(cache=True, nogil=True)
@@ -175,7 +176,7 @@ def _weigh_text(text: Bytes, groups: Bytes, weights: Offsets) -> None:
 
 @njit(cache=True, nogil=True)
 def _count_ascii(run: Bytes) -> tuple[np.uint8, np.uint8]:
-    """Return the number of ASCII letters, and of other characters' bytes; a run is < 256 bytes."""
+    """Count ASCII letters, and bytes of other characters, of a run of fewer than 256 bytes."""
     letters, others = np.uint8(0), np.uint8(0)
     for byte in run:
         lower = np.uint8(byte | 0x20)

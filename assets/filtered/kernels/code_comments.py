@@ -1,7 +1,7 @@
-"""Count comments: a small state machine that skips strings and knows no grammar.
+"""Count comments with a small state machine that skips strings and parses no grammar.
 
-Each document brings its syntax, which holds for most files of a language. A string never runs past
-its line unless the syntax says so: an apostrophe in odd code costs one line and not the file.
+Each document has a syntax, which fits most files of a language. A string ends with its line unless
+the syntax allows more, so that a stray apostrophe affects one line and not the rest of the file.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -33,7 +33,11 @@ DOUBLE, SINGLE, BACKTICK, BACKSLASH = 34, 39, 96, 92
 def count_comments(
     text: Bytes, actions: Bytes, marks: Bytes, traits: int, counts: Integers
 ) -> None:
-    """Add the lines and characters of comments; arguments as in `code_signals.count_documents`."""
+    """Add the lines and characters of comments to `counts`, int64 [Count].
+
+    `actions`, uint8 [256], `marks`, uint8 [MARKS, MARK_BYTES], and `traits` are those of one syntax
+    in `code_counts.count_documents`.
+    """
     is_code = is_comment = False  # what the line has held so far
     at = 0
     while at < len(text):
@@ -74,7 +78,7 @@ def _cover_lines(
 
 @njit(cache=True, nogil=True)
 def _token_end(text: Bytes, at: int, action: int, marks: Bytes, traits: int) -> tuple[int, bool]:
-    """Return where the string, comment or escape at `at` ends, and whether it is a comment."""
+    """Return the end of the string, comment or escape at `at`; True if it is a comment."""
     if action == ESCAPE:
         is_escape = at + 1 < len(text) and text[at + 1] != LF and not traits & Trait.RAW
         return at + (2 if is_escape else 1), False
@@ -88,7 +92,7 @@ def _token_end(text: Bytes, at: int, action: int, marks: Bytes, traits: int) -> 
 
 @njit(cache=True, nogil=True)
 def _match(text: Bytes, at: int, mark: Bytes) -> int:
-    """Return the length of `mark` (padded with zeros) if it stands at `at`, else 0."""
+    """Return the length of `mark` (padded with zeros) if the text has it at `at`, else 0."""
     for k in range(len(mark)):
         if mark[k] == 0:
             return k
@@ -122,7 +126,7 @@ def _is_triple(text: Bytes, at: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _begins_line(text: Bytes, at: int) -> bool:
-    """Say whether only blanks, and the prefix of a raw docstring, stand before `at` on its line."""
+    """Check that only blanks, and the prefix of a raw docstring, precede `at` on its line."""
     if at > 0 and (text[at - 1] | 32 == 114 or text[at - 1] | 32 == 117):  # r, u
         at -= 1
     while at > 0 and is_blank(text[at - 1]):

@@ -1,7 +1,7 @@
 """Count lines, words, comments and encoded data of source code over the Arrow buffers of a column.
 
-The tests hold the kernels to plain Python references. A word is a run of ASCII letters, digits,
-underscores and non-ASCII bytes; `code_comments` says what a comment is.
+A word is a run of ASCII letters, digits, underscores and non-ASCII bytes. `code_comments` defines
+comments, `html_text` visible text.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -33,7 +33,7 @@ ENCODED_RUN = 64  # bytes; the lines of PEM files (RFC 7468) have as many
 
 
 def byte_classes(punctuation: str) -> Bytes:
-    """Return the class bits of each byte, uint8 [256]; `punctuation` is ASCII."""
+    """Return the class bits of each byte, uint8 [256]; all of `punctuation` must be ASCII."""
     classes = np.zeros(256, np.uint8)
     classes[0x80:] = WORD
     for byte in range(128):
@@ -47,7 +47,10 @@ def byte_classes(punctuation: str) -> Bytes:
 
 
 def hash_words(words: list[str]) -> Hashes:
-    """Return a table of words of at most KEYWORD_BYTES bytes, uint64; 0 marks a free slot."""
+    """Return an open-addressing table, uint64 [2 ** KEYWORD_SLOTS_LOG2]; 0 marks a free slot.
+
+    A word is its bytes as one big-endian number; it has 1 to KEYWORD_BYTES bytes.
+    """
     table = np.zeros(1 << KEYWORD_SLOTS_LOG2, np.uint64)
     for word in words:
         key = np.uint64(int.from_bytes(word.encode(), "big"))
@@ -63,7 +66,7 @@ def count_documents(
     lexicon: tuple[Bytes, Hashes],
     counts: Integers,
 ) -> None:
-    """Fill counts, int64 [Count, n], for n texts with offsets `starts`, int64 [n + 1].
+    """Fill `counts`, int64 [Count, n], for n texts with offsets `starts`, int64 [n + 1].
 
     `syntaxes` is (syntax of each text, int64 [n], -1 for none; actions, uint8 [syntaxes, 256];
     marks, uint8 [syntaxes, MARKS, MARK_BYTES]; traits, int64 [syntaxes]); `lexicon` is (class of
@@ -99,28 +102,28 @@ def _count_lines(text: Bytes, counts: Integers) -> None:
 
 @njit(cache=True, nogil=True)
 def _count_words(text: Bytes, classes: Bytes, keywords: Hashes, counts: Integers) -> None:
-    punctuation = words = found = length = 0
+    punctuation = words = num_keywords = length = 0
     key, previous = np.uint64(0), np.uint8(0)
     for byte in text:
-        kind = classes[byte]
-        punctuation += (kind & PUNCTUATION) >> 2
-        if kind & WORD:
-            words += (kind & START) > (previous & WORD) << 1
+        bits = classes[byte]
+        punctuation += (bits & PUNCTUATION) >> 2
+        if bits & WORD:
+            words += (bits & START) > (previous & WORD) << 1
             key = key << np.uint64(8) | np.uint64(byte)
             length += 1
         elif length:
-            found += length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
+            num_keywords += length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
             key, length = np.uint64(0), 0
-        previous = kind
-    found += 0 < length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
+        previous = bits
+    num_keywords += 0 < length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
     counts[Count.PUNCTUATION_CHARACTERS] = punctuation
     counts[Count.CODE_WORDS] = words
-    counts[Count.KEYWORD_WORDS] = found
+    counts[Count.KEYWORD_WORDS] = num_keywords
 
 
 @njit(cache=True, nogil=True)
 def _slot(keywords: Hashes, key: np.uint64) -> np.uint64:
-    """Return the place of `key` in the open-addressing table, or of the free slot for it."""
+    """Return the slot of `key` in the open-addressing table, or the free slot for it."""
     slot = (key * MULTIPLIER) >> np.uint64(64 - KEYWORD_SLOTS_LOG2)
     while keywords[slot] != 0 and keywords[slot] != key:
         slot = (slot + np.uint64(1)) & np.uint64(len(keywords) - 1)
@@ -129,7 +132,7 @@ def _slot(keywords: Hashes, key: np.uint64) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def _count_encoded(text: Bytes, classes: Bytes, counts: Integers) -> None:
-    """Look at every 64th byte only: a run of 64 cannot slip between two of them."""
+    """Count the bytes of encoded runs; every run of 64 has a byte at one of the probes."""
     done, probe = 0, ENCODED_RUN - 1
     while probe < len(text):
         if not classes[text[probe]] & ENCODED:
@@ -147,7 +150,7 @@ def _count_encoded(text: Bytes, classes: Bytes, counts: Integers) -> None:
 
 @njit(cache=True, nogil=True)
 def _is_encoded(run: Bytes, classes: Bytes) -> bool:
-    """Rulers, paths and long names are no data: they have no digit, or too many signs."""
+    """Tell data from rulers, paths and long names, which have no digit or too many signs."""
     digits = alphanumerics = 0
     for byte in run:
         digits += (classes[byte] & DIGIT) != 0

@@ -1,7 +1,4 @@
-"""What a syntax is to the kernels: actions of bytes, places of marks, traits; and the counts.
-
-Blanks are the ASCII ones.
-"""
+"""Tables of a syntax (actions of bytes, comment marks, traits), and the counts of a document."""
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 from enum import IntEnum, auto
@@ -17,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Count(IntEnum):
-    """The counts of a document, in the order of the columns."""
+    """Counts of a document, in the order of the columns."""
 
     CODE_LINES = 0
     COMMENT_LINES = auto()
@@ -31,7 +28,7 @@ class Count(IntEnum):
 
 
 class Trait(IntEnum):
-    """What a syntax does beyond its comment marks."""
+    """Traits of a syntax beyond its comment marks, as bits."""
 
     TRIPLE = 1  # three quotes delimit a string of many lines
     DOCSTRING = 2  # such a string at the start of a line is a comment
@@ -44,7 +41,14 @@ class Trait(IntEnum):
     HTML = 256  # text outside tags is visible
 
 
-BLANK, CODE, NEWLINE, MARK, QUOTE, ESCAPE = 0, 1, 2, 3, 4, 5  # what a byte may begin
+BLANK, CODE, NEWLINE, MARK, QUOTE, ESCAPE = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+)  # the action of a byte: the token that it may begin
 OPEN, CLOSE, MARKS = 3, 4, 5  # places of the marks of a syntax; 0 to 2 are line marks
 MARK_BYTES = 8
 LF, SPACE, TAB = 10, 32, 9
@@ -52,10 +56,11 @@ LF, SPACE, TAB = 10, 32, 9
 
 @njit(cache=True, nogil=True)
 def is_blank(byte: int) -> bool:
+    """Check for ASCII white space other than the newline."""
     return byte == SPACE or (TAB <= byte <= 13 and byte != LF)
 
 
 @njit(cache=True, nogil=True)
 def find_newline(text: Bytes, at: int) -> np.int64:
-    """Return where the line ends that byte `at` is on."""
+    """Return the position of the next newline from byte `at` on, or the text's length."""
     return np.int64(find_byte(text, (uint64(at), uint64(len(text))), LF))

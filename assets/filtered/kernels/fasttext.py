@@ -1,12 +1,11 @@
-"""Predict labels with a fastText model, straight from Arrow's text buffers.
+"""Predict labels with a fastText model, reading Arrow's text buffers.
 
-Purpose: fastText's own answers for a block of texts at once, ten times as fast (50 MB of text
-read per second and core, 2.5 GHz Xeon), the interpreter lock released.
+Purpose: fastText's own answers for a block of texts at once, with the interpreter lock released.
+Method: n-grams of all lengths are hashed side by side, and kept or dropped without a branch. The
+table of buckets has 375 kB, which fit a second-level cache. The n-gram lengths and the number of
+buckets are therefore constants.
 Trade-off: a known word is one vector, the sum of its own row and the rows of its n-grams, added up
-once when the model is loaded; another order of adding changes a probability by 1e-6.
-What makes it fast: n-grams of all lengths are hashed side by side, and kept or dropped without a
-branch; a bucket is looked up in 375 kB, which stay in the second-level cache.
-Hence the model's n-gram lengths and number of buckets are constants here.
+once when the model is loaded. The other order of addition changes a probability by 1e-6.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -26,11 +25,11 @@ Floats = NDArray[np.float32]
 
 
 class Lookup(NamedTuple):
-    """A model as the kernels want it; rows [0, words) are the sums of the rows of each word.
+    """Arrays of a model; rows [0, words) are the sums of the rows of each word.
 
     letters: uint8, the words one after another, word i from letters[starts[i]]; starts: int64
     [words + 1]. slots: int32 [power of two], words by hash with linear probing, -1 if free. hashes:
-    uint32 [words]. sizes: int32 [words], how many rows are in each sum. kept: uint64
+    uint32 [words]. sizes: int32 [words], the number of rows in each sum. kept: uint64
     [NUM_BUCKETS / 64], a bit for each bucket the model has a row for. ranks: int32 of the same
     shape, row of the first bucket kept in these 64 or later. rows: float32 [words + kept buckets,
     dim], in order of the buckets. children: int32 [2 * labels - 1, 2], the Huffman tree: leaves,
@@ -74,19 +73,19 @@ _UNSURE = 0.5  # below this probability more of the text is read
 
 @njit(types.uint32(types.uint32, types.uint8), **_inlined)
 def _hash_byte(hashed: int, byte: int) -> int:
-    """One step of FNV-1a, the byte taken as signed, as fastText does (`Dictionary::hash`)."""
+    """Add a byte, taken as signed, to a hash of FNV-1a (`Dictionary::hash`)."""
     return uint32(uint32(hashed ^ uint32(np.int32(np.int8(byte)))) * _PRIME)
 
 
 @njit(types.boolean(types.uint8), **_inlined)
 def _is_space(byte: int) -> bool:
-    """Whether the byte ends a word (`Dictionary::readWord`): blank, \\t \\n \\v \\f \\r or \\0."""
+    """Check for the bytes that end a word (`Dictionary::readWord`): blank, \\t to \\r, \\0."""
     return byte == 32 or (9 <= byte <= 13) or byte == 0
 
 
 @njit("uint64(uint64)", **_inlined)
 def _count_bits(bits: int) -> int:
-    """Number of ones; the compiler knows this form and makes one instruction of it."""
+    """Count the ones, in a form that the compiler turns into one instruction."""
     bits -= (bits >> _ONE) & uint64(0x5555555555555555)
     fours = uint64(0x3333333333333333)
     bits = (bits & fours) + ((bits >> uint64(2)) & fours)
@@ -98,19 +97,19 @@ def _count_bits(bits: int) -> int:
     types.uint64(types.uint32, types.boolean, _lookup, _integers, types.uint64),
     **_inlined,
 )
-def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, found: Integers, count: int) -> int:
-    """Write the row of the n-gram's bucket; count it if there is one (`Dictionary::pushHash`)."""
+def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, rows: Integers, count: int) -> int:
+    """Write the row of an n-gram's bucket; return the new count (`Dictionary::pushHash`)."""
     bucket = uint64(hashed % uint32(NUM_BUCKETS))
     bits, place = lookup.kept[bucket >> _SIX], bucket & _LOW_SIX
-    found[count] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(
+    rows[count] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(
         bits & ((_ONE << place) - _ONE)
     )
     return count + (bits >> place & _ONE & uint64(is_whole))
 
 
 @njit(types.int64(_scratch, types.int64, _lookup, _integers, types.int64), **_options)
-def _append_ngrams(word: Bytes, size: int, lookup: Lookup, found: Integers, count: int) -> int:
-    """Append the rows of a word's n-grams (`Dictionary::computeSubwords`); return the new count.
+def _append_ngrams(word: Bytes, size: int, lookup: Lookup, rows: Integers, count: int) -> int:
+    """Append the rows of a word's n-grams; return the new count (`Dictionary::computeSubwords`).
 
     word[:size] is the word in its angle brackets; word[size] must begin a character.
     """
@@ -126,15 +125,15 @@ def _append_ngrams(word: Bytes, size: int, lookup: Lookup, found: Integers, coun
             if word[at] & 0xC0 != 0x80:
                 break
         seen += _ONE
-        total = _append_ngram(two, seen >= uint64(2), lookup, found, total)
-        total = _append_ngram(three, seen >= uint64(3), lookup, found, total)
-        total = _append_ngram(four, seen >= uint64(4), lookup, found, total)
+        total = _append_ngram(two, seen >= uint64(2), lookup, rows, total)
+        total = _append_ngram(three, seen >= uint64(3), lookup, rows, total)
+        total = _append_ngram(four, seen >= uint64(4), lookup, rows, total)
     return total
 
 
 @njit(types.uint32(_scratch, types.int64), **_inlined)
 def _hash_word(word: Bytes, size: int) -> int:
-    """Hash of the word inside the angle brackets of word[:size]."""
+    """Hash the word inside the angle brackets of word[:size]."""
     hashed = _BASIS
     for i in range(uint64(1), uint64(size - 1)):
         hashed = _hash_byte(hashed, word[i])
@@ -143,9 +142,9 @@ def _hash_word(word: Bytes, size: int) -> int:
 
 @njit(types.boolean(_scratch, types.int64, types.int64, _lookup), **_inlined)
 def _is_spelt(word: Bytes, size: int, number: int, lookup: Lookup) -> bool:
-    """Whether the word inside the angle brackets of word[:size] is word `number`.
+    """Compare the word inside the angle brackets of word[:size] with word `number`.
 
-    Equal hashes do not say so: the hash of `'A` is that of the Sindhi word U+06FD.
+    Equal hashes are not enough: `'A` has the hash of the Sindhi word U+06FD.
     """
     start = lookup.starts[number]
     if lookup.starts[number + 1] - start != size - 2:
@@ -158,7 +157,7 @@ def _is_spelt(word: Bytes, size: int, number: int, lookup: Lookup) -> bool:
 
 @njit(types.int64(_scratch, types.int64, _lookup), **_options)
 def _find_word(word: Bytes, size: int, lookup: Lookup) -> int:
-    """Number of the word inside the brackets of word[:size], -1 if unknown (`Dictionary::find`)."""
+    """Return the number of the word in word[:size], -1 if unknown (`Dictionary::find`)."""
     hashed = _hash_word(word, size)
     last_slot = len(lookup.slots) - 1
     slot = np.int64(hashed) & last_slot
@@ -173,7 +172,7 @@ def _find_word(word: Bytes, size: int, lookup: Lookup) -> int:
 
 @njit(types.boolean(_scratch), **_inlined)
 def _is_label(word: Bytes) -> bool:
-    """Whether fastText takes the word for a label, and not as text (`Dictionary::getType`)."""
+    """Check for a word that fastText reads as a label (`Dictionary::getType`)."""
     matching = 0
     while matching < len(_LABEL_PREFIX) and word[matching + 1] == _LABEL_PREFIX[matching]:
         matching += 1
@@ -185,11 +184,11 @@ def _is_label(word: Bytes) -> bool:
     **_options,
 )
 def _append_words(
-    data: Bytes, span: tuple[int, int], lookup: Lookup, word: Bytes, found: Integers, count: int
+    data: Bytes, span: tuple[int, int], lookup: Lookup, word: Bytes, rows: Integers, count: int
 ) -> int:
     """Append the rows of the words of data[span]; return the new count (`Dictionary::getLine`).
 
-    A newline separates like a blank. Nothing is read behind the word `</s>`, the line's end.
+    A newline separates words like a blank. The word `</s>` ends the line: the rest is not read.
     """
     at, stop = span
     word[0] = _OPEN
@@ -205,9 +204,9 @@ def _append_words(
             continue
         known = _find_word(word, size + 1, lookup)
         if known < 0:
-            count = _append_ngrams(word, size + 1, lookup, found, count)
+            count = _append_ngrams(word, size + 1, lookup, rows, count)
             continue
-        found[count] = known
+        rows[count] = known
         count += 1
         if known == lookup.end:
             break
@@ -215,12 +214,12 @@ def _append_words(
 
 
 @njit(types.void(_integers, types.float32[::1], _lookup), **_options)
-def _average(found: Integers, hidden: Floats, lookup: Lookup) -> None:
-    """Average the rows found (`Model::computeHidden`)."""
+def _average(rows: Integers, hidden: Floats, lookup: Lookup) -> None:
+    """Write the average of the rows to `hidden` (`Model::computeHidden`)."""
     hidden[:] = 0
     total = 0
-    for row in found:
-        vector = lookup.rows[row]  # indexed here, not in the loop below: twice as fast
+    for row in rows:
+        vector = lookup.rows[row]  # hoisted out of the loop below, which is slower otherwise
         for k in range(len(hidden)):
             hidden[k] += vector[k]
         total += lookup.sizes[row] if row < len(lookup.sizes) else 1
@@ -230,9 +229,9 @@ def _average(found: Integers, hidden: Floats, lookup: Lookup) -> None:
 
 @njit(types.Tuple((types.int64, types.float64))(types.float32[::1], _lookup), **_options)
 def _best_label(hidden: Floats, lookup: Lookup) -> tuple[int, float]:
-    """Label of the highest probability, and that (`HierarchicalSoftmaxLoss::dfs`).
+    """Return the likeliest label and its probability (`HierarchicalSoftmaxLoss::dfs`).
 
-    The likelier branch goes first, so that nearly all others are dropped unseen.
+    The search follows the likelier branch first, and drops a branch below the best score so far.
     """
     num_labels = len(lookup.output)
     nodes, scores = np.empty(num_labels + 1, np.int64), np.empty(num_labels + 1, np.float64)
@@ -261,7 +260,7 @@ def _best_label(hidden: Floats, lookup: Lookup) -> tuple[int, float]:
 
 @njit(types.int64(_bytes, types.int64, types.int64), **_options)
 def _move_border(data: Bytes, at: int, stop: int) -> int:
-    """The next whitespace, or if none is near, the next start of a character."""
+    """Return the next whitespace, or the next start of a character if none is within `_REACH`."""
     for near in range(at, min(at + _REACH, stop)):
         if _is_space(data[near]):
             return near
@@ -272,9 +271,9 @@ def _move_border(data: Bytes, at: int, stop: int) -> int:
 
 @njit(types.int64(_bytes, types.UniTuple(types.int64, 3), _lookup, _scratch, _integers), **_options)
 def _append_windows(
-    data: Bytes, span: tuple[int, int, int], lookup: Lookup, word: Bytes, found: Integers
+    data: Bytes, span: tuple[int, int, int], lookup: Lookup, word: Bytes, rows: Integers
 ) -> int:
-    """Find the rows of the text's first, middle and last bytes; return their count."""
+    """Write the rows of the text's first, middle and last bytes; return their count."""
     start, stop, window = span
     count, end = 0, start
     num_windows = 3 if stop - start > 3 * window else 1
@@ -283,10 +282,10 @@ def _append_windows(
         begin = max(_move_border(data, begin, stop), end) if i > 0 else start
         is_last = i == num_windows - 1
         end = stop if is_last else _move_border(data, max(begin, end) + window, stop)
-        count = _append_words(data, (begin, end), lookup, word, found, count)
-        if count > 0 and found[count - 1] == lookup.end:
+        count = _append_words(data, (begin, end), lookup, word, rows, count)
+        if count > 0 and rows[count - 1] == lookup.end:
             return count
-    found[count] = lookup.end
+    rows[count] = lookup.end
     return count + 1
 
 
@@ -299,26 +298,27 @@ def _append_windows(
 def predict(
     data: Bytes, offsets: Offsets, lookup: Lookup, window: int, prefix: int
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Best label and its probability, int64 [n] and float32 [n], of n texts.
+    """Return the best label and its probability, int64 [n] and float32 [n], of n texts.
 
-    A text of more than 3 `window` bytes is judged by as many from its start, middle and end; if
-    the probability is then below 0.5, by its first `prefix` bytes.
+    data: UTF-8 bytes; offsets: int64 [n + 1]. Of a text longer than 3 * `window` bytes, `window`
+    bytes each are read from its start, middle and end; if the probability is then below 0.5, its
+    first `prefix` bytes are read instead.
     """
     longest = max(prefix, 3 * window) + 4 * _REACH
     word = np.empty(longest + 3, np.uint8)
-    found = np.empty(6 * (longest + 3), np.int32)  # 3 n-grams a character, brackets included
+    rows = np.empty(6 * (longest + 3), np.int32)  # 3 n-grams a character, brackets included
     hidden = np.empty(lookup.rows.shape[1], np.float32)
     labels = np.empty(len(offsets) - 1, np.int64)
     scores = np.empty(len(offsets) - 1, np.float32)
     for i in range(len(labels)):
         start, stop = offsets[i], offsets[i + 1]
-        count = _append_windows(data, (start, stop, window), lookup, word, found)
-        _average(found[:count], hidden, lookup)
+        count = _append_windows(data, (start, stop, window), lookup, word, rows)
+        _average(rows[:count], hidden, lookup)
         label, score = _best_label(hidden, lookup)
         if score < _UNSURE and stop - start > 3 * window:
             stop = _move_border(data, min(start + prefix, stop), stop)
-            count = _append_windows(data, (start, stop, stop - start), lookup, word, found)
-            _average(found[:count], hidden, lookup)
+            count = _append_windows(data, (start, stop, stop - start), lookup, word, rows)
+            _average(rows[:count], hidden, lookup)
             label, score = _best_label(hidden, lookup)
         labels[i], scores[i] = label, score
     return labels, scores
@@ -326,9 +326,9 @@ def predict(
 
 @njit(types.Tuple((_hashes, _integers, _floats))(_lookup), **_options)
 def sum_words(lookup: Lookup) -> tuple[NDArray[np.uint32], Integers, Floats]:
-    """The `hashes`, `sizes` and summed rows of all words (`Dictionary::initNgrams`).
+    """Return the `hashes`, `sizes` and summed rows of all words (`Dictionary::initNgrams`).
 
-    The end of line has no n-grams. Of the lookup, `slots`, `hashes` and `sizes` are not read.
+    The word `</s>` has no n-grams. `slots`, `hashes` and `sizes` of the lookup are not read.
     """
     num_words = len(lookup.starts) - 1
     hashes, sizes = np.empty(num_words, np.uint32), np.ones(num_words, np.int32)
@@ -336,12 +336,12 @@ def sum_words(lookup: Lookup) -> tuple[NDArray[np.uint32], Integers, Floats]:
     for i in range(num_words):
         start, stop = lookup.starts[i], lookup.starts[i + 1]
         size = stop - start + 2
-        word, found = np.zeros(size + 1, np.uint8), np.empty(3 * size + 1, np.int32)
+        word, rows = np.zeros(size + 1, np.uint8), np.empty(3 * size + 1, np.int32)
         word[0], word[size - 1] = _OPEN, _CLOSE
         word[1 : size - 1] = lookup.letters[start:stop]
         hashes[i] = _hash_word(word, size)
-        count = _append_ngrams(word, size, lookup, found, 0) if i != lookup.end else 0
-        for row in found[:count]:
+        count = _append_ngrams(word, size, lookup, rows, 0) if i != lookup.end else 0
+        for row in rows[:count]:
             sums[i] += lookup.rows[row]
         sizes[i] += count
     return hashes, sizes, sums

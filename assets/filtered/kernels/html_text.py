@@ -1,4 +1,4 @@
-"""Count the characters of HTML that a reader sees."""
+"""Count the visible characters of HTML."""
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 import numpy as np
@@ -35,7 +35,7 @@ def _may_be_tag(byte: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _tag_end(text: Bytes, at: int) -> int:
-    """Return the end of the tag, comment, script or style that begins at `at`."""
+    """Return the end of the tag, comment, script or style element that begins at `at`."""
     if _is_at(text, at, HTML_COMMENT):
         return _find_after(text, at + len(HTML_COMMENT), HTML_COMMENT_END)
     end = _find_after(text, at, TAG_END)
@@ -48,7 +48,7 @@ def _tag_end(text: Bytes, at: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _is_at(text: Bytes, at: int, pattern: Bytes) -> bool:
-    """Compare in any ASCII case; the pattern is in lower case."""
+    """Compare with a lower-case pattern, ignoring the case of ASCII letters."""
     if at + len(pattern) > len(text):
         return False
     for k in range(len(pattern)):

@@ -1,6 +1,6 @@
-"""Phrases that mark a line: where one begins in bytes, in any case of ASCII letters.
+"""Search for the phrases that mark a line, in any case of ASCII letters.
 
-They are looked for only in rows that the caller flagged (one cheap regex over the column).
+Only rows that the caller flagged (by one cheap regex over the column) are searched.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-# The C4 reference code's phrases, DCLM's reading of RefinedWeb's, and the things a counter counts.
+# Phrases of the C4 reference code, of RefinedWeb as DCLM reads it, and the nouns of counters.
 PHRASES = (
     "lorem ipsum/javascript/terms of use/privacy policy/cookie policy/uses cookies/use of cookies/"
     "use cookies/edit]/citation needed]/items in cart/sign-in/read more.../read more…/likes/shares/"
@@ -27,7 +27,7 @@ PHRASE_STARTS = np.cumsum([0, *(len(phrase) for phrase in _encoded)])
 
 @njit(cache=True, nogil=True)
 def begins(text: Bytes, i: int, stop: int, phrase: int, fold: bool) -> int:
-    """Return where the phrase at byte `i` ends, 0 if another text is there; `fold`: in any case."""
+    """Return the end of a phrase at byte `i`, 0 if the text differs; `fold` ignores ASCII case."""
     first, last = PHRASE_STARTS[phrase], PHRASE_STARTS[phrase + 1]
     if stop - i < last - first:
         return 0
@@ -42,11 +42,11 @@ def begins(text: Bytes, i: int, stop: int, phrase: int, fold: bool) -> int:
 
 @njit(cache=True, nogil=True)
 def phrases_in(text: Bytes, start: int, stop: int) -> int:
-    """Return the bits 1 << LOREM, JAVASCRIPT, FIRST_POLICY of the phrases in text[start:stop]."""
-    found, end = 0, uint64(stop)
+    """Return 1 << LOREM, JAVASCRIPT or FIRST_POLICY, ORed, for phrases in text[start:stop]."""
+    bits, end = 0, uint64(stop)
     for i in range(uint64(start), end):
         letter = text[i] | np.uint8(0x20)
         for phrase in range(EDIT):
             if letter == FIRST_LETTERS[phrase] and begins(text, np.int64(i), stop, phrase, True):
-                found |= 1 << min(phrase, FIRST_POLICY)
-    return found
+                bits |= 1 << min(phrase, FIRST_POLICY)
+    return bits

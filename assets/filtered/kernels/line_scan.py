@@ -1,7 +1,7 @@
-"""Find lines in bytes, trim and copy them: what the line rules of C4 and RefinedWeb share.
+"""Find, trim and copy lines: the code that the line rules of C4 and RefinedWeb share.
 
-Both passes only ever remove bytes, so a text is unchanged exactly if it kept its length: every text
-is written to one output buffer, and unchanged ones are taken back from it.
+Both passes only remove bytes, so a text is unchanged exactly if it kept its length. Every text is
+written to one output buffer; the next one overwrites it there if it is unchanged.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -23,7 +23,7 @@ Classes = NDArray[np.uint16]
 
 
 class LineCount(IntEnum):
-    """The counts, in the order of the columns; numba takes the members as integers."""
+    """Counts of a text, in the order of the columns; numba takes the members as integers."""
 
     SENTENCES = 0
     LOREM_IPSUM_LINES = auto()
@@ -40,15 +40,15 @@ class LineCount(IntEnum):
 
 
 class Line(NamedTuple):
-    """A stretch of a byte buffer, in bytes, and the number of its words."""
+    """Bounds of a line in a byte buffer, and the number of its words."""
 
     start: int
     stop: int
     words: int
 
 
-# One table serves two questions, since tuples of arrays cost numba a reference count per call:
-# the first five bits say what the byte of this number begins, the others what the code point is.
+# Bytes and code points share a table, since tuples of arrays cost numba a reference count per call:
+# the first five bits are classes of the byte with this number, the others of the code point.
 BYTE_SPACE, NEWLINE, MAYBE_SPACE, BRACKET, BRACE = (1 << bit for bit in range(5))
 SPACE, WORD, UPPER, DIGIT, DECIMAL, SOFT_END, HARD_END, CLOSER, END_MARK = (
     1 << bit for bit in range(5, 14)
@@ -56,7 +56,7 @@ SPACE, WORD, UPPER, DIGIT, DECIMAL, SOFT_END, HARD_END, CLOSER, END_MARK = (
 ANY_END = SOFT_END | HARD_END
 FLAGGED = 1 << 14  # not a class: the row may hold a phrase
 LINE_FEED, BLANK, UNDERSCORE = (ord(sign) for sign in "\n _")
-# These stand inside numbers, names and addresses too, so they end a sentence before a blank only.
+# These occur inside numbers, names and addresses too, so they end a sentence before a blank only.
 SOFT_MARKS = ".?!…‼⁇⁈⁉‽․﹒．"
 
 
@@ -82,7 +82,7 @@ def _unicode_classes() -> Classes:
 
 
 def character_classes(end_marks: tuple[str, ...] = ()) -> Classes:
-    """Return the table, uint16 [0x110000]; it is made in 0.1 s, once a process, and then copied."""
+    """Return a new table of the class bits of each byte and code point, uint16 [0x110000]."""
     classes = _unicode_classes().copy()
     add_marks(classes, "".join(end_marks), END_MARK)
     return classes
@@ -90,7 +90,7 @@ def character_classes(end_marks: tuple[str, ...] = ()) -> Classes:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def skip(text: Bytes, i: int, stop: int, classes: Classes, wanted: int) -> tuple[int, np.uint16]:
-    """Return the end of the run of `wanted` characters at byte `i`, and the classes in it."""
+    """Return the end of the run of `wanted` classes at byte `i`, and the OR of its class bits."""
     kinds = np.uint16(0)
     while i < stop:
         code, width = decode(text, i)
@@ -119,31 +119,33 @@ def trim(text: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int
 def scan_line(
     text: Bytes, start: int, stop: int, classes: Classes
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Return the end of the line that begins at `start`, its words, its bytes' classes."""
+    """Return the end of the line at `start`, its words, and the OR of its bytes' class bits."""
     one = uint64(BYTE_SPACE)
     i, end, words, kinds, after_space = uint64(start), uint64(stop), uint64(0), uint64(0), one
     while i < end:
-        kind = uint64(classes[text[i]])
-        if kind & uint64(NEWLINE | MAYBE_SPACE):
-            if kind & uint64(NEWLINE):
+        bits = uint64(classes[text[i]])
+        if bits & uint64(NEWLINE | MAYBE_SPACE):
+            if bits & uint64(NEWLINE):
                 break
             code, width = decode(text, i)
-            kind = uint64((classes[code] & SPACE) != 0)
+            bits = uint64((classes[code] & SPACE) != 0)
             i += uint64(width - 1)
-        words += after_space & ~kind
-        after_space = kind & one
-        kinds |= kind
+        words += after_space & ~bits
+        after_space = bits & one
+        kinds |= bits
         i += one
     return np.int64(i), np.int64(words), np.int64(kinds)
 
 
 @njit(cache=True, nogil=True)
 def is_word(text: Bytes, i: int, classes: Classes) -> bool:
+    """Check for a letter, digit or underscore at byte `i`."""
     return text[i] == UNDERSCORE or (classes[decode(text, i)[0]] & WORD) != 0
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def copy(text: Bytes, start: int, stop: int, out: Bytes, size: int) -> int:
+    """Copy text[start:stop] to `out` at `size`; return the position after it."""
     source, target = uint64(start), uint64(size)
     for i in range(uint64(max(stop - start, 0))):
         out[target + i] = text[source + i]

@@ -1,8 +1,8 @@
-"""Look up the words of texts in lists, straight from Arrow's text buffers.
+"""Look up the words of texts in lists, reading Arrow's text buffers.
 
-One pass over the bytes makes a 64-bit hash of each lower-cased word; a bit filter of 16 kB
-says which of them may be listed, and only those are probed, with the words after them for phrases.
-Words are compared by hashes (`term_table`). Every loop is bounded by the text's length.
+One pass over the bytes makes a 64-bit hash of each lower-cased word. A bit filter of 16 kB selects
+the words that may be listed; only these are looked up, for phrases with the words after them.
+Words are compared by their hashes (`term_table`). Every loop is bounded by the text's length.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
@@ -36,7 +36,7 @@ _inlined = {**_options, "forceinline": True}
 
 @njit(**_options)
 def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
-    """Hash of the letters from `at` to the next character that is not one."""
+    """Hash the letters from `at` to the next character that is not one."""
     key = uint64(BLANK)
     while at < stop:
         entry, width = entry_and_width(data, at, entries)
@@ -49,7 +49,7 @@ def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
 
 @njit(**_inlined)
 def _enter_parts(parts: Hashes, num_parts: int, word: tuple[int, int, int]) -> int:
-    """Keep the first two parts of a word, (its place, their hashes), unless it is kept already."""
+    """Add a word (place, hashes of its first two parts) that is not the last one added."""
     if num_parts == 0 or parts[num_parts - ONE, 0] != word[0]:
         parts[num_parts, 0], parts[num_parts, 1], parts[num_parts, 2] = word
         num_parts += ONE
@@ -63,7 +63,7 @@ def _read_words(
 ) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Append hashes until the buffer is full; `state`: words, parts, open word's hash, in a word.
 
-    A word with an apostrophe also leaves its place and the hashes of its first two parts.
+    For a word with an apostrophe, its place and the hashes of its first two parts are added too.
     """
     (at, stop), (count, num_parts, key, in_word) = span, state
     while at < stop and count < uint64(BUFFER_WORDS):
@@ -73,7 +73,7 @@ def _read_words(
             is_word = (entry >> uint64(25)) & ONE
             hashes[count] = key
             count += in_word & (is_word ^ ONE)
-            # Outside words the entry is BLANK, which is what the next word's hash starts from.
+            # Outside words the entry is BLANK, from which the next word's hash starts.
             key = key * (PRIME & (uint64(0) - is_word)) + (entry & uint64(LOWER))
             in_word = is_word
             at += ONE
@@ -101,7 +101,7 @@ def _read_words(
 
 @njit(**_options)
 def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashes, Integers]:
-    """Hashes of all words of n short texts (terms), and word offsets, int64 [n + 1]."""
+    """Return the hashes, uint64, of all words of n terms, and their word offsets, int64 [n + 1]."""
     all_hashes = np.empty(offsets[-1] - offsets[0] + 1, np.uint64)
     word_offsets = np.zeros(len(offsets), np.int64)
     hashes, parts = np.empty(BUFFER_WORDS + 4, np.uint64), np.empty((BUFFER_WORDS, 3), np.uint64)
@@ -138,8 +138,8 @@ def _tally(
 ) -> None:  # fmt: skip
     """Count the longest term of each list that starts at a word and overlaps none before it.
 
-    places: the words to try, how many, and the words in the buffer. One call for all of them, since
-    numba counts references to every array of a call. counts: see `count_words`.
+    places: the words to try, their number, and the words in the buffer. One call takes all of them,
+    since numba counts references to every array of a call. counts: see `count_words`.
     """
     selected, num_selected, num_words = places
     for i in range(num_selected):
@@ -177,7 +177,7 @@ def _tally_parts(
     hashes: Hashes, part: Hashes, tables: Tables, row: tuple[int, np.uint64], seen_in: Integers,
     counts: Integers,
 ) -> None:  # fmt: skip
-    """Count a word with an apostrophe that is not listed by the first of its parts that is."""
+    """Count an unlisted word with an apostrophe as the first of its parts that is listed."""
     if find(hashes[part[0]], tables) >= 0:
         return
     slot = find(part[1], tables)
@@ -194,7 +194,7 @@ def _tally_parts(
 
 @njit(**_inlined)
 def _select(hashes: Hashes, count: int, bits: Bytes, selected: Integers) -> int:
-    """Return the places of the words that pass the filter, without a branch to guess."""
+    """Write the places of the words that pass the filter, without branches; return their number."""
     size = uint64(0)
     for i in range(count):
         bit = (hashes[i] * SPREAD) >> uint64(64 - FILTER_BITS)
@@ -219,7 +219,7 @@ def _count_text(
         if at >= stop and in_word:
             hashes[count] = key
             count += ONE
-        # The last words wait for those a phrase may go on with.
+        # The last words wait for those that may continue a phrase.
         ahead = uint64(tables.max_words - 1) if at < stop else uint64(0)
         ready = count - ahead if count > ahead else uint64(0)
         num_selected = _select(hashes, ready, tables.bits, selected)
@@ -247,7 +247,8 @@ def count_words(
 ) -> Integers:
     """Count the listed words of n texts, int64 [n, 9].
 
-    languages: uint64 [n], bits of the lists of profanity that apply to each text.
+    data: UTF-8 bytes; offsets: int64 [n + 1]; entries: uint32 [code points], see
+    `term_table`; languages: uint64 [n], bits of the lists of profanity that apply to each text.
 
     Columns: words, distinct stop words, stop words, profane words, vocabulary words, bits of the
     vocabulary's categories; the last three are scratch.

@@ -1,12 +1,12 @@
 """Count the characters of repeated word n-grams, from the hashes of a block's words.
 
-An n-gram repeats only where both of its (n-1)-grams do, so after n = 2 the kernel looks only at the
-places that are left, and stops when none is: 7 ns a word of prose, 11 of manuals, 17 of code. The
-key of an n-gram is a mix of the keys of its two (n-1)-grams: two different ones of a document count
-as equal with a chance of 3e-8 in a million words.
-Trade-off: tables are cut to the document, in up to 8 parts by the first bits of the key, each
-filled in a pass of its own. That keeps a table in the cache and that of a 50 MB document small;
-8 reads of the keys cost less than one visit to a large table.
+An n-gram repeats only where both of its (n-1)-grams do, so after n = 2 the kernel visits only the
+places that are left, and stops when none is. The key of an n-gram mixes the keys of its two
+(n-1)-grams: two different ones of a document count as equal with a chance of 3e-8 in a million
+words.
+Trade-off: keys are split by their first bits into up to 8 parts, and each part fills the table in a
+pass of its own. The table stays in the cache, and is small for a document of 50 MB; 8 reads of the
+keys cost less than the cache misses of a large table.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from assets.text.kernels.hashing import join
 
-TOP_SIZES = (2, 3, 4)  # Gopher's table A1 takes the most frequent n-gram of these words
-DUPLICATE_SIZES = (5, 6, 7, 8, 9, 10)  # and all n-grams of these that occur at least twice
+TOP_SIZES = (2, 3, 4)  # Gopher's table A1: the most frequent n-gram of as many words
+DUPLICATE_SIZES = (5, 6, 7, 8, 9, 10)  # and all n-grams that occur at least twice
 NGRAM_COUNTS = tuple(f"top_{size}_gram_characters" for size in TOP_SIZES) + tuple(
     f"duplicate_{size}_gram_characters" for size in DUPLICATE_SIZES
 )
 SMALLEST, LARGEST_TOP, LARGEST = 2, TOP_SIZES[-1], DUPLICATE_SIZES[-1]
 PART_WORDS = 1 << 16  # keys of a part: a table of 2 MB
 SIEVE_BITS = 20  # a table of 1 MB at most
-MAX_PARTS = 8  # a fixed number keeps the work linear
+MAX_PARTS = 8  # constant, so that the work stays linear
 PROBE_LIMIT = 1 << 12  # a run of 4,096 filled slots in a half-empty table is no accident
 FIRST_COUNT = uint64(1 << 32)
 
@@ -44,12 +44,13 @@ def count_ngrams(
 
     keys: uint64, a hash of each word. ends: uint32, characters of the text's words up to the end
     of this one, white space left out. word_offsets: int64 [n + 1], the words of each text. Returns
-    the positions that were looked at and the table slots that were read: a measure of the work.
+    the positions visited and the table slots read, a measure of the work.
 
-    top_n_gram_characters: those of the n-gram that occurs most often (overlaps counted; the longest
-    of equally frequent ones, as in DCLM), times its occurrences; at most those of all words; 0 if
-    none occurs twice. duplicate_n_gram_characters: those of the words in any n-gram that occurs at
-    least twice, first copies too; each word once (Gopher, arXiv 2112.11446, table A1).
+    top_n_gram_characters: characters of the n-gram that occurs most often (overlaps counted; the
+    longest of equally frequent ones, as in DCLM), times its occurrences; at most the characters of
+    all words; 0 if none occurs twice. duplicate_n_gram_characters: characters of the words in any
+    n-gram that occurs at least twice, first copies too; each word once (Gopher, arXiv 2112.11446,
+    table A1).
     """
     positions, probes = 0, 0
     for row in range(len(word_offsets) - 1):
@@ -85,10 +86,10 @@ def _count_document(keys: Hashes, ends: Positions, counts: Integers) -> tuple[in
 
 @njit(**_options)
 def _sieve(keys: Hashes, places: Positions) -> int:
-    """Replace the words' keys by those of the pairs that may repeat; return how many.
+    """Replace the words' keys by those of the pairs that may repeat; return their number.
 
-    A pair is left out if no other one has the same slot in a table of a few bits. This costs no
-    branch, and spares more than half of the pairs the search in the large table.
+    A pair is left out if no other one has the same slot in a table of a few bits. This takes no
+    branch, and saves the search in the large table for more than half of the pairs.
     """
     bits = 4
     while bits < SIEVE_BITS and (1 << bits) < 8 * len(places):
@@ -109,7 +110,7 @@ def _sieve(keys: Hashes, places: Positions) -> int:
 
 @njit(**_options)
 def _table_shape(num_keys: int) -> tuple[int, int]:
-    """Return the table's size as a power of two, and the parts in which the keys take turns."""
+    """Return the table's size as a power of two, and the number of parts of the keys."""
     parts = 1
     while parts < MAX_PARTS and parts * PART_WORDS < num_keys:
         parts *= 2
@@ -123,27 +124,21 @@ def _table_shape(num_keys: int) -> tuple[int, int]:
 def _find_repeats(
     keys: Hashes, text: tuple[Positions, Positions, int], table: Hashes, parts: int, repeats: Flags
 ) -> tuple[int, int]:
-    """Mark the n-grams that occur at least twice; return the top one's characters, and probes.
+    """Mark the n-grams that occur at least twice; return the characters of the top one, and probes.
 
     A slot holds a key, and its occurrences above the index of the first one.
     """
     places, ends, size = text
     top_times, top_characters, probes = uint64(1), uint64(0), 0
-    mask, parts_mask = uint64(len(table) - 1), uint64(parts - 1)
+    parts_mask = uint64(parts - 1)
     for part in range(parts):
         table[:] = 0
         for i in range(len(keys)):
             key = keys[i]
             if (key >> uint64(58)) & parts_mask != uint64(part):
                 continue
-            slot = key & mask
-            last_slot = (slot + uint64(PROBE_LIMIT)) & mask
-            probes += 1
-            while table[slot, 1] != 0 and table[slot, 0] != key:
-                slot = (slot + uint64(1)) & mask
-                probes += 1
-                if slot == last_slot:
-                    break
+            slot, slots_read = _slot(table, key)
+            probes += slots_read
             value = table[slot, 1]
             if value == 0:
                 table[slot, 0] = key
@@ -165,8 +160,22 @@ def _find_repeats(
 
 
 @njit(**_options, forceinline=True)
+def _slot(table: Hashes, key: int) -> tuple[int, int]:
+    """Return the slot of a key, or a free one, and the slots read; after PROBE_LIMIT any slot."""
+    mask = uint64(len(table) - 1)
+    slot = key & mask
+    last_slot, probes = (slot + uint64(PROBE_LIMIT)) & mask, 1
+    while table[slot, 1] != 0 and table[slot, 0] != key:
+        slot = (slot + uint64(1)) & mask
+        probes += 1
+        if slot == last_slot:
+            break
+    return slot, probes
+
+
+@njit(**_options, forceinline=True)
 def _span(places: Positions, ends: Positions, size: int, i: int) -> tuple[int, int]:
-    """Return the characters of the text's words before and up to the end of the i-th n-gram."""
+    """Return the characters of all words before the i-th n-gram, and up to its end."""
     place = np.int64(places[i])
     start = np.int64(ends[place - 1]) if place else 0
     return start, np.int64(ends[place + size - 1])
@@ -187,7 +196,7 @@ def _covered(repeats: Flags, text: tuple[Positions, Positions, int]) -> int:
 
 @njit(**_options)
 def _keep_repeats(keys: Hashes, places: Positions, repeats: Flags, num_left: int) -> int:
-    """Move places and keys of the next longer n-grams to the front; return how many are left."""
+    """Move places and keys of the next longer n-grams to the front; return their number."""
     left = 0
     for i in range(num_left - 1):
         place, next_place = np.int64(places[i]), np.int64(places[i + 1])

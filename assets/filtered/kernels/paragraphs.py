@@ -1,7 +1,6 @@
-"""Cut texts into paragraphs without copying them: where each begins in Arrow's text buffers.
+"""Cut texts into paragraphs without copying them, as offsets into Arrow's text buffers.
 
-1.5 GB/s on one core; the pieces follow each other without gaps, so that their starts are Arrow
-offsets over the same bytes.
+The segments follow each other without gaps, so their starts are Arrow offsets over the same bytes.
 """
 # mypy: disable-error-code="untyped-decorator"
 
@@ -16,24 +15,25 @@ _NEWLINE, _BLANK = 0x0A, 0x20
 
 
 def cut_paragraphs(data: Bytes, offsets: Offsets, min_chars: int) -> tuple[Offsets, Offsets]:
-    """Return where pieces begin, int64 [pieces + 1], and the pieces of n texts, int64 [n + 1].
+    """Return the starts of segments, int64 [segments + 1], and the segments of n texts.
 
-    Pieces i of text t are pieces[t] <= i < pieces[t + 1]; piece i is data[begins[i]:begins[i + 1]].
-    A piece ends with the blank lines after a paragraph (lines of ASCII white space), or, in a text
-    that these leave in one piece, with each line. A piece under `min_chars` characters that are not
-    ASCII white space is joined to the next, the last to the one before. An empty text has none.
+    The second array, int64 [n + 1], counts segments: text t has segments[t] to segments[t + 1], and
+    segment i is data[begins[i]:begins[i + 1]]. A segment ends with the blank lines (of ASCII white
+    space) after a paragraph, or, in a text without blank lines inside, with each line. A segment
+    under `min_chars` characters other than ASCII white space is joined to the next, the last to the
+    one before. An empty text has no segment.
     """
     most = np.zeros(len(offsets), np.int64)
     _count_lines(data, offsets, most)
     begins = np.empty(most[-1] + 1, np.int64)
-    pieces = np.zeros(len(offsets), np.int64)
-    _cut_texts(data, offsets, min_chars, begins, pieces)
-    return begins[: pieces[-1] + 1], pieces
+    segments = np.zeros(len(offsets), np.int64)
+    _cut_texts(data, offsets, min_chars, begins, segments)
+    return begins[: segments[-1] + 1], segments
 
 
 @njit(cache=True, nogil=True)
 def _count_lines(data: Bytes, offsets: Offsets, most: Offsets) -> None:
-    """Fill in the running number of lines, at least as many as pieces."""
+    """Fill in the running number of lines, an upper bound of the segments."""
     for row in range(len(offsets) - 1):
         lines = 0
         for byte in data[offsets[row] : offsets[row + 1]]:
@@ -43,26 +43,26 @@ def _count_lines(data: Bytes, offsets: Offsets, most: Offsets) -> None:
 
 @njit(cache=True, nogil=True)
 def _cut_texts(
-    data: Bytes, offsets: Offsets, min_chars: int, begins: Offsets, pieces: Offsets
+    data: Bytes, offsets: Offsets, min_chars: int, begins: Offsets, segments: Offsets
 ) -> None:
-    found = 0
+    count = 0
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
-        text, places = data[start:stop], begins[found:]
+        text, places = data[start:stop], begins[count:]
         num = _cut_text(text, min_chars, True, places)
         if num == 1:
             num = _cut_text(text, min_chars, False, places)
         places[:num] += start
-        found += num
-        pieces[row + 1] = found
-    begins[found] = offsets[-1]
+        count += num
+        segments[row + 1] = count
+    begins[count] = offsets[-1]
 
 
 @njit(cache=True, nogil=True)
 def _cut_text(text: Bytes, min_chars: int, at_blank_lines: bool, places: Offsets) -> int:
-    """Write where the pieces begin, and return how many there are."""
+    """Write the starts of the segments, and return their number."""
     num = characters = start = 0
-    is_open = True  # whether the next line with text may begin a piece
+    is_open = True  # the next line with text may begin a segment
     while start < len(text):
         stop = start
         line = 0

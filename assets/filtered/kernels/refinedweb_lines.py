@@ -1,6 +1,6 @@
-"""RefinedWeb's rules about lines, in one pass over the Arrow buffers.
+"""Line rules of RefinedWeb, applied in one pass over the Arrow buffers.
 
-Lines of capitals, digits, counters or one word go as a whole, the phrases of buttons out of lines.
+Lines of capitals, digits, counters or one word are dropped; phrases of buttons are cut out.
 Source: Penedo et al. 2023 (arXiv 2306.01116), appendix G.2, as DCLM reads it.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
@@ -41,7 +41,7 @@ from assets.text.kernels.utf8 import decode, last_start
 
 
 class RefinedWebSettings(NamedTuple):
-    """RefinedWebLines as the kernel reads it."""
+    """Fields of `RefinedWebLines` for the kernel."""
 
     max_uppercase: float
     max_numeric: float
@@ -56,7 +56,7 @@ THOUSANDS = (ord("k"), ord("m"), ord("b"))
 
 @njit(cache=True, nogil=True)
 def _is_counter(text: Bytes, start: int, stop: int, classes: Classes) -> bool:
-    """Tell whether a line is a number, maybe with k, m or b, and a thing that pages count."""
+    """Check for a line of a number, with or without k, m or b, and a noun that pages count."""
     i = start
     while i < stop and not is_word(text, i, classes):
         i += decode(text, i)[1]
@@ -80,14 +80,14 @@ def _is_counter(text: Bytes, start: int, stop: int, classes: Classes) -> bool:
 def _is_boilerplate(
     text: Bytes, line: Line, settings: RefinedWebSettings, classes: Classes
 ) -> bool:
-    """Tell whether a line, which has words, goes as a whole."""
+    """Check for a line to drop; it must have at least one word."""
     characters, upper, digits, i = 0, 0, 0, line.start
     while i < line.stop:
         code, width = decode(text, i)
-        kind = classes[code]
+        bits = classes[code]
         characters += 1
-        upper += (kind & UPPER) != 0
-        digits += (kind & DIGIT) != 0
+        upper += (bits & UPPER) != 0
+        digits += (bits & DIGIT) != 0
         i += width
     if upper / characters > settings.max_uppercase or digits / characters > settings.max_numeric:
         return True
@@ -97,8 +97,8 @@ def _is_boilerplate(
 
 
 @njit(cache=True, nogil=True)
-def _stands_alone(text: Bytes, start: int, stop: int, line: Line, classes: Classes) -> bool:
-    """Tell whether no word goes on before or after text[start:stop], a part of the line."""
+def _is_separate(text: Bytes, start: int, stop: int, line: Line, classes: Classes) -> bool:
+    """Check that no word continues before or after text[start:stop], a part of the line."""
     if start > line.start and is_word(text, last_start(text, start), classes):
         return False
     return stop == line.stop or not is_word(text, stop, classes)
@@ -110,7 +110,7 @@ def _copy_without_phrases(text: Bytes, line: Line, out: Bytes, begin: int, class
     i, size = line.start, begin
     while i < line.stop:
         end = begins(text, i, line.stop, ITEMS_IN_CART, True)
-        if end and _stands_alone(text, i, end, line, classes):
+        if end and _is_separate(text, i, end, line, classes):
             size = trim(out, begin, size, classes)[1]
             i = end
         else:
@@ -122,11 +122,11 @@ def _copy_without_phrases(text: Bytes, line: Line, out: Bytes, begin: int, class
     for phrase in (READ_MORE, READ_MORE_CHARACTER):
         at = last - (PHRASE_STARTS[phrase + 1] - PHRASE_STARTS[phrase])
         is_there = at >= first and begins(out, at, last, phrase, True) > 0
-        if is_there and _stands_alone(out, at, last, rest, classes):
+        if is_there and _is_separate(out, at, last, rest, classes):
             first, last = trim(out, first, at, classes)
             break
     end = begins(out, first, last, SIGN_IN, True)
-    if end and _stands_alone(out, first, end, Line(first, last, 0), classes):
+    if end and _is_separate(out, first, end, Line(first, last, 0), classes):
         first, last = trim(out, end, last, classes)
     return copy(out, first, last, out, begin)
 
@@ -140,7 +140,7 @@ def _write_refinedweb_line(
     classes: Classes,
     out: Bytes,
 ) -> tuple[int, int]:
-    """Write what stays of a line to the start of `out`; return its size and its words."""
+    """Write the rest of a line to the start of `out`; return its bytes and its words."""
     first, last = trim(text, raw.start, raw.stop, classes)
     line = Line(first, last, raw.words)
     if _is_boilerplate(text, line, settings, classes):
@@ -161,7 +161,7 @@ def _edit_refinedweb_text(
     counts: Integers,
     out: Bytes,
 ) -> int:
-    """Write the lines that stay to `out`, a run of blank ones between them as one."""
+    """Write the lines that stay to `out`, runs of blank ones as one; return the bytes."""
     size, start, is_after_blank = 0, 0, False
     while start < len(text):
         stop, words, _ = scan_line(text, start, len(text), classes)
@@ -188,7 +188,7 @@ def edit_refinedweb(
     classes: Classes,
     counts: Integers,
 ) -> tuple[Bytes, Integers]:
-    """Apply RefinedWeb's line rules to n texts; arguments and result as in `edit_c4`."""
+    """Apply RefinedWeb's line rules to n texts; arguments and result are those of `edit_c4`."""
     out, size = np.empty(starts[-1] - starts[0] + 1, np.uint8), 0
     ends = np.full(len(flags), -1, np.int64)
     for row in range(len(flags)):

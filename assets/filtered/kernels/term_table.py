@@ -1,8 +1,8 @@
-"""Table of all listed terms and their beginnings, by the hashes of their words.
+"""Hash table of all listed terms and their beginnings.
 
-Open addressing by 64-bit hashes of words; a term of several words is entered under the chain of
-their hashes, and so is each of its beginnings. A wrong hit has a chance of 1e-16 per word and list
-of a thousand terms.
+The table is open-addressed by 64-bit hashes of words. The key of a term of several words is the
+chain of their hashes; each of its beginnings has a key too. The probability of a false match is
+1e-16 per word and list of a thousand terms.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
@@ -45,19 +45,19 @@ class Tables(NamedTuple):
 
 @njit(**_inlined)
 def is_plain_word(entry: int) -> int:
-    """1 for a character that joins with its neighbours to a word."""
+    """Return 1 for the entry of a character that joins its neighbours in a word, else 0."""
     return (entry >> uint64(25)) & ((entry >> uint64(26)) ^ ONE) & ONE
 
 
 @njit(**_inlined)
 def chained(key: int, word: int) -> int:
-    """Hash of a term that goes on with one more word."""
+    """Return the key, uint64, of a term extended by one word."""
     return (key ^ (word * SPREAD)) * PRIME + ONE
 
 
 @njit(**_inlined)
 def find(key: int, tables: Tables) -> int:
-    """Slot of a key, or -1."""
+    """Return the slot of a key, uint64, or -1."""
     mask = uint64(len(tables.keys) - 1)
     slot = ((key * SPREAD) >> uint64(32)) & mask
     while tables.keys[slot] != 0:
@@ -69,7 +69,10 @@ def find(key: int, tables: Tables) -> int:
 
 @njit(**_options)
 def enter(key: int, keys: Hashes, bits: Bytes, is_first: bool) -> int:
-    """Slot of a key, entered if new; first words also enter the filter."""
+    """Return the slot of a key, adding it if new; `is_first` adds it to the filter too.
+
+    keys: uint64 [slots], 0 if free; bits: uint8 [2 ** FILTER_BITS / 8]. Both are changed in place.
+    """
     if is_first:
         bit = (key * SPREAD) >> uint64(64 - FILTER_BITS)
         bits[bit >> uint64(3)] |= uint8(1 << (bit & uint64(7)))

@@ -1,4 +1,4 @@
-"""The counts of a text, in the order of the columns that `text_scores` fills."""
+"""Counts of a text, in the order of the columns that `text_scores` fills."""
 
 from enum import IntEnum, auto
 
@@ -6,7 +6,7 @@ SHORT_LINE_CHARS = 30  # datatrove's FineWeb filter: len(line) <= 30
 
 
 class Count(IntEnum):
-    """The counts, in the order of the columns; numba takes the members as integers."""
+    """Counts, in the order of the columns; numba takes the members as integers."""
 
     CHARACTERS = 0
     WORD_CHARACTERS = auto()  # not white space

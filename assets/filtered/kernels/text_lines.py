@@ -1,8 +1,8 @@
-"""Count the lines and paragraphs of a text, and which of them are copies.
+"""Count the lines and paragraphs of a text, and their copies.
 
 Lines are the non-blank lines without surrounding white space, paragraphs are runs of lines between
-blank ones. Copies are found by 64-bit hashes in a table of the document's own: two different lines
-count as equal with a chance of 3e-8 in a million lines.
+blank ones. A table of 64-bit hashes per document finds copies: two different lines count as equal
+with a chance of 3e-8 in a million lines.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
@@ -44,7 +44,7 @@ def count_ellipses(text: Bytes, is_wide: bool) -> int:
 @njit(**_options)
 def _count_dots(text: Bytes) -> int:
     """Count the "..." of a text from left to right."""
-    found = run = 0
+    ellipses = run = 0
     at, stop = uint64(0), uint64(len(text))
     while at < stop:
         if run == 0 and at + EIGHT <= stop and not find_bytes(read_8(text, at), DOTS):
@@ -52,14 +52,18 @@ def _count_dots(text: Bytes) -> int:
             continue
         run = run + 1 if text[at] == DOT else 0
         if run == 3:
-            found, run = found + 1, 0
+            ellipses, run = ellipses + 1, 0
         at += ONE
-    return found
+    return ellipses
 
 
 @njit(**_options)
 def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> int:
-    """Fill the counts of lines and paragraphs; return the table slots that were read."""
+    """Fill the counts of lines and paragraphs of data[span]; return the table slots read.
+
+    counts: int64 [Count], with CHARACTERS filled in; kinds: uint8 [0x110000], class bits of
+    `text_words.character_classes`.
+    """
     start, stop = span
     slots = FIRST_SLOTS
     while slots < MOST_FIRST_SLOTS and uint64(slots * BYTES_PER_SLOT) < stop - start:
@@ -112,28 +116,28 @@ def _count_line(
 
 @njit(**_inlined)
 def _skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
-    """Return where the line's text starts, the class of its first character, and the blanks."""
+    """Return the start of the line's text, the class of its first character, and the blanks."""
     at, stop = span
-    kind, blanks = SPACE, 0
+    bits, blanks = SPACE, 0
     while at < stop:
         code, width = decode(data, at)
-        kind = np.int64(kinds[code])
-        if not kind & SPACE:
+        bits = np.int64(kinds[code])
+        if not bits & SPACE:
             break
         at += width
         blanks += 1
-    return at, kind, blanks
+    return at, bits, blanks
 
 
 @njit(**_inlined)
 def _drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
-    """Return where the text before `stop` ends, the class of its last character, and the blanks."""
+    """Return the end of the text before `stop`, the class of its last character, and the blanks."""
     blanks = 0
     while True:
         at = last_start(data, stop)
-        kind = np.int64(kinds[decode(data, at)[0]])
-        if not kind & SPACE:
-            return stop, kind, blanks
+        bits = np.int64(kinds[decode(data, at)[0]])
+        if not bits & SPACE:
+            return stop, bits, blanks
         stop = at
         blanks += 1
 
@@ -154,8 +158,8 @@ def _count_copies(
 ) -> tuple[int, int]:
     """Enter a line or paragraph, and count it if it is a copy; return keys added and slots read.
 
-    The counts are those from `first` on: duplicates and their characters, repeated ones and theirs.
-    The lowest bit of a key says that it came more than once.
+    The counts begin at `first`: duplicates, their characters, repeated ones, their characters.
+    The lowest bit of a key in the table marks a key that occurred more than once.
     """
     key = max(key, uint64(2)) & ~ONE  # 0 marks a free slot
     slot, probes = _slot(seen, key)
@@ -175,9 +179,9 @@ def _count_copies(
 
 @njit(**_inlined)
 def _slot(seen: Hashes, key: int) -> tuple[int, int]:
-    """Return the slot that holds the key, or else a free one, and the slots read.
+    """Return the slot of the key, or a free one, and the number of slots read.
 
-    After PROBE_LIMIT it is one that another key holds, and the key goes uncounted.
+    After PROBE_LIMIT it is the slot of another key, and the key is not counted.
     """
     mask = uint64(len(seen) - 1)
     slot = (key >> uint64(32)) & mask

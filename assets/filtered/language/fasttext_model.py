@@ -1,9 +1,9 @@
 """Parse a supervised fastText model, plain or quantised (.bin, .ftz), into numpy arrays.
 
-Purpose: the arrays let compiled code predict without fastText's C++ and the interpreter lock.
+Purpose: compiled code predicts from the arrays without fastText's C++ and the interpreter lock.
 Trade-off: product-quantised rows are decoded to float32, 3.2 MB for lid.176 instead of 0.4, since
-adding a row costs a quarter of decoding it. Price: 0.1 s for lid.176.ftz (938 kB).
-Source of the format: https://github.com/facebookresearch/fastText, functions named below.
+adding a decoded row costs a quarter of decoding it.
+Source of the format: https://github.com/facebookresearch/fastText; docstrings name its functions.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ Floats = NDArray[np.float32]
 class FasttextModel:
     """Words, labels and vectors; n-grams of `minn` to `maxn` code points fall into `bucket`s.
 
-    `input_rows` is float32 [words + kept buckets, dim]; `buckets` int32 [kept buckets] names the
-    bucket of each row behind the words; `output_rows` is float32 [labels, dim]; `label_counts`
+    `input_rows` is float32 [words + kept buckets, dim]; `buckets`, int32 [kept buckets], has the
+    bucket of each row after the words; `output_rows` is float32 [labels, dim]; `label_counts`
     int64 [labels], descending, shapes the Huffman tree of the hierarchical softmax.
     """
 
@@ -47,24 +47,24 @@ class FasttextModel:
 
 
 class _Reader:
-    """Takes little-endian values off the front of a file's content."""
+    """Reader of little-endian values from a file's content, in order."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0
 
     def array(self, dtype: str, size: int) -> NDArray[Any]:
-        """The next `size` values."""
+        """Return the next `size` values."""
         values = np.frombuffer(self.content, dtype, size, self.at)
         self.at += values.nbytes
         return values
 
     def integer(self, dtype: str = "<i4") -> int:
-        """The next integer."""
+        """Return the next integer."""
         return int(self.array(dtype, 1)[0])
 
     def string(self) -> bytes:
-        """The bytes before the next zero."""
+        """Return the bytes before the next zero, and skip the zero."""
         start, self.at = self.at, self.content.index(b"\0", self.at) + 1
         return self.content[start : self.at - 1]
 
@@ -72,19 +72,22 @@ class _Reader:
 def parse_fasttext(content: bytes) -> FasttextModel:
     """Parse the content of a model file (`FastText::loadModel`).
 
-    Raises ValueError if it is no complete fastText model of version 12, or not a supervised one
-    with hierarchical softmax and without word n-grams (as lid.176 is).
+    Raises ValueError unless it is a complete fastText model of version 12, supervised, with
+    hierarchical softmax and without word n-grams (as lid.176 is).
     """
     reader = _Reader(content)
-    found = (reader.integer(), reader.integer())
-    if found != (_MAGIC, _VERSION):
-        raise ValueError(f"not a fastText model of version 12: magic and version are {found}.")
+    header = (reader.integer(), reader.integer())
+    if header != (_MAGIC, _VERSION):
+        raise ValueError(
+            f"not a fastText model of version 12: magic and version are {header}. "
+            "Use lid.176.ftz or lid.176.bin."
+        )
     args = dict(zip(_ARGS, reader.array("<i4", len(_ARGS)).tolist(), strict=True))
     reader.array("<f8", 1)  # sampling threshold, for training only
-    kind = (args["model"], args["loss"], args["word_ngrams"])
-    if kind != (_SUPERVISED, _HIERARCHICAL_SOFTMAX, 1):
+    training = (args["model"], args["loss"], args["word_ngrams"])
+    if training != (_SUPERVISED, _HIERARCHICAL_SOFTMAX, 1):
         raise ValueError(
-            f"fastText model of (model, loss, word n-grams) {kind} is not supported, only "
+            f"fastText model of (model, loss, word n-grams) {training} is not supported, only "
             f"{(_SUPERVISED, _HIERARCHICAL_SOFTMAX, 1)}. Use lid.176.ftz or lid.176.bin."
         )
     words, labels, counts, pruned = _read_dictionary(reader)
@@ -109,7 +112,7 @@ def parse_fasttext(content: bytes) -> FasttextModel:
 def _read_dictionary(
     reader: _Reader,
 ) -> tuple[tuple[bytes, ...], tuple[str, ...], NDArray[np.int64], NDArray[np.int32] | None]:
-    """Words, labels, label counts and kept buckets, None if all are (`Dictionary::load`)."""
+    """Read words, labels, label counts and kept buckets, None for all (`Dictionary::load`)."""
     num_entries, num_words, _ = (reader.integer() for _ in range(3))
     reader.integer("<i8")  # tokens seen in training
     num_kept = reader.integer("<i8")
@@ -117,8 +120,10 @@ def _read_dictionary(
         (reader.string(), reader.integer("<i8"), reader.integer("u1")) for _ in range(num_entries)
     ]
     words, labelled = entries[:num_words], entries[num_words:]
-    if any(kind != _LABEL for _, _, kind in labelled):
-        raise ValueError("fastText dictionary has words behind its labels. Is the file damaged?")
+    if any(entry_type != _LABEL for _, _, entry_type in labelled):
+        raise ValueError(
+            "fastText dictionary has words after its labels: the file is damaged. Replace it."
+        )
     labels = tuple(name.decode().removeprefix("__label__") for name, _, _ in labelled)
     counts = np.array([count for _, count, _ in labelled], np.int64)
     kept = None
@@ -130,7 +135,7 @@ def _read_dictionary(
 
 
 def _read_matrix(reader: _Reader, is_quantised: bool) -> Floats:
-    """A matrix as float32 [rows, columns] (`DenseMatrix::load`, `QuantMatrix::load`)."""
+    """Read a matrix as float32 [rows, columns] (`DenseMatrix::load`, `QuantMatrix::load`)."""
     has_norms = is_quantised and bool(reader.integer("u1"))
     rows, columns = reader.integer("<i8"), reader.integer("<i8")
     if not is_quantised:
@@ -144,9 +149,10 @@ def _read_matrix(reader: _Reader, is_quantised: bool) -> Floats:
 
 
 def _decode(reader: _Reader, codes: NDArray[np.uint8]) -> Floats:
-    """Rows of codes, uint8 [rows, parts], as vectors (`ProductQuantizer::load`, `addcode`).
+    """Decode rows of codes, uint8 [rows, parts] (`ProductQuantizer::load`, `addcode`).
 
-    Each code names one of 256 centroids of its part of the vector; the last part may be shorter.
+    Returns vectors, float32 [rows, dim]. A code is the number of one of 256 centroids of its part
+    of the vector; the last part may be shorter.
     """
     dim, num_parts, part_dim, last_dim = reader.array("<i4", 4).tolist()
     centroids = reader.array("<f4", dim * _CENTROIDS)
@@ -160,16 +166,16 @@ def _decode(reader: _Reader, codes: NDArray[np.uint8]) -> Floats:
 
 
 def build_lookup(model: FasttextModel) -> "Lookup":
-    """Arrange a model for `kernels.fasttext`.
+    """Arrange a model in the arrays of `kernels.fasttext`.
 
     Raises ValueError unless it has the n-grams and buckets of lid.176 (2 to 4; 2,000,000).
     """
     from assets.filtered.kernels.fasttext import NGRAM_CHARS, NUM_BUCKETS, Lookup, sum_words
 
-    found = (model.minn, model.maxn, model.bucket)
-    if found != (*NGRAM_CHARS, NUM_BUCKETS):
+    shape = (model.minn, model.maxn, model.bucket)
+    if shape != (*NGRAM_CHARS, NUM_BUCKETS):
         raise ValueError(
-            f"fastText model of (minn, maxn, bucket) {found} is not supported, only "
+            f"fastText model of (minn, maxn, bucket) {shape} is not supported, only "
             f"{(*NGRAM_CHARS, NUM_BUCKETS)}. Use lid.176.ftz or lid.176.bin."
         )
     num_words = len(model.words)
@@ -196,7 +202,7 @@ def build_lookup(model: FasttextModel) -> "Lookup":
 
 
 def _hash_slots(hashes: NDArray[np.uint32]) -> NDArray[np.int32]:
-    """Number of each hash at its low bits or the next free slot; three of four slots stay free."""
+    """Place the number of each hash at its low bits or the next free slot; 3 of 4 stay free."""
     slots = np.full(1 << (4 * len(hashes)).bit_length() - 1, -1, np.int32)
     for number, hashed in enumerate(hashes.tolist()):
         slot = hashed & (len(slots) - 1)
@@ -207,7 +213,7 @@ def _hash_slots(hashes: NDArray[np.uint32]) -> NDArray[np.int32]:
 
 
 def _huffman_tree(counts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Children of each node, int32 [2 * labels - 1, 2], -1 for leaves (`buildTree`).
+    """Build the Huffman tree: children, int32 [2 * labels - 1, 2], -1 for leaves (`buildTree`).
 
     Leaves come first, by descending count, the root last; the rarest two nodes are joined first.
     """

@@ -1,10 +1,10 @@
-"""Say whether a language can be the language of a text, from the script most of its letters are in.
+"""Check that a language is plausible for a text, from the script of most of its letters.
 
-Purpose: a detector's wild guesses (a Cyrillic text "in Chinese") are found without a second model.
-Trade-off: the dominant script is told by bytes of UTF-8, so a Han letter weighs as much as three
-Latin ones, about what it says more. Romanised Russian or Hindi counts as implausible, and so do
-texts with more code or English terms than Chinese or Korean: 1 % of technical documentation.
-The price: 750 MB/s on one core for 40 languages mixed, 4,000 for English; tables once, 1 s.
+Purpose: to detect a detector's gross errors (a Cyrillic text "in Chinese") without a second model.
+Trade-off: scripts are weighed by bytes of UTF-8, so a Han letter weighs as much as three Latin
+ones, which is about the ratio of their information. Romanised Russian or Hindi counts as
+implausible, and so do Chinese or Korean texts with more code or English terms than own letters: 1 %
+of technical documentation.
 """
 
 from functools import cache
@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-# Script (Unicode Script property; Kana is two) to the languages of lid.176 and langdetect written
-# in it today or in their printed past; from CLDR's supplemental data and Ethnologue's entries.
+# Script (Unicode Script property; Kana is two) to the languages of lid.176 and langdetect that are
+# or were printed in it; from CLDR's supplemental data and Ethnologue.
 LANGUAGES = {
     "Latin": "af als an ast az bar bcl br bs ca cbk ceb co cs cy da de diq dsb en eml eo es et eu"
     " fi fr frr fy ga gd gl gn gom gv hif hr hsb ht hu ia id ie ilo io is it jbo jv kk ku kw la lb"
@@ -49,26 +49,26 @@ LANGUAGES = {
     "Thai": "th",
 }
 _PATTERNS = {"Kana": r"\p{Hiragana}\p{Katakana}"}
-_OTHER = r"[^\p{Common}\p{Inherited}]"  # the letters that belong to one script
+_OTHER = r"[^\p{Common}\p{Inherited}]"  # characters of one script
 
 
 def dominant_scripts(texts: pl.Series) -> pl.Series:
     """Return the script (String) of most letters of each text, by bytes; "Other" if not listed.
 
-    Null for texts without letters that belong to one script. Of equals the first listed wins.
+    A text without letters of a single script has null. Of equal scripts the first listed wins.
     """
     from assets.filtered.kernels.character_scan import dominant_groups
     from assets.text.buffers import text_buffers
 
     names = pl.Series(texts.name, [None, *LANGUAGES, "Other"], dtype=pl.String)
-    found = dominant_groups(*text_buffers(texts.fill_null("")), _script_numbers())
-    return names.gather(pl.Series(found, dtype=pl.UInt8))
+    groups = dominant_groups(*text_buffers(texts.fill_null("")), _script_numbers())
+    return names.gather(pl.Series(groups, dtype=pl.UInt8))
 
 
 def is_plausible(langs: pl.Series, scripts: pl.Series) -> pl.Series:
-    """Return whether each language (String, ISO 639) is written in the script beside it (Boolean).
+    """Check each language (String, ISO 639) against the script in the same row; returns Boolean.
 
-    True for languages that no script lists, and where either is null.
+    True for a language that no script lists, and if either is null.
     """
     pairs = {f"{lang} {script}" for script, langs in LANGUAGES.items() for lang in langs.split()}
     known = {pair.split()[0] for pair in pairs}
@@ -78,7 +78,7 @@ def is_plausible(langs: pl.Series, scripts: pl.Series) -> pl.Series:
 
 @cache
 def _script_numbers() -> Any:
-    """Number of the script of every code point: places in `LANGUAGES` from 1 on, then Other."""
+    """Return the script number of each code point, uint8: place in `LANGUAGES` from 1, or Other."""
     import numpy as np
 
     from assets.filtered.kernels.character_scan import matching_codes

@@ -1,4 +1,4 @@
-"""E-mail and IP addresses: patterns and validators.
+"""Patterns and validators of e-mail and IP addresses.
 
 Sources: RFC 5321 and 6531 (e-mail), IANA special-purpose registries by way of `ipaddress`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from assets.filtered.pii.scan import Scan, Span
 
-# Names of files and of hosts without a public address look like top-level domains.
+# File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
     "(?i)png|jpe?g|gif|svg|webp|ico|bmp|avif|s?css|less|m?jsx?|tsx?|json|html?|xml|ya?ml|toml|txt|pdf|"
     "lock|php|rb|go|java|kt|exe|dll|local(?:host|domain)?|internal|lan|invalid|service|socket|target|"
@@ -55,7 +55,7 @@ def _check_ip4(text: str, start: int, end: int) -> Iterator[Span]:
     before = text[max(0, start - 60) : start]
     if _VERSION_BEFORE.search(before[-16:]):
         return
-    # Numbers of sections and releases have small parts; of all addresses 1 in 700 has.
+    # Numbers of sections and releases have small parts only; so has 1 address in 700.
     is_small = all(int(part) < 50 for part in text[start:end].split("."))
     is_likely = (
         not is_small
@@ -77,10 +77,10 @@ def _check_ip6(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _is_public(address: str) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    return found.is_global and not found.is_multicast and not found.is_reserved
+    return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
 
 
 _RUN = "A-Za-z0-9À-ɏ"

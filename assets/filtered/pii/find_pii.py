@@ -1,12 +1,11 @@
-"""Find personal data and secrets in texts, and put typed placeholders in their place.
+"""Find personal data and secrets in texts, and replace them by typed placeholders.
 
 Eight kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
-IBANs, API keys and private keys. Patterns and validators are in `pii_patterns`.
-Trade-off: Rust patterns search every text, Python checks only what they find; a candidate counts by
-its check digits, its ranges and the few characters around it, never by a model of the language.
-Names and street addresses stay. Placeholders are words in brackets, which no pattern takes; rows
-where a span may have hidden another are searched again, so redacting twice is redacting once.
-Price: 180 (reference, multilingual) to 450 (books) MB a CPU second, 230 over all.
+IBANs, API keys and private keys. `patterns` lists their patterns and validators.
+Trade-off: Rust patterns search every text, Python checks only the candidates. Check digits, issued
+ranges and the few characters around a candidate decide, never a model of the language. Names and
+street addresses are not detected. Placeholders are words in brackets, which no pattern matches;
+rows where a span may have hidden another are searched again, so redaction is idempotent.
 """
 
 from bisect import bisect_right
@@ -19,65 +18,67 @@ from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan, Span
 from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
 
-# What stands beside a span can turn out to be one once the span is gone.
+# The text beside a span can become a span once the first is replaced.
 _MAX_ROUNDS = 4
-_REACH = 120  # characters; the farthest that a check reads before a candidate is 100
+_REACH = 120  # characters; a check reads at most 100 before a candidate
 
-_Found = tuple[int, int, PiiKind]
+_PiiSpan = tuple[int, int, PiiKind]
 _SPAN = pl.Struct({"kind": pl.String, "start": pl.Int64, "end": pl.Int64})
 
 
 def find_pii(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFrame]:
-    """Return `texts` (String, no nulls), redacted or as they were, and what was found per text.
+    """Return `texts` (String, no nulls), redacted or unchanged, and the spans of each text.
 
     The frame has `pii_spans`, List(Struct{kind: String, start, end: Int64}), in characters (Unicode
-    code points) of the texts given, sorted, without overlap; then one Int64 count `pii_<kind>` per
-    kind in the order of the config, and `pii_total`. Of two spans that overlap the longer counts,
-    of equal ones the kind named first in `PiiKind`.
+    code points) of the original texts, sorted, without overlap; then one Int64 count `pii_<kind>`
+    per kind in the order of the config, and `pii_total`. Of two spans that overlap the longer
+    counts, of equal ones the kind listed first in `PiiKind`.
     """
     scans = [scan for scan in SCANS if scan.kind in config.kinds]
-    found = _find_all(texts, scans, config.placeholders)
-    if config.action == "redact" and found:
-        places = pl.Series(sorted(found), dtype=pl.get_index_type())
+    spans = _find_all(texts, scans, config.placeholders)
+    if config.action == "redact" and spans:
+        places = pl.Series(sorted(spans), dtype=pl.get_index_type())
         redacted = [
-            redact_text(text, found[row], config.placeholders)
+            redact_text(text, spans[row], config.placeholders)
             for row, text in zip(places.to_list(), texts.gather(places).to_list(), strict=True)
         ]
         # `scatter` writes into the series it is called on.
         texts = texts.clone().scatter(places, pl.Series(redacted, dtype=pl.String))
-    return texts, _report(found, len(texts), config.kinds)
+    return texts, _report(spans, len(texts), config.kinds)
 
 
 def _find_all(
     texts: pl.Series, scans: Sequence[Scan], placeholders: dict[PiiKind, str]
-) -> dict[int, list[_Found]]:
-    """Return the spans of each row with any, looking again at what redaction would leave."""
-    found, unsure = find_once(texts, scans)
+) -> dict[int, list[_PiiSpan]]:
+    """Return the spans of each row that has any; the redacted texts are searched again."""
+    spans, unsure = find_once(texts, scans)
     for _ in range(_MAX_ROUNDS - 1):
-        # A candidate that was turned down can only be taken later if its neighbour was replaced.
-        rows = sorted(unsure & found.keys())
+        # A rejected candidate can be accepted later only if a neighbour was replaced.
+        rows = sorted(unsure & spans.keys())
         originals = texts.gather(pl.Series(rows, dtype=pl.get_index_type())).to_list()
         left = [
-            redact_text(text, found[row], placeholders)
+            redact_text(text, spans[row], placeholders)
             for row, text in zip(rows, originals, strict=True)
         ]
         more, unsure_places = find_once(pl.Series(left, dtype=pl.String), scans)
-        for place, spans in more.items():
+        for place, moved in more.items():
             row = rows[place]
-            found[row] = sorted(found[row] + _in_original(spans, found[row], placeholders))
+            spans[row] = sorted(spans[row] + _in_original(moved, spans[row], placeholders))
         unsure = {rows[place] for place in unsure_places & more.keys()}
         if not unsure:
             break
-    return found
+    return spans
 
 
-def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[dict[int, list[_Found]], set[int]]:
-    """Return the sorted spans of each row with any, and the rows to look at again once redacted.
+def find_once(
+    texts: pl.Series, scans: Sequence[Scan]
+) -> tuple[dict[int, list[_PiiSpan]], set[int]]:
+    """Return the sorted spans of each row that has any, and the rows to search again once redacted.
 
-    Those are rows with a candidate turned down so near to a span that it may have read it.
+    The latter have a rejected candidate so near to a span that its check may have read the span.
     """
-    spans: dict[int, list[_Found]] = {}
-    refused: dict[int, list[Span]] = {}
+    spans: dict[int, list[_PiiSpan]] = {}
+    rejected: dict[int, list[Span]] = {}
     for scan in scans:
         for row, text, places in candidates(texts, scan):
             for place in places:
@@ -85,27 +86,27 @@ def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[dict[int, list[_
                 if checked:
                     spans.setdefault(row, []).extend((*span, scan.kind) for span in checked)
                 else:
-                    refused.setdefault(row, []).append(place)
+                    rejected.setdefault(row, []).append(place)
     kept = {}
-    for row, found in spans.items():
-        kept[row], dropped = _without_overlap(found)
-        refused.setdefault(row, []).extend(dropped)
-    return kept, {row for row, found in kept.items() if _any_near(refused[row], found)}
+    for row, own in spans.items():
+        kept[row], dropped = _without_overlap(own)
+        rejected.setdefault(row, []).extend(dropped)
+    return kept, {row for row, own in kept.items() if _any_near(rejected[row], own)}
 
 
-def _any_near(places: list[Span], found: list[_Found]) -> bool:
-    starts = [start for start, _, _ in found]
+def _any_near(places: list[Span], spans: list[_PiiSpan]) -> bool:
+    starts = [start for start, _, _ in spans]
     for start, end in places:
         after = bisect_right(starts, start)
-        if after and found[after - 1][1] + _REACH >= start:
+        if after and spans[after - 1][1] + _REACH >= start:
             return True
-        if after < len(found) and starts[after] <= end + _REACH:
+        if after < len(spans) and starts[after] <= end + _REACH:
             return True
     return False
 
 
 def candidates(texts: pl.Series, scan: Scan) -> list[tuple[int, str, list[Span]]]:
-    """Return row, text and the places of the candidates, for the rows that have any."""
+    """Return row, text and places of the candidates, for each row that has any."""
     rows = texts.str.contains(scan.core).arg_true()
     hits = texts.gather(rows)
     matches = hits.str.extract_all(scan.candidate)
@@ -117,9 +118,9 @@ def candidates(texts: pl.Series, scan: Scan) -> list[tuple[int, str, list[Span]]
 
 
 def _places(text: str, words: list[str]) -> list[Span]:
-    """Return where the matches of a pattern without look-around are, given in their order.
+    """Return the places of the matches of a pattern without look-around, given in order.
 
-    A match can be nowhere before: there the pattern would have matched already.
+    The first occurrence after the previous match is the match: the pattern would match it there.
     """
     places, end = [], 0
     for word in words:
@@ -129,11 +130,11 @@ def _places(text: str, words: list[str]) -> list[Span]:
     return places
 
 
-def _without_overlap(found: list[_Found]) -> tuple[list[_Found], list[Span]]:
-    """Return the spans that stay, sorted, and the places of those that give way."""
-    kept: list[_Found] = []
+def _without_overlap(spans: list[_PiiSpan]) -> tuple[list[_PiiSpan], list[Span]]:
+    """Return the spans to keep, sorted, and the places of those dropped for overlap."""
+    kept: list[_PiiSpan] = []
     dropped: list[Span] = []
-    for span in sorted(set(found), key=lambda span: (span[0], -span[1], KINDS.index(span[2]))):
+    for span in sorted(set(spans), key=lambda span: (span[0], -span[1], KINDS.index(span[2]))):
         if not kept or span[0] >= kept[-1][1]:
             kept.append(span)
         else:
@@ -144,26 +145,26 @@ def _without_overlap(found: list[_Found]) -> tuple[list[_Found], list[Span]]:
     return kept, dropped
 
 
-def _rank(span: _Found) -> tuple[int, int]:
+def _rank(span: _PiiSpan) -> tuple[int, int]:
     return span[1] - span[0], -KINDS.index(span[2])
 
 
-def redact_text(text: str, found: list[_Found], placeholders: dict[PiiKind, str]) -> str:
-    """Return `text` with the placeholders in place of the sorted spans."""
+def redact_text(text: str, spans: list[_PiiSpan], placeholders: dict[PiiKind, str]) -> str:
+    """Return `text` with placeholders in place of the sorted spans."""
     parts: list[str] = []
     done = 0
-    for start, end, kind in found:
+    for start, end, kind in spans:
         parts += (text[done:start], placeholders[kind])
         done = end
     return "".join([*parts, text[done:]])
 
 
 def _in_original(
-    spans: list[_Found], found: list[_Found], placeholders: dict[PiiKind, str]
-) -> list[_Found]:
-    """Return spans of the redacted text in places of the original; no span meets a placeholder."""
+    spans: list[_PiiSpan], replaced: list[_PiiSpan], placeholders: dict[PiiKind, str]
+) -> list[_PiiSpan]:
+    """Move spans of the redacted text to the original; no span overlaps a placeholder."""
     ends, done, length = [(0, 0)], 0, 0
-    for start, end, kind in found:
+    for start, end, kind in replaced:
         length += start - done + len(placeholders[kind])
         ends.append((length, end))
         done = end
@@ -176,19 +177,19 @@ def _in_original(
 
 
 def _report(
-    found: dict[int, list[_Found]], num_rows: int, kinds: Sequence[PiiKind]
+    spans: dict[int, list[_PiiSpan]], num_rows: int, kinds: Sequence[PiiKind]
 ) -> pl.DataFrame:
-    spans = [
+    records = [
         [{"kind": kind, "start": start, "end": end} for start, end, kind in row]
-        for row in (*found.values(), [])
+        for row in (*spans.values(), [])
     ]
-    places = np.full(num_rows, len(found), np.int64)
+    places = np.full(num_rows, len(spans), np.int64)
     counts = {kind: np.zeros(num_rows, np.int64) for kind in kinds}
-    for place, (row, row_spans) in enumerate(found.items()):
+    for place, (row, row_spans) in enumerate(spans.items()):
         places[row] = place
         for _, _, kind in row_spans:
             counts[kind][row] += 1
-    listed = pl.Series("pii_spans", spans, dtype=pl.List(_SPAN)).gather(places)
+    listed = pl.Series("pii_spans", records, dtype=pl.List(_SPAN)).gather(places)
     columns = [pl.Series(f"pii_{kind}", counts[kind], dtype=pl.Int64) for kind in kinds]
     total = sum(counts.values(), np.zeros(num_rows, np.int64))
     return pl.DataFrame([listed, *columns, pl.Series("pii_total", total, dtype=pl.Int64)])

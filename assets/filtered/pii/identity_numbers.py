@@ -1,4 +1,4 @@
-"""Numbers with a check digit or issued ranges: SSN, cards, IBAN.
+"""Patterns and validators of US social security numbers, payment cards and IBANs.
 
 Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's IBAN registry.
 """
@@ -34,7 +34,7 @@ _CARD_GROUPS = ((4, 4, 4, 4, 3), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 1
 
 
 def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
-    groups = [found.span() for found in re.compile(r"\d+").finditer(text, start, end)]
+    groups = [match.span() for match in re.compile(r"\d+").finditer(text, start, end)]
     lengths = [stop - first for first, stop in groups]
     i = 0
     while i < len(groups):
@@ -45,7 +45,7 @@ def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -> int:
-    """Return how many digit groups from `i` on make one card number, 0 if none do."""
+    """Return the number of digit groups from `i` on that make one card number, or 0."""
     sizes = [len(shape) for shape in _CARD_GROUPS if tuple(lengths[i : i + len(shape)]) == shape]
     for size in [1] * (13 <= lengths[i] <= 19) + sizes:
         first, last = groups[i][0], groups[i + size - 1][1]
@@ -62,7 +62,10 @@ def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -
 
 
 def passes_luhn(digits: str) -> bool:
-    """Return whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
+    """Check the last digit against the others by Luhn's rule (ISO/IEC 7812-1, annex B).
+
+    Numbers of one repeated digit are rejected.
+    """
     doubled = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (doubled + sum(map(int, digits[::-2]))) % 10 == 0 and len(set(digits)) > 1
 
@@ -104,7 +107,7 @@ def _check_iban(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def passes_mod97(iban: str) -> bool:
-    """Return whether letters as numbers (A = 10) leave 1 modulo 97 (ISO 7064, MOD 97-10)."""
+    """Check an IBAN's check digits: with letters as numbers, 1 modulo 97 (ISO 7064, MOD 97-10)."""
     turned = iban[4:] + iban[:4]
     return (
         turned.isascii()

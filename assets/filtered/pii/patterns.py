@@ -1,20 +1,17 @@
-"""Where personal data may be, and what decides whether it is: patterns and validators per kind.
+"""Scans of all kinds of personal data.
 
-A `Scan` is two steps. The Rust pattern finds candidates fast and knows nothing of what stands
-around them; the check looks at one candidate in its text, and answers with the spans that count.
-Trade-off: no pattern has look-around, so the place of a match is found again with `str.find`
-(Polars gives matches without places), and every check reads a bounded stretch of text.
+A `Scan` has two steps. A Rust pattern finds candidates fast, without their context; a check reads
+one candidate in its text and yields the spans that count.
+Trade-off: no pattern has look-around, since Polars returns matches without places and `str.index`
+finds them again. Every check reads a bounded part of the text.
 """
 
-from assets.filtered.pii import addresses as pii_addresses
-from assets.filtered.pii import identity_numbers as pii_numbers
-from assets.filtered.pii import phones as pii_phones
-from assets.filtered.pii import secret_keys as pii_secrets
+from assets.filtered.pii import addresses, identity_numbers, phones, secret_keys
 from assets.filtered.pii.scan import Scan
 
 SCANS: tuple[Scan, ...] = (
-    *pii_addresses.SCANS,
-    *pii_phones.SCANS,
-    *pii_numbers.SCANS,
-    *pii_secrets.SCANS,
+    *addresses.SCANS,
+    *phones.SCANS,
+    *identity_numbers.SCANS,
+    *secret_keys.SCANS,
 )

@@ -1,4 +1,4 @@
-"""Phone numbers: international, North American, and any that a word introduces.
+"""Patterns and validators of phone numbers: international, North American, introduced by a word.
 
 Sources: ITU E.164 (calling codes), North American Numbering Plan.
 """
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from assets.filtered.pii.scan import Scan, Span
 
-# ITU-T E.164 assigned country codes but 1, which has its own rule.
+# ITU-T E.164 assigned country codes except 1, which has its own rule.
 _CALLING_CODE = (
     r"(?:7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|21[1-368]|2[2346]\d|25[0-8]|"
     r"29[01789]|3[57]\d|38[0-35-79]|42[013]|5[09]\d|67[02-9]|68[0-35-9]|69[0-2]|800|808|"
     r"85[02356]|870|88[0-368]|96[0-8]|97[0-7]|99[2-68])"
 )
-# Area 555 is fiction's: its exchange may start with any digit, as in (555) 123-4567.
+# Area 555 is used in fiction: its exchange may start with any digit, as in (555) 123-4567.
 _NANP = (
     r"(?:\(?(?!.11|.9)[2-9]\d\d\)?[-. ]{0,2}(?!.11)[2-9]\d\d|\(?555\)?[-. ]{0,2}\d{3})[-. ]?\d{4}"
 )
@@ -34,15 +34,15 @@ _DATE = re.compile(
 
 
 def _check_plus(text: str, start: int, end: int) -> Iterator[Span]:
-    found = _PLUS.match(text, start, start + 40)
-    if not found or re.match(r"(?a)[\w)+.]", text[start - 1 : start]):
+    match = _PLUS.match(text, start, start + 40)
+    if not match or re.match(r"(?a)[\w)+.]", text[start - 1 : start]):
         return
-    groups = re.findall(r"\d+", found[0])
+    groups = re.findall(r"\d+", match[0])
     digits = "".join(groups)
-    is_decimal = found[0].count(".") == 1 and len(groups) == 2
-    start -= text[start - 1 : start] == "(" and found[0].count(")") > found[0].count("(")
+    is_decimal = match[0].count(".") == 1 and len(groups) == 2
+    start -= text[start - 1 : start] == "(" and match[0].count(")") > match[0].count("(")
     if 9 <= len(digits) <= 15 and "00000" not in digits and not is_decimal:
-        yield start, found.end()
+        yield start, match.end()
 
 
 def _check_american(text: str, start: int, end: int) -> Iterator[Span]:
@@ -50,16 +50,16 @@ def _check_american(text: str, start: int, end: int) -> Iterator[Span]:
     start -= text[start - 1 : start] == "(" and ")" in number
     start -= 2 * bool(re.fullmatch(r"(?<!\d)1[-. ]", text[max(0, start - 2) : start]))
     start -= text[start - 1 : start] == "+"
-    found = _AMERICAN.match(text, start, start + 36)
+    match = _AMERICAN.match(text, start, start + 36)
     is_table = bool(re.fullmatch(r"\d+ .*|\d+[-.]\d+ .*", number)) and not re.search(
         "-", number[4:]
     )
     if (
-        found
+        match
         and not is_table
         and not re.search(r"(?a)\w\Z|[\w+][-.+:]\Z", text[max(0, start - 2) : start])
     ):
-        yield start, found.end()
+        yield start, match.end()
 
 
 _INTRO_WORD = re.compile(
@@ -76,12 +76,12 @@ def _check_introduced(text: str, start: int, end: int) -> Iterator[Span]:
     if lead and lead[0].lower() not in ("tele", "cell", "mobile", "smart", "i"):
         return
     place = re.compile(r"[+(]?[\d(]").search(text, start, end)
-    found = _INTRODUCED.match(text, place.start(), place.start() + 40) if place else None
-    if not found or _DATE.fullmatch(found[0]):
+    match = _INTRODUCED.match(text, place.start(), place.start() + 40) if place else None
+    if not match or _DATE.fullmatch(match[0]):
         return
-    num_digits = sum(character.isdigit() for character in found[0])
-    if (6 if re.search(r"\d[ /.-]\d", found[0]) else 7) <= num_digits <= 15:
-        yield found.start(), found.end()
+    num_digits = sum(character.isdigit() for character in match[0])
+    if (6 if re.search(r"\d[ /.-]\d", match[0]) else 7) <= num_digits <= 15:
+        yield match.start(), match.end()
 
 
 _INTROS = (

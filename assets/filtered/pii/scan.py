@@ -1,4 +1,4 @@
-"""What a kind of personal data is looked for with: the two steps of a scan."""
+"""Scan of a text column for one kind of personal data."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -9,7 +9,11 @@ Span = tuple[int, int]
 
 
 class Scan(NamedTuple):
-    """One way to find one kind: rows with `core` are searched for `candidate`, then checked."""
+    """Patterns and validator of one kind of personal data.
+
+    Rows that match the regex `core` are searched for the regex `candidate`; `check(text, start,
+    end)` yields the spans of a candidate that count.
+    """
 
     kind: PiiKind
     core: str
