@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
-from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
+from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
@@ -178,36 +178,3 @@ def within_memory(corpus: Corpus) -> Corpus:
     engine = corpus.settings.engine
     limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
     return replace(corpus, settings=corpus.settings.model_copy(update={"engine": limited}))
-
-
-def part_task(
-    corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str, made_by: MadeBy
-) -> Task:
-    """The task that turns one part of an earlier stage into the part of the same name."""
-    file = required_file(manifest, part, kind)
-    return Task(
-        root=corpus.store.root,
-        stage=made_by.stage,
-        partition=manifest.partition,
-        name=part.name,
-        fingerprint=fingerprint_of(
-            made_by.stage, made_by.code_version, made_by.config, part.fingerprint, made_by.inputs
-        ),
-        work_bytes=file.bytes,
-        payload={
-            "path": corpus.store.path_of(manifest, file),
-            "text_bytes": part.stats.text_bytes,
-            **made_by.payload,
-        },
-    )
-
-
-@dataclass(frozen=True)
-class MadeBy:
-    """What makes a part, besides its input: it goes into the fingerprint; `payload` does not."""
-
-    stage: str
-    code_version: str
-    config: dict[str, Any]
-    inputs: tuple[str, ...] = ()
-    payload: Mapping[str, Any] = field(default_factory=dict)

@@ -16,6 +16,8 @@ from assets.mixed.mixture_files import (
 )
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.phase_shard_files import (
+    PhaseIndexInputs,
+    PhaseShardInputs,
     check_flat_files,
     index_task,
     shard_tasks,
@@ -28,9 +30,10 @@ from assets.sharded.asset import SHARDED
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
 from resources.corpus import Corpus
+from resources.passes import Earlier, Pass, in_passes
 from resources.stage import Conclusion, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 MixedManifest = Manifest[TokenFacts, MixNumbers]
 
@@ -61,16 +64,25 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     return Plan([task], dump, tokens)
 
 
-def mix_then_write(corpus: Corpus, tasks: list[Task[PhaseInputs]], work: Work) -> list[Outcome]:
-    """Mix the phases; then write the shards of those with `formats`, then their index files."""
-    outcomes = run_tasks(corpus, tasks, work)
-    phases = [task for task in tasks if task.payload.config.formats]
-    shards = {phase.partition: shard_tasks(phase) for phase in phases}
-    writes = [task for of_phase in shards.values() for task in of_phase]
+def plan_shards(
+    corpus: Corpus, tasks: list[Task[PhaseInputs]], _earlier: Earlier
+) -> list[Task[PhaseShardInputs]]:
+    """Plan the shards of a phase that asks for some, and check the files that they read."""
+    writes = [write for phase in tasks_with_formats(tasks) for write in shard_tasks(phase)]
     check_flat_files(corpus, writes)
-    outcomes += run_tasks(corpus, writes, write_shard)
-    indexes = [index_task(phase, shards[phase.partition]) for phase in phases]
-    return outcomes + run_tasks(corpus, indexes, write_index)
+    return writes
+
+
+def plan_index(
+    _corpus: Corpus, tasks: list[Task[PhaseInputs]], _earlier: Earlier
+) -> list[Task[PhaseIndexInputs]]:
+    """Plan the index files of a phase's shards."""
+    return [index_task(phase, shard_tasks(phase)) for phase in tasks_with_formats(tasks)]
+
+
+def tasks_with_formats(tasks: list[Task[PhaseInputs]]) -> list[Task[PhaseInputs]]:
+    """Return the tasks of phases that are written as shards, too."""
+    return [task for task in tasks if task.payload.config.formats]
 
 
 def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
@@ -119,7 +131,9 @@ MIXED = Stage(
     numbers=MixNumbers,
     plan=plan_mixed,
     work=mix_phase,
-    run=mix_then_write,
+    run=in_passes(
+        Pass(mix_phase), Pass(write_shard, plan=plan_shards), Pass(write_index, plan=plan_index)
+    ),
     describe=describe_mix,
     conclude=warn_of_mix,
 )
