@@ -190,3 +190,14 @@ def test_tagged_documents_stay() -> None:
 
     assert done.documents["contamination"].to_list() == [["quiz"], [], []]
     assert done.rejected == {}
+
+
+def test_paragraphs_are_cut_before_lines() -> None:
+    table = pl.DataFrame({"doc_id": ["a"], "text": ["kept text\n\nsame"]})
+    both = pl.DataFrame({"unit": ["lines", "paragraphs"], "text": ["same", "same"]})
+    cut = {"min_count": 2, "min_chars": 1, "min_kept_share": 0.1}
+    config = DedupConfig.model_validate({"lines": cut, "paragraphs": cut})
+
+    result = dedupe(table, Findings(NO_CLUSTERS, repeated=both), config)
+
+    assert result.all_changes()["step"].to_list() == ["paragraphs"]

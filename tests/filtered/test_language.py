@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.paragraphs import cut_paragraphs
-from assets.filtered.language.detect_language import detect_language, paragraph_language_share
+from assets.filtered.language.detect_language import (
+    LANGDETECT_CHARS,
+    UNSURE_BYTES,
+    WINDOW_BYTES,
+    _cut_paragraphs,
+    detect_language,
+    paragraph_language_share,
+)
 from assets.filtered.language.model_files import find_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers
@@ -247,6 +254,16 @@ def test_pieces_match_a_plain_reference(texts: list[str], min_chars: int) -> Non
     cut = [bytes(data[a:b]).decode() for a, b in pairwise(begins)]
     found = [cut[a:b] for a, b in pairwise(pieces)]
     assert found == [reference_cut(text, min_chars) for text in texts]
+
+
+@pytest.mark.parametrize(("num_chars", "num_segments"), [(39, 1), (40, 2)])
+def test_a_paragraph_of_forty_characters_is_judged_alone(num_chars: int, num_segments: int) -> None:
+    texts = pl.Series([f"{'é' * num_chars}\n\n{'b' * 40}"])
+    assert _cut_paragraphs(texts).height == num_segments
+
+
+def test_the_bytes_read_are_those_that_were_measured() -> None:
+    assert (WINDOW_BYTES, UNSURE_BYTES, LANGDETECT_CHARS) == (150, 4_000, 2_000)
 
 
 def test_texts_under_min_chars_are_not_judged() -> None:

@@ -364,6 +364,7 @@ def test_litdata_and_arrow_name_a_new_state_for_new_shards(tmp_path: Path) -> No
 
     assert states[0][0] != states[1][0]
     assert states[0][1] != states[1][1]
+    assert {len(state[1]) for state in states} == {16}
 
 
 @pytest.mark.parametrize(
