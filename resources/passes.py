@@ -129,12 +129,9 @@ def derive_task(
     work_bytes: int | None = None,
 ) -> Task[Payload]:
     """Make a task of the same partition that depends on all that `task` does, and on `made_of`."""
-    return Task(
-        root=task.root,
-        stage=task.stage,
-        partition=task.partition,
-        name=name,
-        fingerprint=fingerprint_of(task.fingerprint, *made_of),
+    return task.sibling(
+        name,
+        fingerprint_of(task.fingerprint, *made_of),
+        payload,
         work_bytes=task.work_bytes if work_bytes is None else work_bytes,
-        payload=payload,
     )

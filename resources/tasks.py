@@ -16,6 +16,7 @@ SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there 
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
 
 Payload = TypeVar("Payload")
+OtherPayload = TypeVar("OtherPayload")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -50,6 +51,12 @@ class Task(Generic[Payload]):
     def folder(self) -> Partition:
         """The partition's folder in the store."""
         return Store(self.root).partition(self.stage, self.partition)
+
+    def sibling(
+        self, name: str, fingerprint: str, payload: OtherPayload, *, work_bytes: int
+    ) -> Task[OtherPayload]:
+        """Make another task of the same partition."""
+        return Task(self.root, self.stage, self.partition, name, fingerprint, work_bytes, payload)
 
     def writer(self, name: str | None = None) -> PartWriter:
         """Return a writer for the task's part, or for the named part of a stream."""
@@ -114,16 +121,15 @@ class TaskMaker:
         is_stream: bool = False,
     ) -> Task[Payload]:
         """Make the task of a part; `made_of`, JSON values, is all that its output depends on."""
-        return Task(
-            root=self.root,
-            stage=self.stage,
-            partition=self.partition,
-            name=name,
-            fingerprint=fingerprint_of(self.stage, self.code_version, *made_of),
-            work_bytes=work_bytes,
-            payload=payload,
-            is_stream=is_stream,
-        )
+        fingerprint = fingerprint_of(self.stage, self.code_version, *made_of)
+        task = self.with_fingerprint(name, fingerprint, payload, work_bytes=work_bytes)
+        return replace(task, is_stream=is_stream)
+
+    def with_fingerprint(
+        self, name: str, fingerprint: str, payload: Payload, *, work_bytes: int
+    ) -> Task[Payload]:
+        """Make the task of a part whose fingerprint is known."""
+        return Task(self.root, self.stage, self.partition, name, fingerprint, work_bytes, payload)
 
 
 def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:

@@ -28,6 +28,7 @@ from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.made_under import check_made_under
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
 from resources.stage import Metadata, Stage
@@ -202,11 +203,7 @@ def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
     if config is None:
         return None
     manifest = corpus.store.newest(CLASSIFIER, GLOBAL)
-    if manifest.config != config.model_dump(mode="json"):
-        raise StoreError(
-            "classifier[all] was trained under another config than pipeline.yaml's. "
-            "Materialize `classifier` first."
-        )
+    check_made_under(manifest, config=config.model_dump(mode="json"))
     file = required_file(manifest, manifest.parts[0], "model")
     model = Classifier.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
     return model, file.sha256

@@ -69,14 +69,11 @@ def shard_tasks(phase: Task[PhaseInputs]) -> list[Task[PhaseShardInputs]]:
     num_shards = min(max(1, math.ceil(num_bytes / target_bytes)), mixture.epoch_samples)
     edges = [mixture.epoch_samples * number // num_shards for number in range(num_shards + 1)]
     return [
-        Task(
-            root=phase.root,
-            stage=phase.stage,
-            partition=phase.partition,
-            name=shard_name(number),
-            fingerprint=part_fingerprint(shards.data, shards.formats, shard_name(number)),
+        phase.sibling(
+            shard_name(number),
+            part_fingerprint(shards.data, shards.formats, shard_name(number)),
+            PhaseShardInputs(path, shards, number, (edges[number], edges[number + 1])),
             work_bytes=round(num_bytes / num_shards),
-            payload=PhaseShardInputs(path, shards, number, (edges[number], edges[number + 1])),
         )
         for number in range(num_shards)
     ]
@@ -175,15 +172,8 @@ def index_task(
 ) -> Task[PhaseIndexInputs]:
     """Return the task that writes the index files of a phase, once all its shards are published."""
     together = shards[0].payload.shards
-    return Task(
-        root=phase.root,
-        stage=phase.stage,
-        partition=phase.partition,
-        name=INDEX,
-        fingerprint=part_fingerprint(together.data, together.formats, INDEX),
-        work_bytes=0,
-        payload=PhaseIndexInputs(phase, tuple(shards)),
-    )
+    fingerprint = part_fingerprint(together.data, together.formats, INDEX)
+    return phase.sibling(INDEX, fingerprint, PhaseIndexInputs(phase, tuple(shards)), work_bytes=0)
 
 
 def write_index(task: Task[PhaseIndexInputs]) -> list[PartRecord]:

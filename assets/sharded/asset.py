@@ -28,7 +28,7 @@ from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
 from resources.stage import Stage
 from resources.store.records import PartRecord, fingerprint_of
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks
+from resources.tasks import Outcome, Plan, Task, Work, run_tasks, tasks_of
 
 
 class ShardedProvenance(BucketedProvenance, frozen=True, kw_only=True):
@@ -63,15 +63,10 @@ def plan_sharded(corpus: Corpus, source: str) -> Plan:
     index = IndexInputs(shards, len(inputs), origin_of(manifest, config, data))
     payloads: dict[str, ShardInputs | IndexInputs] = {shard_name(i.number): i for i in inputs}
     payloads[INDEX] = index
+    make, work_bytes = tasks_of(corpus, SHARDED, source), manifest.stats.bytes // len(payloads)
     tasks: list[Task] = [
-        Task(
-            root=corpus.store.root,
-            stage=SHARDED.name,
-            partition=source,
-            name=name,
-            fingerprint=part_fingerprint(data, config.formats, name),
-            work_bytes=manifest.stats.bytes // len(payloads),
-            payload=payload,
+        make.with_fingerprint(
+            name, part_fingerprint(data, config.formats, name), payload, work_bytes=work_bytes
         )
         for name, payload in payloads.items()
     ]

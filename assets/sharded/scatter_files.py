@@ -64,15 +64,8 @@ def plan_scatter(
     for number, part in enumerate(manifest.parts):
         file = required_file(manifest, part, "sequences")
         path = corpus.store.path_of(manifest, file)
-        task = Task(
-            root=corpus.store.root,
-            stage=wanted[0].stage,
-            partition=manifest.partition,
-            name=scatter_name(number),
-            fingerprint=fingerprint,
-            work_bytes=file.bytes,
-            payload=ScatterInputs(path, plans, list(first_rows.values()), is_wanted),
-        )
+        inputs = ScatterInputs(path, plans, list(first_rows.values()), is_wanted)
+        task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=file.bytes)
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
         for name, count in part.stats.numbers.bucket_sequences.items():

@@ -7,7 +7,7 @@ a million near copies cost a million comparisons; some pairs that share no key a
 Price: 8 bytes of memory per pair and 150 per member.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,7 @@ def decide(
     "ingested" comes first). Raises ValueError if a doc_id occurs twice, if a pair names a document
     that is not a member, if hashes have another size than 16 bytes, or if shingles are missing.
     """
-    from assets.deduped.kernels.component_survivors import component_survivors
     from assets.deduped.kernels.pair_similarity import compare_with_survivors
-    from assets.deduped.kernels.star_survivors import star_survivors
 
     if members.is_empty():
         return pl.DataFrame(schema=CLUSTER_SCHEMA)
@@ -66,7 +64,7 @@ def decide(
     row_stops = np.cumsum([0, *members["round"].rle().struct.field("len")])
     evidence = evidence_of(members, config, shingles)
     by_id = order_of_ids(members["doc_id"])
-    survivors_of = star_survivors if config.clusters == "star" else component_survivors
+    survivors_of = survivors_kernel(config)
     survivors = survivors_of(evidence, candidates, row_stops, ranking(members, by_id, config))
     similarities, methods = compare_with_survivors(evidence, survivors)
     names = pl.Series(["exact", *(f"field:{name}" for name in config.fields), "minhash"])
@@ -76,6 +74,17 @@ def decide(
         pl.when(pl.Series(is_removed)).then(pl.all())
     )
     return _cluster_table(members, survivors, by_id, in_common)
+
+
+def survivors_kernel(config: DedupConfig) -> Callable[..., Any]:
+    """Return the kernel that decides who stays; only that one is compiled."""
+    if config.clusters == "star":
+        from assets.deduped.kernels.star_survivors import star_survivors
+
+        return star_survivors  # type: ignore[no-any-return]
+    from assets.deduped.kernels.component_survivors import component_survivors
+
+    return component_survivors  # type: ignore[no-any-return]
 
 
 def _round_column(config: DedupConfig) -> pl.Expr:
