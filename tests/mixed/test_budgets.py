@@ -170,6 +170,24 @@ def test_more_than_all_sources_have_is_said_and_no_weights_are_proposed() -> Non
     )
 
 
+def test_enough_tokens_in_all_are_not_called_too_few() -> None:
+    found = plan({"a": 100, "b": 100}, weights={"a": 0.75, "b": 0.25}, tokens=200, max_epochs=1.0)
+    assert "150 tokens of 'a', which has 100" in found.faults[0]
+    assert "All its sources" not in found.faults[0]
+
+
+def test_proposed_weights_sum_to_one() -> None:
+    weights = {"a": 0.5, "b": 0.25, "c": 0.25}
+    found = plan({"a": 1000, "b": 10**6, "c": 10**6}, weights=weights, tokens=70_000)
+    assert sum(round(weight * 10**6) for weight in found.feasible["weights"].values()) == 10**6
+
+
+def test_no_weight_of_zero_is_proposed() -> None:
+    weights = {"a": 0.5, "b": 1e-7, "c": 0.4999999}
+    found = plan({"a": 1000, "b": 1, "c": 10**9}, weights=weights, tokens=40_000)
+    assert list(found.feasible) == ["tokens"]
+
+
 def test_no_weights_are_proposed_to_a_weighting() -> None:
     found = plan({"a": 10**6}, weighting="natural", tokens=100_000, max_epochs=0.01)
     assert found.feasible == {"tokens": 10_000}

@@ -15,9 +15,17 @@ from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import mixture_of, realised
 from assets.mixed.phase_shard_files import read_samples
-from assets.mixed.phase_source_files import phase_source, row_lengths, source_order, source_rows
+from assets.mixed.phase_source_files import (
+    PhaseShard,
+    PhaseSource,
+    check_flat,
+    phase_source,
+    row_lengths,
+    source_order,
+    source_rows,
+)
 from assets.sharded.asset import SHARDED
-from corpus_loader.mixture import mixture_json, parse_mixture
+from corpus_loader.mixture import FlatFile, mixture_json, parse_mixture
 from resources.settings.phases import PhaseConfig
 from resources.store.records import to_json
 
@@ -100,6 +108,14 @@ def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) 
     assert drawn == set(range(6))
 
 
+def test_one_shard_without_flat_files_is_enough_to_refuse_a_phase() -> None:
+    flat = PhaseShard("s/0", 1, 8, "8", {"bin": FlatFile(16, "")}, None)
+    other = PhaseShard("s/1", 1, 8, "8", {}, None)
+    check_flat("main", [PhaseSource("prose", (flat, flat))])
+    with pytest.raises(MixError, match=r"\['prose'\] lack flat files"):
+        check_flat("main", [PhaseSource("prose", (flat, other))])
+
+
 def test_lengths_that_no_file_holds_are_asked_for(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, {"budgets": {"notes": 28}})
     write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("mds",))
@@ -162,6 +178,17 @@ def test_the_fingerprint_names_data_and_order_alone(tmp_path: Path) -> None:
     assert fingerprint(change(corpus, WEIGHTED | {"window_shards": 1})) != first
     write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])
     assert fingerprint(corpus) != first
+
+
+def test_the_fingerprint_leaves_out_sources_without_samples(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, {"budgets": {"prose": 2, "notes": 28}})
+    before = mixture(corpus)
+    write_sharded(corpus.store, "prose", PROSE[:1])
+    after = mixture(corpus)
+
+    assert [source["samples"] for source in after["sources"]] == [0, 4]
+    assert after["sources"][0]["shards"] != before["sources"][0]["shards"]
+    assert after["fingerprint"] == before["fingerprint"]
 
 
 def test_the_fingerprint_names_the_tokenizer(tmp_path: Path) -> None:

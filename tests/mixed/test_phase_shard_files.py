@@ -19,7 +19,13 @@ from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sh
 
 from assets.mixed.asset import mix_phase, plan_mixed
 from assets.mixed.mixture_files import PhaseInputs
-from assets.mixed.phase_shard_files import index_task, shard_tasks, write_index
+from assets.mixed.phase_shard_files import (
+    index_task,
+    mixture_at,
+    shard_set,
+    shard_tasks,
+    write_index,
+)
 from assets.sharded.flat_files import lengths_of_rows, read_rows
 from assets.sharded.flat_row_files import Segment, open_shard, segments_of
 from assets.sharded.formats import FORMATS, ShardSchema
@@ -112,6 +118,28 @@ def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None
         mix_phase(phase)
 
     assert len({shard_tasks(phase)[0].payload.shards.data for phase in phases}) == 1
+
+
+def test_shards_cover_a_phase_and_none_is_beyond_the_target(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, PHASE | {"weights": {"prose": 1}, "tokens": 1200})
+    phase = planned(corpus)
+    mix_phase(phase)
+
+    starts, ends = zip(*(task.payload.positions for task in shard_tasks(phase)), strict=True)
+    assert starts == (0, *ends[:-1]) and ends[-1] == 150
+    sizes = [(end - start) * 8 * 2 for start, end in zip(starts, ends, strict=True)]
+    assert len(sizes) == 3 and max(sizes) <= 1024
+
+
+def test_the_length_of_rows_decides_the_shards(tmp_path: Path) -> None:
+    phase = planned(corpus_with(tmp_path, PHASE))
+    mix_phase(phase)
+    mixture = mixture_at(phase.published_file("mixture")[0])
+
+    assert shard_set(phase, mixture) == shard_tasks(phase)[0].payload.shards
+    assert shard_set(phase, replace(mixture, sequence_length=None)).data != (
+        shard_set(phase, mixture).data
+    )
 
 
 def test_no_index_without_all_shards(tmp_path: Path) -> None:
