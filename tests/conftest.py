@@ -10,7 +10,7 @@ import pytest
 from builders import SMALL_CORPUS, Build, open_corpus, write_corpus
 from markers import is_fast, needs_peers, starts_something
 
-os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # read when pipeline_defs.partitions is imported
+os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # for pipeline_defs.definitions
 os.environ.pop("TOKENMILL_STORE", None)
 
 

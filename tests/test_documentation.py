@@ -16,21 +16,12 @@ import yaml
 from builders import sentence, write_jsonl
 from documented import ROOT, Command, blocks, commands
 
-from resources.settings.pipeline import Settings, load_settings
+from resources.settings.pipeline import load_settings
 
 CORPUS = "pipeline_defs.commands.main"  # the module that `corpus` runs
 SOURCES = ("web", "books", "reference", "science")
 PLACEHOLDERS = {"NAME": "gopher-quality", "/data/my_corpus": "new", "rank": "0", "world": "1"}
 FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
-
-
-def as_today(text: str) -> str:
-    """Names that docs have already, and the code not yet."""
-    if not (ROOT / "assets/filtered").is_dir():
-        text = text.replace("assets.filtered.rules", "assets.filtered.rules.custom")
-    if "classifier" not in Settings.model_fields:
-        text = re.sub("^classifier:", "quality:", text, flags=re.M)
-    return text
 
 
 def base_config() -> dict[str, Any]:
@@ -48,7 +39,7 @@ def base_config() -> dict[str, Any]:
 
 def python_block(page: str) -> str:
     """The one Python example of a page."""
-    (text,) = [as_today(text) for name, text in blocks("python") if name == page]
+    (text,) = [text for name, text in blocks("python") if name == page]
     return text
 
 
@@ -134,7 +125,7 @@ def test_yaml_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    changes = yaml.safe_load(as_today(text))
+    changes = yaml.safe_load(text)
     (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(base_config() | changes))
     settings = load_settings(tmp_path / "pipeline.yaml")
     assert changes and all(hasattr(settings, key) for key in changes)

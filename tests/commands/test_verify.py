@@ -287,6 +287,14 @@ def test_a_record_that_two_manifests_name_is_made_again(corpus: Any, build: Any)
     assert [line.split()[0] for line in repaired(corpus)] == ["rebuilt"]
 
 
+def test_a_folder_of_a_stage_that_is_gone_is_named(corpus: Any, build: Any) -> None:
+    build(corpus, "raw")
+    corpus.store.root.joinpath("raw").rename(corpus.store.root / "quality")
+    flip_bit(one(corpus, "quality/prose/*.documents.parquet"))
+
+    assert "this version has no stage 'quality'" in refused(corpus)
+
+
 def test_every_stage_comes_after_what_it_is_made_of() -> None:
     for number, stage in enumerate(STAGES):
         assert all(earlier in STAGES[:number] for earlier in stage.after), stage.name

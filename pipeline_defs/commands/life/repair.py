@@ -52,8 +52,8 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
         if not waiting:
             return
         waiting.sort(key=place_of)
-        for (number, name), group in groupby(waiting, place_of):
-            title, of_partition = f"{ORDER[number]}[{name}]", list(group)
+        for (_, stage, name), group in groupby(waiting, place_of):
+            title, of_partition = f"{stage}[{name}]", list(group)
             try:
                 yield f"rebuilt {title}: {rebuild(corpus, of_partition, instance)}"
             except NotRebuilt as error:
@@ -62,15 +62,24 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
         faults = find_faults(corpus.store).faults
 
 
-def place_of(fault: Fault) -> tuple[int, str]:
-    """Return the place of a fault in the flow: number of the stage, and partition."""
-    return ORDER.index(fault.partition.stage), fault.partition.name
+def place_of(fault: Fault) -> tuple[int, str, str]:
+    """Return the place of a fault in the flow: number and name of the stage, and partition.
+
+    A folder of an older version, whose stage is gone or has another name, comes last.
+    """
+    stage = fault.partition.stage
+    return ORDER.index(stage) if stage in ORDER else len(ORDER), stage, fault.partition.name
 
 
 def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> str:
     """Rebuild faulty parts of one partition; return a summary, or raise NotRebuilt."""
     partition = faults[0].partition
     settings = corpus.settings
+    if partition.stage not in ORDER:
+        raise NotRebuilt(
+            f"this version has no stage {partition.stage!r}, and nothing reads its folder "
+            f"{partition.folder.parent}. Remove it."
+        )
     if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
         raise NotRebuilt(f"pipeline.yaml has no {partition.name!r} any more")
     made_again = [fault for fault in faults if not fault.remedy]
