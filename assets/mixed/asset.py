@@ -42,7 +42,8 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     """Plan one task per phase, which depends on the shards of its sources only."""
     config = corpus.settings.phase(name)
     drawable = config.sources_of(tuple(corpus.settings.source_names()))
-    manifests = [corpus.store.newest(SHARDED, source) for source in drawable]
+    # Read untyped: `one_tokenizer` says which sources have shards of an older version.
+    manifests = [corpus.store.newest(SHARDED.name, source) for source in drawable]
     plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
     tokens = one_tokenizer(name, manifests)
     sources = [phase_source(manifest, config.buckets) for manifest in manifests]

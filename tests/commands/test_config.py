@@ -15,7 +15,7 @@ def test_every_key_has_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     for line in lines:
         key, _, sentence = line.partition(": ")
         assert " " not in key and len(sentence) > 5 and sentence.endswith((".", "?")), line
-    assert "keep_manifests: How many past states" in "\n".join(lines)
+    assert "keep_manifests: Past states" in "\n".join(lines)
     assert next(line for line in lines if line.startswith("store: ")).endswith(" Required.")
 
 

@@ -19,10 +19,22 @@ from resources.store.records import Manifest, PartRecord, Stats
 EDGES = {"mode": "buckets", "edges": [16]}
 
 
-def commit(corpus: Any, stage: str, source: str, stats: Stats) -> None:
+TOKENIZED = {  # provenance of a tokenized source
+    "deduped": "f" * 32,
+    "tokenizer_fingerprint": "f" * 64,
+    "vocab_size": 1000,
+    "token_dtype": "uint16",
+    "end_of_document": "<|endoftext|>",
+    "end_of_document_id": 0,
+    "begin_of_document": None,
+    "begin_of_document_id": None,
+}
+
+
+def commit(corpus: Any, stage: str, source: str, stats: Stats, **provenance: Any) -> None:
     """Commit a manifest of a stage and source with these counts."""
     part = PartRecord("part", "f" * 32, (), stats)
-    manifest = Manifest(stage, source, "f" * 32, "1", {}, (part,), stats)
+    manifest = Manifest(stage, source, "f" * 32, "1", {}, (part,), stats, provenance)
     corpus.store.partition(stage, source).commit(manifest)
 
 
@@ -89,7 +101,7 @@ def source(weight: float, available: int, planned: int, stage: str) -> dict[str,
 
 
 def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
-    commit(corpus, "tokenized", "prose", Stats(9, 9, tokens=100, text_bytes=500))
+    commit(corpus, "tokenized", "prose", Stats(9, 9, tokens=100, text_bytes=500), **TOKENIZED)
 
     [note] = plan_of(corpus, ["main"])["phases"]["main"]["notes"]
 
@@ -97,7 +109,7 @@ def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
 
 
 def test_what_is_tokenized_is_counted_whole(corpus: Any) -> None:
-    commit(corpus, "tokenized", "notes", Stats(9, 9, tokens=777, text_bytes=500))
+    commit(corpus, "tokenized", "notes", Stats(9, 9, tokens=777, text_bytes=500), **TOKENIZED)
 
     numbers = plan_of(corpus, ["main"])["phases"]["main"]["sources"]["notes"]
 

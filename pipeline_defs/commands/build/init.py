@@ -101,8 +101,8 @@ def init(
     target = folder / CONFIG_NAME
     if target.exists():
         raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder. Create it, or correct the name.")
+    if not where and not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder. Correct the name, or name files after it.")
     inputs = {pattern: inputs_of(folder, pattern) for pattern in where or patterns_in(folder)}
     missing = [pattern for pattern, files in inputs.items() if not files]
     if len(missing) == len(inputs) or (where and missing):
@@ -111,6 +111,7 @@ def init(
     matched = {pattern: files for pattern, files in inputs.items() if files}
     names = source_names(list(matched))
     proposals = [propose(*args) for args in zip(names, matched, matched.values(), strict=True)]
+    folder.mkdir(parents=True, exist_ok=True)
     target.write_text(config_text(proposals), encoding="utf-8")
     sys.stdout.write(f"Wrote {target}:\n")
     for proposal in proposals:
