@@ -21,10 +21,9 @@ COMPILED_WHEN_IMPORTED = ("assets.deduped.kernels.union_find",)
 
 
 def dedup_warm_ups(config: DedupConfig) -> Iterator[Callable[[], object]]:
-    """Yield calls for signing, for the index and clusters, and for components."""
+    """Yield a call that signs and clusters, the longest of all, and one for components."""
     documents = pl.DataFrame({"doc_id": ["a", "b"], "text": TEXTS})
     plain = config.model_copy(update=NO_FIELDS)
-    yield partial(signatures, documents, plain)
     yield partial(cluster, documents, plain)
     for module in COMPILED_WHEN_IMPORTED:
         yield partial(import_module, module)

@@ -11,11 +11,12 @@ import polars as pl
 
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import detect_language
+from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, texts_left
 from resources.settings.filters import FilterConfig
 
-TEXT = "The river rose.\nIt fell again (1999), then rose: ask me@example.org.\n"
+TEXT = "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org.\n"
 
 
 def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable[[], object]]:
@@ -26,6 +27,7 @@ def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable
     wanted = counts_behind(rule.score for rule in rules_for(config.rules, data.custom))
     wanted |= texts_left(config)
     yield partial(detect_language, documents["text"], config.language)
+    yield partial(normalize_text, documents["text"], config.normalize)
     for columns, _ in PROVIDERS:
         if needed := columns & wanted:
             yield partial(provide, documents, needed, config, data)

@@ -1,0 +1,57 @@
+"""The calls that stages make before the first part load the kernels that the parts need."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from builders import open_corpus, write_corpus
+
+from assets.deduped.dedup_warm_up import dedup_warm_ups
+from assets.filtered.filter_data import FilterData
+from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.rules.rules import rules_for
+from assets.filtered.scores import PROVIDERS, counts_behind
+from assets.stages import STAGES
+from pipeline_defs.commands.build import compile_kernels
+from resources.settings.dedup import DedupConfig
+from resources.settings.filters import FilterConfig
+
+FINEWEB = {"presets": ["gopher-quality", "fineweb"], "pii": {}}
+
+
+def test_the_calls_of_every_stage_run(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, filters=FINEWEB))
+    calls = [call for stage in STAGES if stage.warm_up for call in stage.warm_up(corpus)]
+
+    results = [call() for call in calls]
+
+    assert any(isinstance(result, pl.DataFrame) for result in results)
+
+
+def test_every_count_behind_a_rule_is_called_for(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, filters=FINEWEB))
+    config: FilterConfig = corpus.settings.filters_for("prose")
+    wanted = counts_behind(rule.score for rule in rules_for(config.rules))
+    computed = [call() for call in filter_warm_ups(config, FilterData())]
+    columns = {c for frame in computed if isinstance(frame, pl.DataFrame) for c in frame.columns}
+
+    assert wanted & set().union(*(names for names, _ in PROVIDERS)) <= columns
+
+
+@pytest.mark.parametrize("clusters", ["star", "components"])
+def test_equal_texts_are_clustered(clusters: str) -> None:
+    config = DedupConfig.model_validate({"clusters": clusters, "fields": ["url"]})
+
+    tables = [call() for call in dedup_warm_ups(config)]
+
+    assert [len(table) for table in tables if isinstance(table, pl.DataFrame)] == [2]
+
+
+def test_compiled_kernels_are_not_compiled_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: False)
+
+    compile_kernels.compile_kernels()
+
+    assert capsys.readouterr().out == ""
