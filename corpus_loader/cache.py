@@ -170,7 +170,7 @@ class Cache:
         except OSError as error:
             if error.errno not in DISK_IS_FULL:
                 raise
-            self.make_room(self.max_bytes)  # all that nobody uses
+            self.make_room(self.max_bytes)  # all that is not in use
             return cannot_keep(path, error)
         finally:
             temporary.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ class RoundTrip(NamedTuple):
 
 
 class Spellings(NamedTuple):
-    """Bytes that every id stands for."""
+    """Bytes of every id."""
 
     data: NDArray[np.uint8]  # of all ids, end to end
     edges: NDArray[np.int64]  # [ids + 1], where the bytes of an id begin and end

@@ -36,7 +36,7 @@ def byte_starts(
 
 @cache
 def token_sizes(reference: ReferenceEncoder) -> NDArray[np.uint32]:
-    """Count the bytes that each id stands for; zeros if the tokenizer is not byte-level BPE."""
+    """Count the bytes of each id; zeros if the tokenizer is not byte-level BPE."""
     vocabulary = reference.tokenizer.get_vocab(with_added_tokens=True)
     sizes = np.zeros(max(vocabulary.values()) + 1, np.uint32)
     if reference.is_byte_level and reference.component_types["normalizer"] is None:

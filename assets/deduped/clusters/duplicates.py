@@ -53,8 +53,6 @@ def decide(
     "ingested" comes first). Raises ValueError if a doc_id occurs twice, if a pair names a document
     that is not a member, if hashes have another size than 16 bytes, or if shingles are missing.
     """
-    from assets.deduped.kernels.pair_similarity import compare_with_survivors
-
     if members.is_empty():
         return pl.DataFrame(schema=CLUSTER_SCHEMA)
     members = with_spans(members, shingles).with_columns(_round_column(config).alias("round"))
@@ -66,14 +64,21 @@ def decide(
     by_id = order_of_ids(members["doc_id"])
     survivors_of = survivors_kernel(config)
     survivors = survivors_of(evidence, candidates, row_stops, ranking(members, by_id, config))
+    in_common = _in_common(evidence, survivors, config)
+    return _cluster_table(members, survivors, by_id, in_common)
+
+
+def _in_common(evidence: Any, survivors: NDArray[np.int32], config: DedupConfig) -> pl.DataFrame:
+    """Return similarity and method of each document and its survivor; null for survivors."""
+    from assets.deduped.kernels.pair_similarity import compare_with_survivors
+
     similarities, methods = compare_with_survivors(evidence, survivors)
     names = pl.Series(["exact", *(f"field:{name}" for name in config.fields), "minhash"])
     is_removed = survivors != np.arange(len(survivors))
     measured = pl.Series(similarities).fill_nan(None)
-    in_common = pl.DataFrame({"similarity": measured, "method": names.gather(methods)}).select(
+    return pl.DataFrame({"similarity": measured, "method": names.gather(methods)}).select(
         pl.when(pl.Series(is_removed)).then(pl.all())
     )
-    return _cluster_table(members, survivors, by_id, in_common)
 
 
 def survivors_kernel(config: DedupConfig) -> Callable[..., Any]:
