@@ -145,7 +145,8 @@ def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
         config = corpus.settings.filters_for(source)
         if config not in configs:
             configs.append(config)
-            data = load_filter_data(config, corpus.config.parent)
+            digests = check_filter_data(corpus, source, config)
+            data = load_filter_data(config, corpus.config.parent, digests)
             yield from filter_warm_ups(config, data)
 
 

@@ -26,6 +26,8 @@ def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable
     )
     wanted = counts_behind(rule.score for rule in rules_for(config.rules, data.custom))
     wanted |= texts_left(config)
+    if data.classifier is None:  # not trained yet
+        wanted.discard("quality_score")
     yield partial(detect_language, documents["text"], config.language)
     yield partial(normalize_text, documents["text"], config.normalize)
     for columns, _ in PROVIDERS:

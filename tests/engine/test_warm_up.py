@@ -7,14 +7,17 @@ import pytest
 from builders import open_corpus, write_corpus
 
 from assets.deduped.dedup_warm_up import dedup_warm_ups
+from assets.filtered.asset import FILTERED
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import PROVIDERS, counts_behind
+from assets.raw.asset import RAW
 from assets.stages import STAGES
 from pipeline_defs.commands.build import compile_kernels
 from resources.settings.dedup import DedupConfig
 from resources.settings.filters import FilterConfig
+from resources.settings.pipeline import SettingsError
 
 FINEWEB = {"presets": ["gopher-quality", "fineweb"], "pii": {}}
 
@@ -52,6 +55,34 @@ def test_compiled_kernels_are_not_compiled_again(
 ) -> None:
     monkeypatch.setattr(compile_kernels, "is_cold", lambda package: False)
 
-    compile_kernels.compile_kernels()
+    compile_kernels.compile_kernels(STAGES)
 
     assert capsys.readouterr().out == ""
+
+
+def test_stages_without_kernels_compile_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
+
+    compile_kernels.compile_kernels([RAW])
+
+    assert capsys.readouterr().out == ""
+
+
+def test_a_classifier_that_is_not_trained_yet_is_not_called(tmp_path: Path) -> None:
+    filters = {"rules": {"quality": {"min_score": 0.5}}}
+    examples = {"good": ["prose"], "bad": ["notes"]}
+    corpus = open_corpus(write_corpus(tmp_path, filters=filters, classifier=examples))
+
+    assert FILTERED.warm_up
+    for call in FILTERED.warm_up(corpus):
+        call()
+
+
+def test_a_filter_file_that_is_missing_is_named_before_any_call(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, filters={"custom": "gone.py"}))
+
+    assert FILTERED.warm_up
+    with pytest.raises(SettingsError, match=r"source 'prose'.*gone\.py"):
+        list(FILTERED.warm_up(corpus))

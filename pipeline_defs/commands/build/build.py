@@ -50,7 +50,8 @@ def build(
         for name in given:
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
-    compile_kernels()
+    last = BY_NAME[to] if to else MIXED
+    compile_kernels([last, *ancestors(last)])
     for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
         if code := run_dagster(command):
             return code

@@ -11,23 +11,23 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from typing import Any
 
 from assets.stages import STAGES
 from pipeline_defs.load_corpus import load_corpus
-
-PACKAGES = tuple(  # every corpus needs some kernels of these
-    f"assets.{name}.kernels" for name in ("text", "filtered", "deduped", "bucketed")
-)
+from resources.stage import Stage
 
 
-def compile_kernels() -> None:
-    """Compile what the corpus of the environment needs, if nothing is compiled yet."""
-    if not any(is_cold(package) for package in PACKAGES):
+def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
+    """Compile what some stages of the corpus of the environment need, if nothing is yet."""
+    cold = [stage.name for stage in stages if stage.warm_up and is_cold(kernels_of(stage))]
+    if not cold:
         return
+    calls = warm_ups(tuple(cold))
     processes = len(os.sched_getaffinity(0))
     sys.stdout.write(
         f"Compiling kernels in {processes} processes (once per machine and version of the code) "
@@ -36,7 +36,12 @@ def compile_kernels() -> None:
     sys.stdout.flush()
     context = multiprocessing.get_context("spawn")  # Polars' threads do not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
-        list(pool.map(run_warm_up, range(len(warm_ups()))))
+        list(pool.map(partial(run_warm_up, tuple(cold)), range(len(calls))))
+
+
+def kernels_of(stage: Stage[Any, Any]) -> str:
+    """Return the package of the kernels in a stage's folder."""
+    return f"{stage.plan.__module__.rpartition('.')[0]}.kernels"
 
 
 def is_cold(package: str) -> bool:
@@ -56,14 +61,14 @@ def start_worker() -> None:
     gc.disable()
 
 
-def run_warm_up(number: int) -> None:
-    """Make one of the calls."""
-    warm_ups()[number]()
+def run_warm_up(stages: tuple[str, ...], number: int) -> None:
+    """Make one of the calls of some stages."""
+    warm_ups(stages)[number]()
 
 
 @cache
-def warm_ups() -> list[Callable[[], object]]:
-    """Return the calls of all stages; the same list in every process."""
+def warm_ups(stages: tuple[str, ...]) -> list[Callable[[], object]]:
+    """Return the calls of some stages; the same list in every process."""
     corpus = load_corpus()
-    calls = [list(stage.warm_up(corpus)) for stage in reversed(STAGES) if stage.warm_up]
-    return [call for of_stage in calls for call in of_stage]
+    wanted = [stage for stage in reversed(STAGES) if stage.name in stages]
+    return [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]
