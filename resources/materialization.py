@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-import polars as pl
 
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.history_check import check_history, check_spec
+from resources.metadata import log_line, metadata_of, shown
 from resources.run_reports import RunReport, report_of, write_report
 from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
@@ -32,7 +32,6 @@ CHECKS = {
 RETRIES = dg.RetryPolicy(
     max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
 )
-MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "parquet.parquet")
 
 
 def stage_asset(
@@ -189,14 +188,6 @@ def report(
     context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown(more), partition_key=key)
 
 
-def shown(metadata: Metadata) -> dict[str, Any]:
-    """Return metadata as Dagster takes it: texts are Markdown."""
-    return {
-        name: dg.MetadataValue.md(value) if isinstance(value, str) else value
-        for name, value in metadata.items()
-    }
-
-
 def manifest_of(
     stage: Stage[Any, Any], partition: str, plan: Plan, outcomes: list[Outcome]
 ) -> Manifest:
@@ -212,59 +203,6 @@ def manifest_of(
         parts=parts,
         stats=add_stats(part.stats for part in parts),
         provenance=provenance,
-    )
-
-
-def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str, Any]:
-    """Return the metadata that every materialization has, with the same keys for every stage."""
-    stats = manifest.stats
-    schema = table_schema(corpus, manifest)
-    return {
-        "rows_in": stats.rows_in,
-        "rows_kept": stats.rows_kept,
-        "rows_rejected": sum(stats.rejected.values()),
-        "rejected": dict(stats.rejected),
-        "duplicates": stats.duplicates,
-        "quarantined": stats.quarantined,
-        "tokens": stats.tokens,
-        "bytes": stats.bytes,
-        "seconds": ran.seconds,
-        "mb_per_second": ran.mb_per_second,
-        "parts_computed": ran.parts_computed,
-        "parts_reused": ran.parts_reused,
-        "fingerprint": manifest.fingerprint,
-        "path": dg.MetadataValue.path(
-            str(corpus.store.partition(manifest.stage, manifest.partition).folder)
-        ),
-        "schema": schema,
-        "dagster/column_schema": schema,
-        "dagster/row_count": stats.rows_kept,
-        **{f"rejected/{reason}": count for reason, count in stats.rejected.items()},
-        **{
-            key: dg.MetadataValue.json(value) if isinstance(value, dict) else value
-            for key, value in stats.numbers.items()
-        },
-    }
-
-
-def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataValue:
-    """Return the columns of the stage's main table."""
-    files = [file for part in manifest.parts for file in part.files if file.kind in MAIN_KINDS]
-    columns: list[dg.TableColumn] = []
-    if files:
-        path = corpus.store.path_of(manifest, files[0])
-        read = pl.read_parquet_schema if path.suffix == ".parquet" else pl.read_ipc_schema
-        columns = [dg.TableColumn(name, str(dtype)) for name, dtype in read(path).items()]
-    return dg.MetadataValue.table_schema(dg.TableSchema(columns))
-
-
-def log_line(manifest: Manifest, ran: RunReport) -> str:
-    """Return one line for the run's log."""
-    stats = manifest.stats
-    return (
-        f"{manifest.stage}[{manifest.partition}]: {stats.rows_kept:,} of {stats.rows_in:,} rows "
-        f"kept, {ran.parts_computed} parts computed, {ran.parts_reused} reused, "
-        f"{ran.seconds:.1f} s, {ran.mb_per_second:.0f} MB/s"
     )
 
 

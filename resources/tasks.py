@@ -165,9 +165,9 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
-    for position, records, seconds in map_parts(work, to_do, corpus.settings.engine):
-        index = missing[position]
-        outcomes[index] = Outcome(tasks[index], records, seconds, False)
+    for ended in map_parts(work, to_do, corpus.settings.engine):
+        index = missing[ended.index]
+        outcomes[index] = Outcome(tasks[index], ended.value(), ended.cost.seconds, False)
     return [outcomes[index] for index in range(len(tasks))]
 
 

@@ -136,7 +136,7 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -
     }
     in_order = sorted(checks, key=lambda check: check.title)
     results = map_parts(is_as_mixed, in_order, corpus.settings.engine)
-    damaged = sorted(in_order[index].title for index, is_good, _ in results if not is_good)
+    damaged = sorted(in_order[ended.index].title for ended in results if not ended.value())
     if damaged:
         raise StoreError(
             f"{', '.join(damaged)}: missing, or not as when it was mixed; nothing was written from "

@@ -94,9 +94,10 @@ def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -
     """
     scatters = [task for source in sources for task in scatter_tasks(corpus, source.wanted)]
     seconds: dict[str, float] = {}
-    for index, _, spent in map_parts(scatter_part, scatters, corpus.settings.engine):
-        partition = scatters[index].partition
-        seconds[partition] = seconds.get(partition, 0.0) + spent
+    for ended in map_parts(scatter_part, scatters, corpus.settings.engine):
+        ended.value()
+        partition = scatters[ended.index].partition
+        seconds[partition] = seconds.get(partition, 0.0) + ended.cost.seconds
     outcomes = run_tasks(corpus, [task for source in sources for task in source.tasks], work)
     for source in sources:
         remove_piles(source.wanted)

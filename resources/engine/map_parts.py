@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from resources.settings.engine import EngineConfig
 
@@ -53,13 +54,36 @@ class PartUseError(PartError, ValueError):
     """A part that no retry can compute: its input or config is wrong."""
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Wall and CPU seconds that a part took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Ended(Generic[Result]):
+    """A task that has ended: with a result, or with an error that names its part."""
+
+    index: int
+    result: Result | None
+    error: PartError | None
+    cost: Cost
+
+    def value(self) -> Result:
+        """Return the result; raise the error if there is one."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]
+
+
 def map_parts(
     function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
-) -> Iterator[tuple[int, Result, float]]:
-    """Yield (index of the task, result, seconds) as parts finish, in any order.
+) -> Iterator[Ended[Result]]:
+    """Yield each task as it ends, in any order; an error ends its own task only.
 
-    `function` must be importable by name and its tasks picklable. Raises PartError, which names the
-    part, after everything that had been started has ended.
+    `function` must be importable by name and its tasks picklable.
     """
     if not tasks:
         return
@@ -75,7 +99,7 @@ def map_parts(
 
 def map_in_processes(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, retries: int
-) -> Iterator[tuple[int, Result, float]]:
+) -> Iterator[Ended[Result]]:
     """Map over worker processes; when a worker dies, retry its contemporaries one by one.
 
     It is not known which of the running parts killed the worker, so that death counts for none.
@@ -90,7 +114,7 @@ def map_in_processes(
         try:
             with process_pool(function.__module__, width) as pool:
                 for outcome in map_in_pool(pool, function, waiting[: num_suspects or None], width):
-                    done.add(outcome[0])
+                    done.add(outcome.index)
                     yield outcome
             has_died = False
         except BrokenProcessPool:
@@ -101,38 +125,49 @@ def map_in_processes(
             index, task = waiting[0]
             deaths[index] += 1
             if deaths[index] > retries:
-                raise PartError(
-                    f"{task.title}: its worker process died {deaths[index]} times with no other "
-                    "part beside it (killed, or out of memory). Lower `part_bytes`, or find more "
-                    "memory, then run again: finished parts are kept."
-                )
+                del waiting[0]
+                num_suspects = max(num_suspects - 1, 0)
+                yield Ended(index, None, death_of(task, deaths[index]), Cost(0.0, 0.0))
+
+
+def death_of(task: PartTask, deaths: int) -> PartError:
+    """Return the error of a part whose worker process died, alone, more often than is retried."""
+    return PartError(
+        f"{task.title}: its worker process died {deaths} times with no other part beside it "
+        "(killed, or out of memory). Lower `part_bytes`, or find more memory, then run again: "
+        "finished parts are kept."
+    )
 
 
 def map_in_pool(
     pool: Executor, function: Callable[[Task], Result], tasks: list[tuple[int, Task]], workers: int
-) -> Iterator[tuple[int, Result, float]]:
-    """Keep `workers` tasks running, in order, and yield each result as it ends."""
+) -> Iterator[Ended[Result]]:
+    """Keep `workers` tasks running, in order, and yield each one as it ends."""
     waiting = iter(tasks)
-    running: dict[Future[tuple[Result, float]], tuple[int, Task]] = {}
+    running: set[Future[Ended[Result]]] = set()
     while True:
         while len(running) < workers and (item := next(waiting, None)) is not None:
-            running[pool.submit(timed, function, item[1])] = item
+            index, task = item
+            running.add(pool.submit(run_task, function, index, task))
         if not running:
             return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            index, _ = running.pop(future)
-            yield index, *future.result()
+        done = wait(running, return_when=FIRST_COMPLETED).done
+        running -= done
+        for future in done:
+            yield future.result()
 
 
-def timed(function: Callable[[Task], Result], task: Task) -> tuple[Result, float]:
-    """Run one task; an error names the task's part."""
-    start = time.perf_counter()
+def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
+    """Run one task in a worker; an error names the task's part."""
+    start, cpu_start = time.perf_counter(), time.thread_time()
+    result, fault = None, None
     try:
         result = function(task)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         kind = PartUseError if isinstance(error, ValueError) else PartError
-        raise kind(f"{task.title}: {type(error).__name__}: {error}") from error
-    return result, time.perf_counter() - start
+        fault = kind(f"{task.title}: {type(error).__name__}: {error}")
+    cost = Cost(time.perf_counter() - start, time.thread_time() - cpu_start)
+    return Ended(index, result, fault, cost)
 
 
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:

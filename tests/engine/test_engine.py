@@ -1,12 +1,14 @@
 """Every engine gives the same results; a dead worker costs its part another try, and no more."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from resources.engine.map_parts import AUTO_PROCESS_BYTES, PartError, map_parts
+from resources.engine.map_parts import AUTO_PROCESS_BYTES, Ended, PartError, map_parts
 from resources.settings.engine import EngineConfig
 from tests.engine.engine_workers import Part, die, fail, meet, process_of, square
 
@@ -16,6 +18,10 @@ PROCESSES = EngineConfig(kind="processes", workers=2)
 
 def parts(folder: Path, *faults: str) -> list[Part]:
     return [Part(f"part-{number}", folder, fault) for number, fault in enumerate(faults)]
+
+
+def values(ended: Iterable[Ended[Any]]) -> list[Any]:
+    return [each.value() for each in ended]
 
 
 def attempts(folder: Path, title: str) -> int:
@@ -29,10 +35,10 @@ def attempts(folder: Path, title: str) -> int:
 )
 def test_every_engine_gives_the_same_results(config: EngineConfig, tmp_path: Path) -> None:
     outcomes = list(map_parts(square, parts(tmp_path, *[""] * 9), config))
-    assert sorted((index, result) for index, result, _ in outcomes) == [
+    assert sorted((ended.index, ended.value()) for ended in outcomes) == [
         (n, n * n) for n in range(9)
     ]
-    assert all(seconds >= 0 for _, _, seconds in outcomes)
+    assert all(ended.cost.seconds >= 0 for ended in outcomes)
 
 
 @pytest.mark.parametrize("config", [IN_PROCESS, PROCESSES], ids=["in_process", "processes"])
@@ -45,48 +51,53 @@ def test_nothing_to_do_starts_nothing(config: EngineConfig) -> None:
 )
 def test_an_error_names_its_part(config: EngineConfig, tmp_path: Path) -> None:
     with pytest.raises(PartError, match=r"^part-1: ValueError: no such column$"):
-        list(map_parts(fail, parts(tmp_path, "", "no such column", ""), config))
+        values(map_parts(fail, parts(tmp_path, "", "no such column", ""), config))
+
+
+def test_an_error_ends_its_own_part_only(tmp_path: Path) -> None:
+    ended = list(map_parts(fail, parts(tmp_path, "", "no such column", "", ""), IN_PROCESS))
+    assert sorted(each.index for each in ended if each.error is None) == [0, 2, 3]
 
 
 def test_auto_computes_little_work_in_this_process(tmp_path: Path) -> None:
     outcomes = list(map_parts(process_of, parts(tmp_path, "", ""), EngineConfig()))
-    assert {process for _, (process, _), _ in outcomes} == {os.getpid()}
+    assert {process for process, _ in values(outcomes)} == {os.getpid()}
 
 
 def test_auto_computes_much_work_in_processes_of_one_thread(tmp_path: Path) -> None:
     large = [Part("part-0", tmp_path, work_bytes=AUTO_PROCESS_BYTES)]
-    [(_, (process, threads), _)] = map_parts(process_of, large, EngineConfig())
+    [(process, threads)] = values(map_parts(process_of, large, EngineConfig()))
     assert process != os.getpid()
     assert threads == 1
 
 
 def test_a_part_whose_worker_died_once_is_tried_again(tmp_path: Path) -> None:
     outcomes = map_parts(die, parts(tmp_path, "", "once", "", "", ""), PROCESSES)
-    assert sorted(result for _, result, _ in outcomes) == [0, 1, 4, 9, 16]
+    assert sorted(values(outcomes)) == [0, 1, 4, 9, 16]
     assert attempts(tmp_path, "part-1") == 2
 
 
 def test_retries_are_of_each_part_and_not_of_all(tmp_path: Path) -> None:
     config = EngineConfig(kind="processes", workers=1, retries=1)
     outcomes = map_parts(die, parts(tmp_path, "once", "", "once", "once"), config)
-    assert [result for _, result, _ in outcomes] == [0, 1, 4, 9]
+    assert values(outcomes) == [0, 1, 4, 9]
 
 
 def test_after_a_death_the_rest_goes_on_with_all_workers(tmp_path: Path) -> None:
     outcomes = map_parts(meet, parts(tmp_path, "once", "once", "meets", "meets"), PROCESSES)
-    assert sorted(result for _, result, _ in outcomes) == [0, 1, 4, 9]
+    assert sorted(values(outcomes)) == [0, 1, 4, 9]
 
 
 def test_a_part_whose_worker_always_dies_is_named(tmp_path: Path) -> None:
     with pytest.raises(PartError, match=r"^part-2: its worker process died 3 times .*part_bytes"):
-        list(map_parts(die, parts(tmp_path, "", "", "always", "", ""), PROCESSES))
+        values(map_parts(die, parts(tmp_path, "", "", "always", "", ""), PROCESSES))
     assert attempts(tmp_path, "part-2") == 4
 
 
 def test_finished_parts_are_not_computed_again(tmp_path: Path) -> None:
     config = EngineConfig(kind="processes", workers=1, retries=0)
     with pytest.raises(PartError, match=r"^part-2: its worker process died 1 times"):
-        list(map_parts(die, parts(tmp_path, "", "", "always", ""), config))
+        values(map_parts(die, parts(tmp_path, "", "", "always", ""), config))
     assert [attempts(tmp_path, f"part-{number}") for number in range(4)] == [1, 1, 1, 0]
 
 

@@ -17,7 +17,7 @@ from assets.bucketed.sequences import SPAN
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
-from resources.engine.map_parts import PartError, map_parts
+from resources.engine.map_parts import Cost, Ended, PartError, map_parts
 from resources.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import StoreError
@@ -233,9 +233,9 @@ def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
         next((tmp_path / "store/sharded/prose").glob(f"megatron-*/shard-0000{number}.idx")).unlink()
     corpus, plan = planned(tmp_path)
 
-    def took_a_thousand_seconds(*args: Any) -> Iterator[tuple[int, None, float]]:
-        for index, result, _ in map_parts(*args):
-            yield index, result, 1000.0
+    def took_a_thousand_seconds(*args: Any) -> Iterator[Ended[Any]]:
+        for ended in map_parts(*args):
+            yield replace(ended, cost=Cost(1000.0, 0.0))
 
     monkeypatch.setattr("assets.sharded.shuffle_files.map_parts", took_a_thousand_seconds)
     outcomes = run_passes(corpus, plan.tasks, write_shard)
