@@ -24,8 +24,8 @@ from assets.stages import BY_NAME, STAGES
 from pipeline_defs.commands.build.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.dagster_home import HOME_VARIABLE, prepare_home
 from resources.errors import UsageError, unknown_name
-from resources.run_reports import HOME_VARIABLE, dagster_home
 from resources.stage import Stage
 
 MODULE = ("-m", "pipeline_defs.definitions")
@@ -103,8 +103,7 @@ def materialize(stage: Stage[Any, Any], *partitions: str) -> Command:
 
 def run_dagster(command: Command) -> int:
     """Print a command of Dagster and run it; return its exit code."""
-    home = dagster_home().absolute()
-    home.mkdir(parents=True, exist_ok=True)
+    home = prepare_home()
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
     environment = os.environ | {HOME_VARIABLE: str(home)}

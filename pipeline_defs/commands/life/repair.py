@@ -28,8 +28,9 @@ from pipeline_defs.commands.life.rebuild_checks import (
 )
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
+from resources.dagster_home import HOME_VARIABLE
 from resources.materialization import stage_asset
-from resources.run_reports import HOME_VARIABLE, read_report
+from resources.run_reports import read_report
 from resources.store.records import PartRecord
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
