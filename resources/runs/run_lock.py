@@ -9,6 +9,7 @@ runs on several machines do not wait for each other, and the store's own rules s
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
 import time
@@ -19,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 
-from resources.store.disk import try_lock_alone
 from resources.store.records import to_json
 
 LOCK_NAME = ".run.lock"
@@ -65,18 +65,17 @@ def try_take(path: Path, content: bytes = b"") -> int | None:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            if not try_lock_alone(descriptor):
-                os.close(descriptor)
-                return None
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_file_at(descriptor, path):
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, content)
                 _held.add(descriptor)
                 return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # its last holder has removed it in between
+        except BlockingIOError:
+            return None
+        finally:
+            if descriptor not in _held:  # or its last holder has just removed the file
+                os.close(descriptor)
 
 
 def release(path: Path, descriptor: int) -> None:

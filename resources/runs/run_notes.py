@@ -50,6 +50,7 @@ class RunNote(msgspec.Struct, frozen=True):
     waits_for: str = ""
     ended: float | None = None
     faults: tuple[StepFault, ...] = ()
+    failed_sources: dict[str, dict[str, str]] = {}  # reason by stage and source
 
 
 class OpenNote:
@@ -126,6 +127,15 @@ def judging(store: Path, note: RunNote) -> Iterator[bool]:
         close(lock)
         raise
     release(path, lock)
+
+
+def is_gone(store: Path, note: RunNote) -> bool:
+    """Return whether a run's process is provably gone, and the run not judged yet."""
+    path = lock_path(notes_folder(store), note.run_id)
+    lock = try_take(path) if path.exists() and can_judge(note) else None
+    if lock is not None:
+        close(lock)
+    return lock is not None
 
 
 def can_judge(note: RunNote) -> bool:
