@@ -36,6 +36,7 @@ class RunMessage(msgspec.Struct, frozen=True):
     status: str
     error: str
     failed: tuple[StepFault, ...]
+    failed_sources: dict[str, str] = {}  # reason by source
     url: str | None = None
 
 

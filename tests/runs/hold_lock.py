@@ -1,5 +1,6 @@
-"""Hold the lock of a store until killed: `hold_lock.py STORE JOB`."""
+"""Hold the lock of a store until killed: `hold_lock.py STORE [forking]`."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -9,14 +10,12 @@ from resources.runs.run_lock import run_lock, this_holder
 
 def tell(line: str) -> None:
     """Print what the lock says."""
-    print(line, flush=True)
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
-with run_lock(Path(sys.argv[1]), this_holder("0123456789", sys.argv[2]), tell, time.sleep):
+with run_lock(Path(sys.argv[1]), this_holder("0123456789", "build_corpus"), tell, time.sleep):
+    if "forking" in sys.argv and os.fork() == 0:
+        time.sleep(60)
     tell("held")
-    if sys.argv[3:] == ["forking"]:
-        import os
-
-        if os.fork() == 0:
-            time.sleep(60)
     time.sleep(60)

@@ -28,7 +28,7 @@ class Stopped(Exception):
 def holder_process(store: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lock of a store."""
     process = subprocess.Popen(
-        [sys.executable, str(HOLD), str(store), "build_corpus", *options],
+        [sys.executable, str(HOLD), str(store), *options],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
@@ -52,7 +52,7 @@ def stop(_: float) -> None:
 def is_free(store: Path) -> bool:
     """Take the lock and give it up, without a wait."""
     try:
-        with run_lock(store, this_holder("", "test"), lambda _: None, stop):
+        with run_lock(store, this_holder("", "test"), print, stop):
             return True
     except Stopped:
         return False
@@ -83,7 +83,6 @@ def test_a_killed_process_gives_its_lock_up(tmp_path: Path) -> None:
 
 def test_a_forked_child_that_lives_on_does_not_hold_the_lock(tmp_path: Path) -> None:
     with holder_process(tmp_path, "forking") as process:
-        time.sleep(0.3)
         assert not is_free(tmp_path)
         process.kill()
         process.wait()
@@ -91,9 +90,15 @@ def test_a_forked_child_that_lives_on_does_not_hold_the_lock(tmp_path: Path) -> 
 
 
 def test_the_wait_can_be_ended(tmp_path: Path) -> None:
-    with holder_process(tmp_path), pytest.raises(Stopped):
-        with run_lock(tmp_path, this_holder("abc", "mix_corpus"), lambda _: None, stop):
-            pass
+    told: list[str] = []
+    holder = this_holder("abc", "mix_corpus")
+    with (
+        holder_process(tmp_path),
+        pytest.raises(Stopped),
+        run_lock(tmp_path, holder, told.append, stop),
+    ):
+        told.append("in spite of it")
+    assert len(told) == 1 and "Waiting for run 01234567" in told[0]
 
 
 def test_nothing_of_the_lock_stays_in_the_store(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_of_many_only_one_holds_the_lock_at_a_time(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         for _ in range(20):
-            with run_lock(tmp_path, this_holder(str(number), "w"), lambda _: None, quick):
+            with run_lock(tmp_path, this_holder(str(number), "w"), print, quick):
                 inside.append(number)
                 most.append(len(inside))
                 inside.remove(number)
