@@ -6,7 +6,8 @@ This is the only module that reads a config when it is imported.
 import dagster as dg
 
 from assets.stages import STAGES
-from pipeline_defs.jobs import automation, executor_for
+from pipeline_defs.executor import executor_for
+from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus

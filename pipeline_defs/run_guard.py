@@ -10,9 +10,6 @@ from contextlib import contextmanager
 
 import dagster as dg
 from dagster._core.execution.context.system import PlanOrchestrationContext
-from dagster._core.execution.plan.plan import ExecutionPlan
-from dagster._core.execution.retries import RetryMode
-from dagster._core.execution.step_dependency_config import StepDependencyConfig
 from dagster._utils.interrupts import pop_captured_interrupt
 
 from pipeline_defs.lost_runs import mark_lost_runs, step_faults, tell_of
@@ -28,47 +25,6 @@ ENDS = (
     dg.DagsterEventType.STEP_FAILURE,
     dg.DagsterEventType.STEP_SKIPPED,
 )
-
-
-class GuardedExecutor(dg.Executor):
-    """Another executor, whose runs are guarded."""
-
-    def __init__(self, inner: dg.Executor, corpus: Corpus) -> None:
-        self.inner, self.corpus = inner, corpus
-
-    @property
-    def retries(self) -> RetryMode:
-        """Retries of the inner executor."""
-        return self.inner.retries
-
-    @property
-    def step_dependency_config(self) -> StepDependencyConfig:
-        """Dependencies of steps of the inner executor."""
-        return self.inner.step_dependency_config
-
-    def execute(
-        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
-    ) -> Iterator[dg.DagsterEvent]:
-        """Execute the steps with the inner executor."""
-        events = self.inner.execute(plan_context, execution_plan)
-        steps = execution_plan.step_keys_to_execute
-        yield from guarded(self.corpus, plan_context, steps, events)
-
-
-def guarded_executor(corpus: Corpus, inner: dg.ExecutorDefinition) -> dg.ExecutorDefinition:
-    """Return an executor that guards the runs of another."""
-
-    def make(context: dg.InitExecutorContext) -> dg.Executor:
-        creation = inner.executor_creation_fn
-        assert creation is not None, inner.name
-        return GuardedExecutor(creation(context), corpus)
-
-    return dg.ExecutorDefinition(
-        name=inner.name,
-        config_schema=inner.config_schema,  # type: ignore[arg-type]
-        requirements=inner.get_requirements,
-        executor_creation_fn=make,
-    )
 
 
 def guarded(

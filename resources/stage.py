@@ -79,3 +79,8 @@ class Stage(Generic[Provenance, Numbers]):
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None
+
+
+def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
+    """Return all stages that a stage reads, directly or through others."""
+    return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]
