@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from lock_holder import holder_process
 
 from resources.runs.run_lock import LOCK_NAME, read_holder, run_lock, this_holder
-
-ROOT = Path(__file__).resolve().parents[2]
-HOLD = Path(__file__).with_name("hold_lock.py")
 
 
 class Stopped(Exception):
     """The wait is ended from outside."""
-
-
-@contextmanager
-def holder_process(store: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the lock of a store."""
-    process = subprocess.Popen(
-        [sys.executable, str(HOLD), str(store), *options],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == "held\n"
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):  # a test has killed it
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def stop(_: float) -> None:
