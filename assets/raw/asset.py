@@ -10,13 +10,13 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.readers.documents import Chunk
+from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.sources import Source
-from resources.stage import Stage
+from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
@@ -170,7 +170,7 @@ def run_to_cap(
             if left > 0:
                 kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
                 left -= record.stats.bytes
-        outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
+        outcomes.append(replace(outcome, task=task, records=kept))
     return outcomes
 
 
@@ -192,7 +192,7 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> li
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
     kept = [record for record in records if record is not None]
-    return [Outcome(tasks[0], kept, 0.0, True)] if len(kept) == len(records) else []
+    return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
 
 
 def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> PartRecord:
@@ -229,6 +229,7 @@ RAW = Stage(
     code_version="1",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
+    group="ingest",
     partitions="source",
     after=(),
     kinds=frozenset({"parquet", "polars"}),
@@ -236,5 +237,6 @@ RAW = Stage(
     numbers=RawNumbers,
     plan=plan_raw,
     work=read_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
 )

@@ -20,7 +20,7 @@ from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
 from assets.sharded.asset import SHARDED
-from assets.stages import BY_NAME, STAGES
+from assets.stages import BY_NAME, used_stages
 from pipeline_defs.commands.build.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -45,12 +45,17 @@ def build(
     """Build the corpus; the exit code is that of the first command that fails."""
     corpus = load_corpus()
     names = corpus.settings.source_names()
-    stages = list(BY_NAME)
-    for what, given, known in (("source", source, names), ("stage", [to] if to else [], stages)):
+    used = used_stages(corpus.settings)
+    for what, given, known in (
+        ("source", source, names),
+        ("stage", [to] if to else [], list(BY_NAME)),
+    ):
         for name in given:
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
-    last = BY_NAME[to] if to else MIXED
+    if to and to not in used:
+        raise UsageError(f"{corpus.config} does not use the stage {to!r}: configure it first.")
+    last = used[to or MIXED.name]
     compile_kernels([last, *ancestors(last)])
     for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
         if code := run_dagster(command):
@@ -62,14 +67,15 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
     """Yield the commands that build `sources` (none: all of them) as far as a stage."""
     names = corpus.settings.source_names()
     last = to or (SHARDED if sources else MIXED).name
-    upstream = SHARDED if last == MIXED.name else BY_NAME[last]
+    used = used_stages(corpus.settings)
+    upstream = used[SHARDED.name if last == MIXED.name else last]
     every = ("--partition-range", f"{names[0]}...{names[-1]}")
     if sources and upstream.partitions == "source":
         if shared := shared_stage(upstream, corpus):
             yield materialize(shared, *every)
         for name in sources:
             yield materialize(upstream, "--partition", name)
-    elif upstream is SHARDED:
+    elif upstream.name == SHARDED.name:
         yield ("job", "execute", *MODULE, "-j", "build_corpus")
     else:
         yield materialize(upstream, *every)
@@ -79,14 +85,13 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
     """Return the last stage that reads every source before a stage, None if there is none."""
-    upstream = ancestors(stage)
+    upstream = {earlier.name for earlier in ancestors(stage)}
     shared = [
         earlier
-        for earlier in STAGES
-        if earlier in upstream
+        for earlier in used_stages(corpus.settings).values()
+        if earlier.name in upstream
         and earlier.partitions == "none"
         and any(source.partitions == "source" for source in ancestors(earlier))
-        and (earlier.name != "classifier" or corpus.settings.classifier is not None)
     ]
     return shared[-1] if shared else None
 
