@@ -5,7 +5,7 @@ that no report reads a decision again. Histograms have fixed bins, or they would
 and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
