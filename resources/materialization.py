@@ -16,6 +16,7 @@ from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
+from resources.progress import shown_progress
 from resources.run_reports import RunReport, report_of, write_report
 from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
@@ -40,7 +41,8 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        return run_stage(context, stage)
+        with shown_progress(stage.name, context.log.info):
+            return run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)

@@ -43,6 +43,7 @@ from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
 from resources.engine.cost import Cost, begin_part
 from resources.made_under import check_made_under, is_made_by
+from resources.progress import current
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import has_size
@@ -198,6 +199,7 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     outcomes = []
     for task in tasks:
         published = set(task.folder.records.glob("*.json"))
+        current().begin_pass([task])
         end_part = begin_part()
         records = published_parts(task) or work(task)
         costs: tuple[Cost, ...] = (end_part(),)

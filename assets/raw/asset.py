@@ -15,6 +15,7 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.progress import current
 from resources.settings.sources import Source
 from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
@@ -159,18 +160,22 @@ def run_to_cap(
     corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
 ) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
-    outcomes = reuse_capped(corpus, tasks, cap)
-    left = 0 if outcomes else cap
-    for task in tasks:
-        if left <= 0:
-            break
-        outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
-        kept: list[PartRecord] = []
-        for record in outcome.records:
-            if left > 0:
-                kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-                left -= record.stats.bytes
-        outcomes.append(replace(outcome, task=task, records=kept))
+    if reused := reuse_capped(corpus, tasks, cap):
+        return reused
+    outcomes: list[Outcome] = []
+    left = cap
+    with current().one_pass(tasks):
+        for task in tasks:
+            if left <= 0:
+                break
+            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
+            kept: list[PartRecord] = []
+            for record in outcome.records:
+                if left > 0:
+                    fits = record.stats.bytes <= left
+                    kept.append(record if fits else cut_part(task, record, left))
+                    left -= record.stats.bytes
+            outcomes.append(replace(outcome, task=task, records=kept))
     return outcomes
 
 

@@ -26,11 +26,18 @@ from assets.sharded.shard_files import ShardInputs, shard_schema
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.engine.map_parts import map_parts
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
 from resources.store.store import StoreError
-from resources.tasks import Outcome, Task, Work, group_by_partition, run_tasks, with_costs
+from resources.tasks import (
+    Outcome,
+    Task,
+    Work,
+    group_by_partition,
+    map_with_progress,
+    run_tasks,
+    with_costs,
+)
 
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 
@@ -95,7 +102,7 @@ def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -
     """
     scatters = [task for source in sources for task in scatter_tasks(corpus, source.wanted)]
     costs: dict[str, list[Cost]] = {}
-    for ended in map_parts(scatter_part, scatters, corpus.settings.engine):
+    for ended in map_with_progress(scatter_part, scatters, corpus.settings.engine):
         ended.value()
         costs.setdefault(scatters[ended.index].partition, []).append(ended.cost)
     outcomes = run_tasks(corpus, [task for source in sources for task in source.tasks], work)

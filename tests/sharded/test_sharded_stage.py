@@ -238,7 +238,7 @@ def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
         for ended in map_parts(*args):
             yield replace(ended, cost=Cost(0.0, 1000.0, 1000.0, 0))
 
-    monkeypatch.setattr("assets.sharded.shuffle_files.map_parts", took_a_thousand_seconds)
+    monkeypatch.setattr("assets.sharded.shuffle_files.map_with_progress", took_a_thousand_seconds)
     outcomes = run_passes(corpus, plan.tasks, write_shard)
 
     spent = [sum(cost.cpu_seconds for cost in outcome.costs) for outcome in outcomes]
