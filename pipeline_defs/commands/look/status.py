@@ -41,7 +41,7 @@ SOURCE_STAGES = (
     "bucketed",
     "sharded",
 )
-GLOBAL_STAGES = ("evaluation", "classifier", "band_index", "duplicates", "substrings", "tokenizer")
+GLOBAL_STAGES = ("classifier", "evaluation", "band_index", "duplicates", "substrings", "tokenizer")
 PHASE_STAGES = ("mixed",)
 GLOBAL = "all"
 WIDTH = 120  # columns, where the output is no terminal
