@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from lock_holder import holder_process
 
-from resources.runs.run_lock import LOCK_NAME, read_holder, run_lock, this_holder
+from resources.runs import run_lock as run_lock_module
+from resources.runs.run_lock import LOCK_NAME, read_holder, release, run_lock, this_holder, try_take
 
 
 class Stopped(Exception):
@@ -99,3 +101,20 @@ def test_of_many_only_one_holds_the_lock_at_a_time(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(most) == 120 and max(most) == 1
+
+
+def test_a_lock_whose_file_its_holder_has_just_removed_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / LOCK_NAME
+    held, real_flock = [try_take(path)], fcntl.flock
+
+    def flock(descriptor: int, how: int) -> None:
+        while held:  # between the opening and the locking
+            release(path, held.pop() or -1)
+        real_flock(descriptor, how)
+
+    monkeypatch.setattr(run_lock_module.fcntl, "flock", flock)
+    taken = try_take(path, b"mine")
+    assert taken is not None and path.read_bytes() == b"mine"
+    release(path, taken)
