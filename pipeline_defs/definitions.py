@@ -5,7 +5,7 @@ This is the only module that reads a config when it is imported.
 
 import dagster as dg
 
-from assets.stages import STAGES
+from assets.stages import used_stages
 from pipeline_defs.executor import executor_for
 from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
@@ -17,8 +17,9 @@ from resources.materialization import stage_asset
 def build_defs(corpus: Corpus) -> dg.Definitions:
     """Return the definitions over one corpus."""
     partitions = partitions_of(corpus.settings)
+    used = used_stages(corpus.settings)
     assets = dg.Definitions(
-        assets=[stage_asset(stage, partitions) for stage in STAGES],
+        assets=[stage_asset(stage, partitions) for stage in used.values()],
         executor=executor_for(corpus),
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
     )

@@ -7,6 +7,7 @@ of partitions, so that `dagster job execute` without config or tags runs every s
 import dagster as dg
 
 from assets.mixed.asset import MIXED
+from assets.stages import used_stages
 from pipeline_defs.executor import executor_for
 from resources.corpus import Corpus
 from resources.settings.pipeline import SettingsError
@@ -24,7 +25,7 @@ def automation(corpus: Corpus) -> dg.Definitions:
     """Return the jobs `build_corpus` and `mix_corpus`, the schedule and the sensor."""
     build = dg.define_asset_job(
         "build_corpus",
-        selection=dg.AssetSelection.groups("corpus") - dg.AssetSelection.assets(MIXED.name),
+        selection=dg.AssetSelection.assets(*(set(used_stages(corpus.settings)) - {MIXED.name})),
         description="raw to sharded for every source; published parts are not computed again",
         tags=whole_range(corpus.settings.source_names()),
         executor_def=executor_for(corpus),

@@ -16,6 +16,7 @@ from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
+from resources.progress import shown_progress
 from resources.run_reports import RunReport, report_of, write_report
 from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
@@ -40,7 +41,8 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        return run_stage(context, stage)
+        with shown_progress(stage.name, context.log.info):
+            return run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
@@ -54,7 +56,7 @@ def stage_asset(
             description=stage.description,
             deps=[dependency(stage, earlier) for earlier in stage.after],
             partitions_def=partitions[stage.partitions],
-            group_name="corpus",
+            group_name=stage.group,
             kinds=set(stage.kinds),
             owners=["team:data"],
             tags={"stage": stage.name},
@@ -85,14 +87,19 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.M
         for folder in folders.values():
             writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
         tasks = [task for plan in plans.values() for task in plan.tasks]
-        outcomes = group_by_partition(stage.run(corpus, tasks, stage.work))
+        all_outcomes = stage.run(corpus, tasks, stage.work)
+        outcomes = group_by_partition(all_outcomes)
         done = [
             commit(context, stage, folders[partition], plan, outcomes.get(partition, []))
             for partition, plan in plans.items()
         ]
         if faults:
             raise StoreError("\n".join(faults))
-    context.log.info("\n".join(each.log for each in done))  # one event: each is a write
+    lines = [each.log for each in done]
+    if len(done) > 1:
+        total = add_stats(each.manifest.stats for each in done)
+        lines.append(log_line(f"{stage.name}, all {len(done)}", total, report_of(all_outcomes)))
+    context.log.info("\n".join(lines))  # one event: each is a write
     conclude(context, stage, corpus, [each.manifest for each in done])
     manifests = [each.manifest for each in done]
     results = check_results(manifests, [path for each in done for path in each.damaged])
@@ -124,9 +131,10 @@ def commit(
     manifest = folder.commit(manifest_of(stage, folder.name, plan, outcomes))
     ran = report_of(outcomes)
     metadata = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
-    report(context, corpus, manifest, ran, metadata)
+    report(context, stage, manifest, ran, metadata)
     damaged = damaged_files(corpus, manifest, outcomes)
-    return Committed(manifest, metadata, damaged, log_line(manifest, ran))
+    title = f"{manifest.stage}[{manifest.partition}]"
+    return Committed(manifest, metadata, damaged, log_line(title, manifest.stats, ran))
 
 
 def conclude(
@@ -177,15 +185,16 @@ def wrong_use_is_not_retried() -> Iterator[None]:
 
 def report(
     context: dg.AssetExecutionContext,
-    corpus: Corpus,
+    stage: Stage[Any, Any],
     manifest: Manifest,
     ran: RunReport,
-    more: Metadata,
+    own: Metadata,
 ) -> None:
     """Record the work on a partition for `corpus summary` and in Dagster's event log."""
+    corpus: Corpus = context.resources.corpus
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     key = None if manifest.partition == GLOBAL else manifest.partition
-    context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown(more), partition_key=key)
+    context.add_asset_metadata(metadata_of(corpus, stage, manifest, ran, own), partition_key=key)
 
 
 def manifest_of(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.cost import Cost
+from resources.engine.map_parts import Ended, PartTask, map_parts
+from resources.progress import current
+from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store
 
@@ -17,6 +20,8 @@ GLOBAL = "all"  # the one partition of a stage that is not partitioned
 
 Payload = TypeVar("Payload")
 OtherPayload = TypeVar("OtherPayload")
+AnyTask = TypeVar("AnyTask", bound=PartTask)
+Result = TypeVar("Result")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -148,11 +153,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The parts of one task, and their cost in this run: zero if they were published already."""
+    """The parts of one task, and their costs in this run: none if they were published already.
+
+    `costs` holds that of the task itself, and those of tasks that only served the partition.
+    """
 
     task: Task
     records: list[PartRecord]
-    seconds: float
+    costs: tuple[Cost, ...]
     is_reused: bool
 
 
@@ -161,14 +169,35 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
-            outcomes[index] = Outcome(task, records, 0.0, True)
+            outcomes[index] = Outcome(task, records, (), True)
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
-    for ended in map_parts(work, to_do, corpus.settings.engine):
-        index = missing[ended.index]
-        outcomes[index] = Outcome(tasks[index], ended.value(), ended.cost.seconds, False)
+    for ended in map_with_progress(work, to_do, corpus.settings.engine):
+        index, records = missing[ended.index], ended.value()
+        current().add_records(records)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def map_with_progress(
+    function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
+) -> Iterator[Ended[Result]]:
+    """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
+    progress = current()
+    progress.begin_pass(tasks)
+    for ended in map_parts(function, tasks, config):
+        progress.end_part(tasks[ended.index], ended.cost)
+        yield ended
+
+
+def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
+    """Add costs of other tasks of a partition to its first computed outcome."""
+    for index, outcome in enumerate(outcomes):
+        if not outcome.is_reused:
+            added = replace(outcome, costs=(*outcome.costs, *costs))
+            return [*outcomes[:index], added, *outcomes[index + 1 :]]
+    return outcomes
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

@@ -279,6 +279,7 @@ BAND_INDEX = Stage(
     code_version="1",
     description="Sorted segments of all keys, cut by hash prefix, and the candidate pairs found "
     "in them.",
+    group="deduplicate",
     partitions="none",
     after=(SIGNATURES,),
     kinds=frozenset({"numba"}),

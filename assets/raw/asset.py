@@ -10,13 +10,14 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.readers.documents import Chunk
+from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.progress import current
 from resources.settings.sources import Source
-from resources.stage import Stage
+from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
@@ -159,18 +160,22 @@ def run_to_cap(
     corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
 ) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
-    outcomes = reuse_capped(corpus, tasks, cap)
-    left = 0 if outcomes else cap
-    for task in tasks:
-        if left <= 0:
-            break
-        outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
-        kept: list[PartRecord] = []
-        for record in outcome.records:
-            if left > 0:
-                kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-                left -= record.stats.bytes
-        outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
+    if reused := reuse_capped(corpus, tasks, cap):
+        return reused
+    outcomes: list[Outcome] = []
+    left = cap
+    with current().one_pass(tasks):
+        for task in tasks:
+            if left <= 0:
+                break
+            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
+            kept: list[PartRecord] = []
+            for record in outcome.records:
+                if left > 0:
+                    fits = record.stats.bytes <= left
+                    kept.append(record if fits else cut_part(task, record, left))
+                    left -= record.stats.bytes
+            outcomes.append(replace(outcome, task=task, records=kept))
     return outcomes
 
 
@@ -192,7 +197,7 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> li
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
     kept = [record for record in records if record is not None]
-    return [Outcome(tasks[0], kept, 0.0, True)] if len(kept) == len(records) else []
+    return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
 
 
 def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> PartRecord:
@@ -229,6 +234,7 @@ RAW = Stage(
     code_version="1",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
+    group="ingest",
     partitions="source",
     after=(),
     kinds=frozenset({"parquet", "polars"}),
@@ -236,5 +242,6 @@ RAW = Stage(
     numbers=RawNumbers,
     plan=plan_raw,
     work=read_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
 )

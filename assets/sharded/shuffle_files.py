@@ -25,11 +25,19 @@ from assets.sharded.scatter_files import (
 from assets.sharded.shard_files import ShardInputs, shard_schema
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.cost import Cost
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
 from resources.store.store import StoreError
-from resources.tasks import Outcome, Task, Work, run_tasks
+from resources.tasks import (
+    Outcome,
+    Task,
+    Work,
+    group_by_partition,
+    map_with_progress,
+    run_tasks,
+    with_costs,
+)
 
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 
@@ -90,22 +98,20 @@ def prepare(tasks: list[Task[ShardInputs]]) -> SourceShards:
 def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -> list[Outcome]:
     """Run both passes for some sources.
 
-    The seconds of the first pass are added to those of a source's first shard.
+    The costs of the first pass are added to those of a source's first computed shard.
     """
     scatters = [task for source in sources for task in scatter_tasks(corpus, source.wanted)]
-    seconds: dict[str, float] = {}
-    for ended in map_parts(scatter_part, scatters, corpus.settings.engine):
+    costs: dict[str, list[Cost]] = {}
+    for ended in map_with_progress(scatter_part, scatters, corpus.settings.engine):
         ended.value()
-        partition = scatters[ended.index].partition
-        seconds[partition] = seconds.get(partition, 0.0) + ended.cost.seconds
+        costs.setdefault(scatters[ended.index].partition, []).append(ended.cost)
     outcomes = run_tasks(corpus, [task for source in sources for task in source.tasks], work)
     for source in sources:
         remove_piles(source.wanted)
     return [
         outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
-        for outcome in outcomes
+        for partition, of_source in group_by_partition(outcomes).items()
+        for outcome in with_costs(of_source, costs.get(partition, []))
     ]
 
 

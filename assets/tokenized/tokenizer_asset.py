@@ -203,6 +203,7 @@ TOKENIZER = Stage(
     name="tokenizer",
     code_version="3",
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
+    group="tokenize",
     partitions="none",
     after=(DEDUPED,),
     kinds=frozenset({"huggingface"}),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
@@ -22,6 +21,7 @@ from typing import Generic, Protocol, TypeVar
 
 import polars as pl
 
+from resources.engine.cost import NO_COST, Cost, begin_part
 from resources.engine.fork_server import is_served
 from resources.settings.engine import EngineConfig
 
@@ -55,14 +55,6 @@ class PartError(RuntimeError):
 
 class PartUseError(PartError, ValueError):
     """A part that no retry can compute: its input or config is wrong."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Wall and CPU seconds that a part took."""
-
-    seconds: float
-    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -130,7 +122,7 @@ def map_in_processes(
             if deaths[index] > retries:
                 del waiting[0]
                 num_suspects = max(num_suspects - 1, 0)
-                yield Ended(index, None, death_of(task, deaths[index]), Cost(0.0, 0.0))
+                yield Ended(index, None, death_of(task, deaths[index]), NO_COST)
 
 
 def death_of(task: PartTask, deaths: int) -> PartError:
@@ -162,15 +154,13 @@ def map_in_pool(
 
 def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
     """Run one task in a worker; an error names the task's part."""
-    start, cpu_start = time.perf_counter(), time.thread_time()
-    result, fault = None, None
+    result, fault, end_part = None, None, begin_part()
     try:
         result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         kind = PartUseError if isinstance(error, ValueError) else PartError
         fault = kind(f"{task.title}: {type(error).__name__}: {error}")
-    cost = Cost(time.perf_counter() - start, time.thread_time() - cpu_start)
-    return Ended(index, result, fault, cost)
+    return Ended(index, result, fault, end_part())
 
 
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:

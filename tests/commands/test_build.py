@@ -29,7 +29,7 @@ ALL = "--partition-range prose...notes"
             ["prose", "notes"],
             "deduped",
             [
-                f"asset materialize --select *substrings {ALL}",
+                f"asset materialize --select *duplicates {ALL}",
                 "asset materialize --select *deduped --partition prose",
                 "asset materialize --select *deduped --partition notes",
             ],

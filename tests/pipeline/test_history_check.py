@@ -39,6 +39,7 @@ def run(
         name="probe",
         code_version="1",
         description="A stage without parts.",
+        group="ingest",
         partitions="source" if partitions else "none",
         after=(),
         kinds=frozenset({"polars"}),

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
-from assets.stages import BY_NAME
+from assets.stages import BY_NAME, used_stages
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.run_reports import HOME_VARIABLE, dagster_home
-from resources.stage import ancestors
+from resources.stage import Stage, ancestors
 
 
 def build(
@@ -39,15 +39,20 @@ def build(
     """Build the corpus; the exit code is that of the first command that fails."""
     corpus = load_corpus()
     names = corpus.settings.source_names()
-    stages = list(BY_NAME)
-    for what, given, known in (("source", source, names), ("stage", [to] if to else [], stages)):
+    used = used_stages(corpus.settings)
+    for what, given, known in (
+        ("source", source, names),
+        ("stage", [to] if to else [], list(BY_NAME)),
+    ):
         for name in given:
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
+    if to and to not in used:
+        raise UsageError(f"{corpus.config} does not use the stage {to!r}: configure it first.")
     home = dagster_home().absolute()
     home.mkdir(parents=True, exist_ok=True)
     os.environ[HOME_VARIABLE] = str(home)
-    with made_ready(corpus, to or MIXED.name):
+    with made_ready(corpus, used[to or MIXED.name]):
         # Dagster takes 2 s to import, beside which the server is made ready.
         from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
 
@@ -57,9 +62,9 @@ def build(
     return 0
 
 
-def made_ready(corpus: Corpus, last: str) -> AbstractContextManager[None]:
+def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[None]:
     """Start the server of all commands if steps are its forks, else compile the kernels."""
-    stages = [BY_NAME[last], *ancestors(BY_NAME[last])]
+    stages = [last, *ancestors(last)]
     if corpus.settings.engine.steps == "multiprocess":
         return warm_server(dict.fromkeys(stage.name for stage in stages))
     compile_kernels(stages)

@@ -11,7 +11,7 @@ from dagster._cli import ENV_PREFIX, create_dagster_cli
 
 from assets.mixed.asset import MIXED
 from assets.sharded.asset import SHARDED
-from assets.stages import BY_NAME, STAGES
+from assets.stages import used_stages
 from resources.corpus import Corpus
 from resources.stage import Stage, ancestors
 
@@ -23,14 +23,15 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
     """Yield the commands that build `sources` (none: all of them) as far as a stage."""
     names = corpus.settings.source_names()
     last = to or (SHARDED if sources else MIXED).name
-    upstream = SHARDED if last == MIXED.name else BY_NAME[last]
+    used = used_stages(corpus.settings)
+    upstream = used[SHARDED.name if last == MIXED.name else last]
     every = ("--partition-range", f"{names[0]}...{names[-1]}")
     if sources and upstream.partitions == "source":
         if shared := shared_stage(upstream, corpus):
             yield materialize(shared, *every)
         for name in sources:
             yield materialize(upstream, "--partition", name)
-    elif upstream is SHARDED:
+    elif upstream.name == SHARDED.name:
         yield ("job", "execute", *MODULE, "-j", "build_corpus")
     else:
         yield materialize(upstream, *every)
@@ -40,14 +41,13 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
     """Return the last stage that reads every source before a stage, None if there is none."""
-    upstream = ancestors(stage)
+    upstream = {earlier.name for earlier in ancestors(stage)}
     shared = [
         earlier
-        for earlier in STAGES
-        if earlier in upstream
+        for earlier in used_stages(corpus.settings).values()
+        if earlier.name in upstream
         and earlier.partitions == "none"
         and any(source.partitions == "source" for source in ancestors(earlier))
-        and (earlier.name != "classifier" or corpus.settings.classifier is not None)
     ]
     return shared[-1] if shared else None
 
