@@ -54,7 +54,10 @@ def build(
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
     if to and to not in used:
-        raise UsageError(f"{corpus.config} does not use the stage {to!r}: configure it first.")
+        raise UsageError(
+            f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
+            "`corpus config` lists them all."
+        )
     last = used[to or MIXED.name]
     compile_kernels([last, *ancestors(last)])
     for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
