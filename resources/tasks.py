@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.map_parts import PartError, PartUseError, map_parts
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store
+from resources.store.store import Partition, PartWriter, Store, StoreError
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -139,25 +139,45 @@ def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of one partition of a stage, and its manifest's config and provenance."""
+    """The tasks of one partition of a stage, and its manifest's config and provenance.
+
+    `left_out` are sources without a usable state, which a stage over all sources does without, with
+    the reason.
+    """
 
     tasks: list[Task]
     config: dict[str, Any]
     provenance: Any = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The parts of one task, and their cost in this run: zero if they were published already."""
+    """The parts of one task, and their cost in this run: zero if they were published already.
+
+    A task that failed has no parts but an error, which ends its partition and no other.
+    """
 
     task: Task
     records: list[PartRecord]
     seconds: float
     is_reused: bool
+    error: PartError | None = None
+
+
+def failed(task: Task, error: Exception) -> Outcome:
+    """Return the outcome of a task for which an error was raised outside of its work."""
+    is_wrong_use = isinstance(error, ValueError | StoreError)
+    kind = PartUseError if is_wrong_use else PartError
+    message = str(error) if is_wrong_use else f"{task.title}: {type(error).__name__}: {error}"
+    return Outcome(task, [], 0.0, False, kind(message))
 
 
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Compute the parts that are not published; return outcomes in the order of `tasks`."""
+    """Compute the parts that are not published; return outcomes in the order of `tasks`.
+
+    Raises the first error with `on_source_error: stop`; else errors are among the outcomes.
+    """
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
@@ -166,9 +186,15 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     for ended in map_parts(work, to_do, corpus.settings.engine):
-        index = missing[ended.index]
-        outcomes[index] = Outcome(tasks[index], ended.value(), ended.cost.seconds, False)
+        records = ended.value() if stops_on_error(corpus) else ended.result or []
+        index, seconds = missing[ended.index], ended.cost.seconds
+        outcomes[index] = Outcome(tasks[index], records, seconds, False, ended.error)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def stops_on_error(corpus: Corpus) -> bool:
+    """Return whether the error of one source ends the work on all."""
+    return corpus.settings.on_source_error == "stop"
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

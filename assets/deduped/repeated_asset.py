@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
@@ -86,7 +86,7 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     configs = units_of(dedup)
     if not configs:
         return Plan([], {}, RepeatedProvenance())
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = clustered_documents(corpus, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     removals = removals_by_part(corpus, source)
     comparisons = {unit: config.comparison() for unit, config in configs.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,7 +18,17 @@ from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
+from resources.tasks import (
+    Outcome,
+    Plan,
+    Task,
+    Work,
+    failed,
+    run_tasks,
+    stops_on_error,
+    stream_name,
+    tasks_of,
+)
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 
@@ -158,20 +168,37 @@ def cap_fingerprint(tasks: list[Task[SliceInputs]], cap: int) -> str:
 def run_to_cap(
     corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
 ) -> list[Outcome]:
-    """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
+    """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
     outcomes = reuse_capped(corpus, tasks, cap)
     left = 0 if outcomes else cap
     for task in tasks:
         if left <= 0:
             break
         outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
-        kept: list[PartRecord] = []
-        for record in outcome.records:
-            if left > 0:
-                kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-                left -= record.stats.bytes
-        outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
+        try:
+            kept = up_to_cap(task, outcome.records, left)
+        except Exception as error:
+            if stops_on_error(corpus):
+                raise
+            outcome = failed(task, error)
+        if outcome.error is not None:
+            return [outcome]
+        left -= sum(record.stats.bytes for record in outcome.records)
+        outcomes.append(replace(outcome, task=task, records=kept))
     return outcomes
+
+
+def up_to_cap(
+    task: Task[SliceInputs], records: Sequence[PartRecord], left: int
+) -> list[PartRecord]:
+    """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
+    kept: list[PartRecord] = []
+    for record in records:
+        if left <= 0:
+            break
+        kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
+        left -= record.stats.bytes
+    return kept
 
 
 def stopping_at(task: Task[SliceInputs], max_bytes: int) -> Task[SliceInputs]:

@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -22,6 +23,7 @@ from assets.mixed.asset import MIXED
 from assets.sharded.asset import SHARDED
 from assets.stages import BY_NAME, STAGES
 from pipeline_defs.commands.build.compile_kernels import compile_kernels
+from pipeline_defs.commands.build.failed_sources import failed_sources_since
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -42,7 +44,10 @@ def build(
         Parameter(help="Last stage to build (default: mixed, or sharded with --source)."),
     ] = None,
 ) -> int:
-    """Build the corpus; the exit code is that of the first command that fails."""
+    """Build the corpus; the exit code is that of the first command that fails.
+
+    A command that fails only since sources failed in it, each alone, does not stop the next ones.
+    """
     corpus = load_corpus()
     names = corpus.settings.source_names()
     stages = list(BY_NAME)
@@ -52,10 +57,13 @@ def build(
                 raise UsageError(unknown_name(what, name, known))
     last = BY_NAME[to] if to else MIXED
     compile_kernels([last, *ancestors(last)])
+    codes = []
     for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
-        if code := run_dagster(command):
-            return code
-    return 0
+        start = datetime.now(UTC)
+        codes.append(run_dagster(command))
+        if codes[-1] and not failed_sources_since(start, dagster_home()):
+            break
+    return next((code for code in codes if code), 0)
 
 
 def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iterator[Command]:
