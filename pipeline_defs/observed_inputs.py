@@ -3,6 +3,8 @@
 It is observed by the button in the UI, by a sensor, and by every run of `raw`.
 """
 
+import warnings
+
 import dagster as dg
 
 from assets.raw.asset import RAW
@@ -18,16 +20,19 @@ KEY = dg.AssetKey(INPUT_FILES)
 def input_files(corpus: Corpus) -> dg.Definitions:
     """Return the observable asset, and the sensor that observes it."""
 
-    @dg.observable_source_asset(
-        name=INPUT_FILES,
-        group_name="ingest",
-        description="The sources' input files. Observed by the sensor and by runs of `raw`: what "
-        "has changed since makes `raw` stale.",
-        partitions_def=partitions_of(corpus.settings)["source"],
-        tags={"stage": INPUT_FILES},
-    )
     def observe() -> dg.DataVersionsByPartition:
         return dg.DataVersionsByPartition(versions_now(corpus))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # dagster is pinned for it
+        observable = dg.observable_source_asset(
+            name=INPUT_FILES,
+            group_name="ingest",
+            description="The sources' input files. Observed by the sensor and by runs of `raw`: "
+            "what has changed since makes `raw` stale.",
+            partitions_def=partitions_of(corpus.settings)["source"],
+            tags={"stage": INPUT_FILES},
+        )(observe)
 
     @dg.sensor(
         name="observe_input_files",
@@ -45,7 +50,7 @@ def input_files(corpus: Corpus) -> dg.Definitions:
             asset_events=[observation(source, version) for source, version in changed.items()]
         )
 
-    return dg.Definitions(assets=[observe], sensors=[observe_input_files])
+    return dg.Definitions(assets=[observable], sensors=[observe_input_files])
 
 
 def versions_now(corpus: Corpus) -> dict[str, str]:

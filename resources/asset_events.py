@@ -53,6 +53,15 @@ def materialized(
     )
 
 
+def observed(asset: str, manifest: Manifest, version: str) -> dg.AssetObservation:
+    """Return the event of the inputs from outside that a manifest is of."""
+    return dg.AssetObservation(
+        dg.AssetKey(asset),
+        partition=partition_key(manifest.partition),
+        tags={"dagster/data_version": version},
+    )
+
+
 def partition_key(partition: str) -> str | None:
     """Return the key of a partition, None for the one of a stage without partitions."""
     return None if partition == GLOBAL else partition

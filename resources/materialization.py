@@ -16,13 +16,16 @@ import dagster as dg
 from resources.asset_events import (
     materialized,
     no_events_by_dagster,
+    observed,
     partition_key,
     provenance_tags,
 )
 from resources.corpus import Corpus
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
+from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
+from resources.settings.pipeline import Settings
 from resources.source_faults import (
     CHECK_COMPLETE,
     COMPLETE,
@@ -53,7 +56,9 @@ RETRIES = dg.RetryPolicy(
 
 
 def stage_asset(
-    stage: Stage[Any, Any], partitions: Mapping[Partitioning, dg.PartitionsDefinition[str] | None]
+    stage: Stage[Any, Any],
+    partitions: Mapping[Partitioning, dg.PartitionsDefinition[str] | None],
+    settings: Settings,
 ) -> dg.AssetsDefinition:
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
@@ -71,13 +76,16 @@ def stage_asset(
         return dg.asset(
             name=stage.name,
             description=stage.description,
-            deps=[dependency(stage, earlier) for earlier in stage.after],
+            deps=[
+                *(dependency(stage, earlier) for earlier in stage.after),
+                *([dg.AssetDep(stage.inputs.asset)] if stage.inputs else []),
+            ],
             partitions_def=partitions[stage.partitions],
-            group_name="corpus",
+            group_name=stage.group,
             kinds=set(stage.kinds),
             owners=["team:data"],
             tags={"stage": stage.name},
-            code_version=stage.code_version,
+            code_version=stage.version_under(settings),
             retry_policy=RETRIES,
             backfill_policy=dg.BackfillPolicy.single_run(),
             check_specs=checks,
@@ -107,12 +115,16 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     faults = SourceFaults(stops_on_error(corpus), earlier)
     tags = provenance_tags(context)
-    with wrong_use_is_not_retried():
+    with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
         done = publish_partitions(corpus, stage, partitions, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
     if done:
-        context.log.info("\n".join(each.log for each in done))  # one event: each is a write
+        context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
+    if stage.inputs is not None:
+        for each in done:
+            yield observed(stage.inputs.asset, each.manifest, stage.inputs.version(each.manifest))
+        tags = provenance_tags(context)
     for each in conclude(context, stage, corpus, done):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
@@ -132,7 +144,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
 
 @dataclass(frozen=True)
 class Committed:
-    """A partition that a run has committed, with its metadata, damaged files and log line.
+    """A partition that a run has committed, with its metadata, damaged files and outcomes.
 
     `described` is the metadata of the stage's own, `left_out` are sources that it does without.
     """
@@ -141,7 +153,7 @@ class Committed:
     metadata: Mapping[str, Any]
     described: Metadata
     damaged: list[str]
-    log: str
+    outcomes: list[Outcome]
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -191,12 +203,25 @@ def commit(
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
     return Committed(
         manifest,
-        metadata_of(corpus, manifest, ran) | shown(described),
+        metadata_of(corpus, stage, manifest, ran, described),
         described,
         damaged_files(corpus, manifest, outcomes),
-        log_line(manifest, ran),
+        outcomes,
         plan.left_out,
     )
+
+
+def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:
+    """Return a line on each partition, and one on all of them."""
+    lines = []
+    for each in done:
+        title = f"{stage.name}[{each.manifest.partition}]"
+        lines.append(log_line(title, each.manifest.stats, report_of(each.outcomes)))
+    if len(done) > 1:
+        total = add_stats(each.manifest.stats for each in done)
+        ran = report_of([outcome for each in done for outcome in each.outcomes])
+        lines.append(log_line(f"{stage.name}, all {len(done)}", total, ran))
+    return lines
 
 
 def report_failed(

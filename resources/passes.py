@@ -13,10 +13,11 @@ parts of the kept passes; parts of the others are removed when it is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from resources.corpus import Corpus
+from resources.engine.cost import Cost
 from resources.store.records import fingerprint_of
 from resources.tasks import (
     Outcome,
@@ -26,6 +27,7 @@ from resources.tasks import (
     failed,
     run_tasks,
     stops_on_error,
+    with_costs,
     within_memory,
 )
 
@@ -101,8 +103,8 @@ def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> lis
     A pass that is not kept is skipped where all planned tasks of a partition are published: later
     passes over that partition are planned with no outcomes of it. Outcomes come in the order of
     partitions in `tasks`, then of passes, then of tasks; of a partition that failed, those with
-    errors only. The seconds of passes that are not kept are divided among the computed outcomes of
-    the partition's other passes.
+    errors only. The costs of passes that are not kept are added to those of the partition's first
+    computed outcome.
     """
     by_partition: dict[str, list[Task]] = {}
     for task in tasks:
@@ -130,21 +132,15 @@ def run_pass(corpus: Corpus, partitions: Sequence[PartitionRun], one: Pass) -> N
 
 
 def kept_outcomes(outcomes: Earlier, passes: Sequence[Pass]) -> list[Outcome]:
-    """Return the outcomes of the kept passes, with the seconds of the others added to them."""
+    """Return the outcomes of the kept passes, the first computed one with the others' costs."""
     kept: list[Outcome] = []
-    seconds = 0.0
+    costs: list[Cost] = []
     for of_pass, one in zip(outcomes, passes, strict=True):
         if one.is_kept:
             kept += of_pass
         else:
-            seconds += sum(outcome.seconds for outcome in of_pass)
-    computed = sum(not outcome.is_reused for outcome in kept)
-    return [
-        outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds / computed)
-        for outcome in kept
-    ]
+            costs += [cost for outcome in of_pass for cost in outcome.costs]
+    return with_costs(kept, costs)
 
 
 def derive_task(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
-from resources.engine.map_parts import PartError, PartUseError, map_parts
+from resources.engine.cost import Cost
+from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
+from resources.progress import current
+from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store, StoreError
 
@@ -17,6 +20,8 @@ GLOBAL = "all"  # the one partition of a stage that is not partitioned
 
 Payload = TypeVar("Payload")
 OtherPayload = TypeVar("OtherPayload")
+AnyTask = TypeVar("AnyTask", bound=PartTask)
+Result = TypeVar("Result")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -153,14 +158,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The parts of one task, and their cost in this run: zero if they were published already.
+    """The parts of one task, and their costs in this run: none if they were published already.
 
-    A task that failed has no parts but an error, which ends its partition and no other.
+    `costs` holds that of the task itself, and those of tasks that only served the partition. A task
+    that failed has no parts but an error, which ends its partition and no other.
     """
 
     task: Task
     records: list[PartRecord]
-    seconds: float
+    costs: tuple[Cost, ...]
     is_reused: bool
     error: PartError | None = None
 
@@ -170,7 +176,7 @@ def failed(task: Task, error: Exception) -> Outcome:
     is_wrong_use = isinstance(error, ValueError | StoreError)
     kind = PartUseError if is_wrong_use else PartError
     message = str(error) if is_wrong_use else f"{task.title}: {type(error).__name__}: {error}"
-    return Outcome(task, [], 0.0, False, kind(message))
+    return Outcome(task, [], (), False, kind(message))
 
 
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
@@ -181,20 +187,41 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
-            outcomes[index] = Outcome(task, records, 0.0, True)
+            outcomes[index] = Outcome(task, records, (), True)
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
-    for ended in map_parts(work, to_do, corpus.settings.engine):
+    for ended in map_with_progress(work, to_do, corpus.settings.engine):
         records = ended.value() if stops_on_error(corpus) else ended.result or []
-        index, seconds = missing[ended.index], ended.cost.seconds
-        outcomes[index] = Outcome(tasks[index], records, seconds, False, ended.error)
+        index = missing[ended.index]
+        current().add_records(records)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, ended.error)
     return [outcomes[index] for index in range(len(tasks))]
 
 
 def stops_on_error(corpus: Corpus) -> bool:
     """Return whether the error of one source ends the work on all."""
     return corpus.settings.on_source_error == "stop"
+
+
+def map_with_progress(
+    function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
+) -> Iterator[Ended[Result]]:
+    """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
+    progress = current()
+    progress.begin_pass(tasks)
+    for ended in map_parts(function, tasks, config):
+        progress.end_part(tasks[ended.index], ended.cost)
+        yield ended
+
+
+def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
+    """Add costs of other tasks of a partition to its first computed outcome."""
+    for index, outcome in enumerate(outcomes):
+        if not outcome.is_reused:
+            added = replace(outcome, costs=(*outcome.costs, *costs))
+            return [*outcomes[:index], added, *outcomes[index + 1 :]]
+    return outcomes
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

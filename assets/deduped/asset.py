@@ -20,11 +20,12 @@ from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeated_asset import REPEATED, configs_of
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
+from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
-from resources.stage import HistoryCheck, Metadata, Stage
+from resources.stage import HistoryCheck, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -36,6 +37,11 @@ RATE_CHECK = HistoryCheck(
         rate, earlier, corpus.settings.dedup.max_rate_jump
     ),
 )
+ADDED_COLUMNS = {
+    "cluster_size": "documents of the cluster that this one is kept of, 1 without copies",
+    "copies": "copies to train on, by dedup.rehydration",
+    "contamination": "evaluation sets that have items in the document",
+}
 DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lines"}
 
 
@@ -214,13 +220,16 @@ DEDUPED = Stage(
     name="deduped",
     code_version="2",
     description="Documents without copies and repeats, and without or tagged for evaluation items.",
+    group="deduplicate",
     partitions="source",
     after=(FILTERED, DUPLICATES, REPEATED, SUBSTRINGS),
     kinds=frozenset({"parquet", "polars"}),
     provenance=DedupedProvenance,
     numbers=DedupedNumbers,
+    settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,
     work=dedup_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
     check=RATE_CHECK,
 )

@@ -280,11 +280,13 @@ BAND_INDEX = Stage(
     code_version="1",
     description="Sorted segments of all keys, cut by hash prefix, and the candidate pairs found "
     "in them.",
+    group="deduplicate",
     partitions="none",
     after=(SIGNATURES,),
     kinds=frozenset({"numba"}),
     provenance=BandIndexProvenance,
     numbers=BandIndexNumbers,
+    settings=lambda settings: [settings.dedup.signing(), settings.dedup.ledger],
     plan=plan_index,
     work=index_prefix,
     run=in_passes(

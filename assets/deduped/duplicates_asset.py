@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -45,9 +44,11 @@ from assets.deduped.signatures_asset import (
 )
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
+from resources.engine.cost import Cost, begin_part
 from resources.made_under import check_made_under, is_made_by
+from resources.progress import current
 from resources.settings.dedup import DedupConfig
-from resources.stage import Metadata, Stage
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import has_size
 from resources.store.records import (
     Manifest,
@@ -62,6 +63,16 @@ from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
+CLUSTER_COLUMNS = {
+    "row": "row of the document in its part",
+    "doc_id": "a document with at least one copy",
+    "cluster_id": "smallest doc_id of the cluster",
+    "cluster_size": "documents of the cluster",
+    "kept_doc_id": "the document that stays for this one",
+    "kept_source": "source of the document that stays",
+    "similarity": "estimated Jaccard similarity to the document that stays, 0 to 1",
+    "method": "why it is a copy: exact, field:<name> or minhash; null for the one that stays",
+}
 
 
 @dataclass(frozen=True)
@@ -178,14 +189,15 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     outcomes = []
     for task in tasks:
         published = set(task.folder.records.glob("*.json"))
-        start = time.perf_counter()
+        current().begin_pass([task])
+        end_part = begin_part()
         records = published_parts(task) or work(task)
-        seconds = time.perf_counter() - start
+        costs: tuple[Cost, ...] = (end_part(),)
         for record in records:
             stem = part_stem(record.name, record.fingerprint)
             is_reused = task.folder.records / f"{stem}.json" in published
-            outcomes.append(Outcome(task, [record], 0.0 if is_reused else seconds, is_reused))
-            seconds = seconds if is_reused else 0.0
+            outcomes.append(Outcome(task, [record], () if is_reused else costs, is_reused))
+            costs = costs if is_reused else ()
     return outcomes
 
 
@@ -331,13 +343,16 @@ DUPLICATES = Stage(
     code_version="3",
     description="Clusters of equal and near-equal documents over all sources, and which of each "
     "stays.",
+    group="deduplicate",
     partitions="none",
     after=(BAND_INDEX,),
     kinds=frozenset({"numba", "parquet"}),
     provenance=DuplicatesProvenance,
     numbers=DuplicatesNumbers,
+    settings=lambda settings: settings.dedup.signing() | settings.dedup.clustering(),
     plan=plan_duplicates,
     work=find_duplicates,
+    main_table=MainTable("clusters", CLUSTER_COLUMNS),
     warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),
     run=run_clustering,
     describe=describe_duplicates,

@@ -28,10 +28,22 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
 from resources.source_states import usable_states
-from resources.stage import Stage
+from resources.stage import MainTable, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import newest_first
 from resources.tasks import Plan, Task, tasks_of
+
+SIGNATURE_COLUMNS = {
+    "doc_id": "the document",
+    "num_chars": "code points of its text",
+    "num_words": "words of its text, as they are compared",
+    "text_hash": "XXH3-128 of the text in the form that dedup.exact_text names",
+    "field_*": "XXH3-128 of the value of the field with this number in dedup.fields",
+    "group": "XXH3-64 of the values of dedup.within; only documents of one group are compared",
+    "quality": "value of dedup.quality_field, by which copies are ranked",
+    "date": "value of dedup.date_field, by which copies are ranked",
+    "signature": "MinHash values: their share in common estimates the similarity",
+}
 
 
 @dataclass(frozen=True)
@@ -151,13 +163,16 @@ SIGNATURES = Stage(
     code_version="3",
     description="For each document a hash of its text and a MinHash signature; keys that equal "
     "ones share.",
+    group="deduplicate",
     partitions="source",
     after=(FILTERED, EVALUATION),
     kinds=frozenset({"arrow", "numba"}),
     provenance=SignaturesProvenance,
     numbers=SignaturesNumbers,
+    settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     work=sign_part,
+    main_table=MainTable("signatures", SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
+from assets.bucketed.sequences import ROW_COLUMNS
 from assets.sharded.drawn_files import drawn_folders
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_pile, scatter_paths
@@ -26,7 +27,7 @@ from assets.tokenized.token_facts import TokenFacts
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
-from resources.stage import Stage
+from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, tasks_of
 
@@ -147,13 +148,16 @@ SHARDED = Stage(
     name="sharded",
     code_version="2",
     description="Shuffled shards of sequences in every chosen format, each file with its hash.",
+    group="train",
     partitions="source",
     after=(BUCKETED,),
     kinds=frozenset({"parquet"}),
     provenance=ShardedProvenance,
     numbers=ShardedNumbers,
+    settings=lambda settings: settings.shards.model_dump(mode="json"),
     plan=plan_sharded,
     work=write_shard,
+    main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=run_passes,
     keep=drawn_folders,
 )

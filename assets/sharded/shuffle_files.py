@@ -25,11 +25,21 @@ from assets.sharded.scatter_files import (
 from assets.sharded.shard_files import ShardInputs, shard_schema
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.cost import Cost
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
 from resources.store.store import StoreError
-from resources.tasks import Outcome, Task, Work, failed, run_tasks, stops_on_error
+from resources.tasks import (
+    Outcome,
+    Task,
+    Work,
+    failed,
+    group_by_partition,
+    map_with_progress,
+    run_tasks,
+    stops_on_error,
+    with_costs,
+)
 
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 
@@ -107,9 +117,9 @@ def keep_files(tasks: list[Task[ShardInputs]]) -> SourceShards:
 def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -> list[Outcome]:
     """Run both passes for some sources.
 
-    The seconds of the first pass are added to those of a source's first shard.
+    The costs of the first pass are added to those of a source's first computed shard.
     """
-    seconds = scatter_sources(corpus, sources)
+    costs = scatter_sources(corpus, sources)
     whole = [source for source in sources if not source.failed]
     outcomes = run_tasks(corpus, [task for source in whole for task in source.tasks], work)
     broken = {outcome.task.partition for outcome in outcomes if outcome.error is not None}
@@ -118,14 +128,13 @@ def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -
             remove_piles(source.wanted)
     return [outcome for source in sources for outcome in source.failed] + [
         outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
-        for outcome in outcomes
+        for partition, of_source in group_by_partition(outcomes).items()
+        for outcome in with_costs(of_source, costs.get(partition, []))
     ]
 
 
-def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str, float]:
-    """Run the first pass; return seconds by source, and add errors to the sources they end."""
+def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str, list[Cost]]:
+    """Run the first pass; return its costs by source, and add errors to the sources they end."""
     scatters: list[tuple[SourceShards, Task[ScatterInputs]]] = []
     for source in sources:
         try:
@@ -134,16 +143,16 @@ def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str
             if stops_on_error(corpus):
                 raise
             source.failed.append(failed(source.tasks[0], error))
-    seconds: dict[str, float] = {}
+    costs: dict[str, list[Cost]] = {}
     tasks = [task for _, task in scatters]
-    for ended in map_parts(scatter_part, tasks, corpus.settings.engine):
+    for ended in map_with_progress(scatter_part, tasks, corpus.settings.engine):
         if stops_on_error(corpus):
             ended.value()
         source, task = scatters[ended.index]
         if ended.error is not None:
-            source.failed.append(Outcome(task, [], 0.0, False, ended.error))
-        seconds[task.partition] = seconds.get(task.partition, 0.0) + ended.cost.seconds
-    return seconds
+            source.failed.append(Outcome(task, [], (), False, ended.error))
+        costs.setdefault(task.partition, []).append(ended.cost)
+    return costs
 
 
 def scatter_tasks(corpus: Corpus, wanted: list[Task[ShardInputs]]) -> list[Task[ScatterInputs]]:
