@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -21,6 +22,7 @@ from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, StoreError, typed
+from resources.system_errors import errno_of, explain, is_final
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition
 
 CHECK_CONSERVATION = "row_conservation"
@@ -79,7 +81,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.M
     corpus: Corpus = context.resources.corpus
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    with ExitStack() as writers, wrong_use_is_not_retried():
+    with ExitStack() as writers, wrong_use_is_not_retried(corpus.store.root):
         plans, faults = plan_partitions(corpus, partitions, stage.plan)
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
         for folder in folders.values():
@@ -167,12 +169,18 @@ def plan_partitions(
 
 
 @contextmanager
-def wrong_use_is_not_retried() -> Iterator[None]:
-    """Fail the step at once on errors of input and config: a retry would end the same way."""
+def wrong_use_is_not_retried(store: Path) -> Iterator[None]:
+    """Fail the step at once on errors of input, config and disk: a retry would end the same way."""
     try:
         yield
     except (ValueError, StoreError) as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+    except Exception as error:
+        number = errno_of(error)
+        if number is None or not is_final(number):
+            raise
+        reason = f"{type(error).__name__}: {error}. {explain(number, store, needed=0)}"
+        raise dg.Failure(reason, allow_retries=False) from error
 
 
 def report(

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.map_parts import PartError, map_parts
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store
+from resources.system_errors import SystemFault, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -165,10 +166,22 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
+    needed = sum(task.work_bytes for task in to_do)
     for ended in map_parts(work, to_do, corpus.settings.engine):
         index = missing[ended.index]
+        if ended.error is not None and is_final(ended.error.errno):
+            raise system_fault(corpus, ended.error, needed)
+        needed -= tasks[index].work_bytes
         outcomes[index] = Outcome(tasks[index], ended.value(), ended.cost.seconds, False)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def system_fault(corpus: Corpus, error: PartError, needed: int) -> SystemFault:
+    """Return the error of a part with what the system lacks; `needed` is what parts will read.
+
+    What a part writes is rarely more than what it reads.
+    """
+    return SystemFault(f"{error}. {explain(error.errno or 0, corpus.store.root, needed)}")
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
