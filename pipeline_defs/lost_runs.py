@@ -9,6 +9,7 @@ import dagster as dg
 from resources.corpus import Corpus
 from resources.runs.failure_hook import RunMessage, tell_once
 from resources.runs.run_notes import RunNote, StepFault, change_note, judging, read_notes
+from resources.source_faults import failures_of_run
 
 FAILED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 LONGEST_LINE = 500
@@ -61,6 +62,11 @@ def tell_of(
         status=str((status or status_of(instance, run)).value),
         error=failed[0].error if failed else last_error(instance, run.run_id),
         failed=failed,
+        failed_sources={
+            source: f"{stage}: {reason}"
+            for stage, of_stage in reversed(source_faults(instance, run).items())
+            for source, reason in of_stage.items()
+        },
     )
     for line in tell_once(corpus, message, seconds):
         instance.report_engine_event(line, run)
@@ -77,6 +83,11 @@ def step_faults(instance: dg.DagsterInstance, run_id: str) -> tuple[StepFault, .
     found = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records
     events = [record.event_log_entry.get_dagster_event() for record in found]
     return tuple(StepFault(event.step_key or "", fault_line(event)) for event in events)
+
+
+def source_faults(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, dict[str, str]]:
+    """Return the sources that failed in a run, by stage, without the stages of which none did."""
+    return {stage: failed for stage, failed in failures_of_run(instance, run).items() if failed}
 
 
 def fault_line(event: dg.DagsterEvent) -> str:

@@ -12,7 +12,7 @@ import dagster as dg
 from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._utils.interrupts import pop_captured_interrupt
 
-from pipeline_defs.lost_runs import mark_lost_runs, step_faults, tell_of
+from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import OpenNote, State, new_note
@@ -81,8 +81,14 @@ def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote)
         state = "canceled"
         raise
     finally:
-        faults = step_faults(instance, run.run_id)
-        note.change(state=state, current=(), waits_for="", ended=time.time(), faults=faults)
+        note.change(
+            state=state,
+            current=(),
+            waits_for="",
+            ended=time.time(),
+            faults=step_faults(instance, run.run_id),
+            failed_sources=source_faults(instance, run),
+        )
         if state != "success":
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)

@@ -12,7 +12,8 @@ import dagster as dg
 from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
 from resources.corpus import Corpus
-from resources.runs.run_tags import FAILED_SOURCES, STORE
+from resources.runs.run_tags import STORE
+from resources.source_faults import has_failed_sources_only
 
 BUILD, MIX = "build_corpus", "mix_corpus"
 NEWEST = 20  # runs to look at: the newest that ended need not be the newest that began
@@ -53,7 +54,7 @@ def newest_build(instance: dg.DagsterInstance, corpus: Corpus) -> dg.RunRecord |
 def is_built(record: dg.RunRecord) -> bool:
     """Return whether mixing follows a run: it built the corpus, if need be without some sources."""
     run = record.dagster_run
-    return run.status is dg.DagsterRunStatus.SUCCESS or FAILED_SOURCES in run.tags
+    return run.status is dg.DagsterRunStatus.SUCCESS or has_failed_sources_only(run)
 
 
 def is_mixed_since(instance: dg.DagsterInstance, corpus: Corpus, moment: float) -> bool:

@@ -16,7 +16,7 @@ from pipeline_defs import watch_runs
 from pipeline_defs.partitions import run_tags
 from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
 from resources.runs.run_notes import notes_folder
-from resources.runs.run_tags import FAILED_SOURCES
+from resources.source_faults import FAILED_SOURCES_TAG
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_build_of_another_store_or_that_failed_is_not_mixed(
     build_once(instance, open_corpus(write_corpus(tmp_path / "other")))
     failed = build_once(instance, corpus, fails=True)
     assert asked(instance, corpus) is None
-    instance.add_run_tags(failed, {FAILED_SOURCES: "notes"})
+    instance.add_run_tags(failed, {FAILED_SOURCES_TAG: "notes"})
     assert asked(instance, corpus) == failed
 
 

@@ -227,7 +227,7 @@ def state_of(store: Path, ended: Sequence[RunNote], stage: str, partition: str) 
 
 def reason_of(note: RunNote, stage: str, partition: str) -> str:
     """Return why a run failed at a stage of a partition, "" if it did not."""
-    if note.failed_sources:
+    if note.failed_sources:  # the last step failed, too, to say so
         return note.failed_sources.get(stage, {}).get(partition, "")
     if partition != GLOBAL and partition not in note.partitions:
         return ""
