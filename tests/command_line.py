@@ -32,12 +32,11 @@ def start(config: Path, *command: str, log: str = "out.log") -> subprocess.Popen
         )
 
 
-def start_raw(config: Path) -> subprocess.Popen[str]:
-    """Start the stage `raw` of one source, as the command line does."""
-    place = ("--select", "raw", "--partition", "prose")
-    return start(
-        config, "dagster", "asset", "materialize", "-m", "pipeline_defs.definitions", *place
-    )
+def start_raw(config: Path, *partitions: str) -> subprocess.Popen[str]:
+    """Start the stage `raw` of a source, or of the partitions given, as the command line does."""
+    what = ("-m", "pipeline_defs.definitions", "--select", "raw")
+    of = partitions or ("--partition", "prose")
+    return start(config, "dagster", "asset", "materialize", *what, *of)
 
 
 def until(is_so: Callable[[], Any], process: subprocess.Popen[str] | None = None) -> Any:

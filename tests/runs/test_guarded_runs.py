@@ -116,3 +116,23 @@ def test_a_failed_run_is_told_with_its_step_and_error(config: Path) -> None:
     assert found["sources"]["prose"]["raw"]["state"] == "failed"
     assert found["sources"]["prose"]["raw"]["reason"] == fault["error"]
     assert found["ended"][0]["error"] == fault["error"]
+
+
+def test_a_failed_source_is_told_and_shown_alone(config: Path) -> None:
+    for path in (config.parent / "input/prose").iterdir():
+        path.unlink()
+
+    assert start_raw(config, "--partition-range", "prose...notes").wait(LONGEST_SECONDS) == 1
+
+    [message] = told(config)
+    assert list(message["failed_sources"]) == ["prose"]
+    reason = message["failed_sources"]["prose"].removeprefix("raw: ")
+    assert "input/prose" in reason
+    status = start(config, "pipeline_defs.commands.main", "status", "--json", log="status.log")
+    assert status.wait(LONGEST_SECONDS) == 1
+    sources = json.loads((config.parent / "status.log").read_text())["sources"]
+    assert (sources["prose"]["raw"]["state"], sources["prose"]["raw"]["reason"]) == (
+        "failed",
+        reason,
+    )
+    assert (sources["notes"]["raw"]["state"], sources["notes"]["raw"]["rows"]) == ("ok", 41)
