@@ -53,7 +53,10 @@ def build(
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
     if to and to not in used:
-        raise UsageError(f"{corpus.config} does not use the stage {to!r}: configure it first.")
+        raise UsageError(
+            f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
+            "`corpus config` lists them all."
+        )
     home = dagster_home().absolute()
     home.mkdir(parents=True, exist_ok=True)
     os.environ[HOME_VARIABLE] = str(home)
