@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs.commands.build.build import MODULE, commands_for
+from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for
 from pipeline_defs.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
