@@ -7,7 +7,9 @@ the last process that knows it has ended, after kill -9 too: each holds the writ
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
@@ -84,6 +86,18 @@ def fork_server(preload: Sequence[str], environment: Mapping[str, str]) -> Itera
 def is_served() -> bool:
     """Return whether this process holds a server, or is a fork of one."""
     return bool(_held) or server_of_process().is_inherited()
+
+
+def end_with_parent() -> None:
+    """End this process when its parent ends; a pool's workers would wait for ever after kill -9."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 _held: list[NestedForkServer] = []
