@@ -43,12 +43,12 @@ class Interruption:
         while not {signal.SIGINT, signal.SIGTERM} & (received := set(os.read(self.reader, 64))):
             if END_OF_WATCH in received:
                 return
+        begun = time.monotonic()
         self.begin()
-        deadline = time.monotonic() + RUN_SECONDS
-        time.sleep(CHILD_SECONDS)
+        time.sleep(max(0.0, begun + CHILD_SECONDS - time.monotonic()))
         for child in multiprocessing.active_children():
             child.kill()
-        while time.monotonic() < deadline and threading.main_thread().is_alive():
+        while time.monotonic() < begun + RUN_SECONDS and threading.main_thread().is_alive():
             time.sleep(0.05)
         self.end_process()
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from multiprocessing.util import register_after_fork
 from typing import Any
 
 import alembic.script
@@ -23,7 +24,7 @@ from dagster._core.storage.sql import get_alembic_config
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import compile_kernels, kernels_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.engine.fork_server import server_of_process
+from resources.engine.fork_server import end_with_parent, server_of_process
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
@@ -53,7 +54,7 @@ def prepare() -> None:
     An error is shown and left to the steps, which meet it again and report it as theirs.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the run ends its server
-    server_of_process()
+    register_after_fork(server_of_process(), lambda _: end_with_parent())  # a step, with its run
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:

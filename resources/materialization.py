@@ -41,7 +41,7 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        with shown_progress(stage.name, context.log.info):
+        with shown_progress(stage.name, context.log.info), interruption_is_not_retried():
             return run_stage(context, stage)
 
     checks = [
@@ -172,6 +172,16 @@ def plan_partitions(
     if not plans and faults:
         raise StoreError("\n".join(faults))
     return plans, faults
+
+
+@contextmanager
+def interruption_is_not_retried() -> Iterator[None]:
+    """Fail the step of a stopped run: Dagster's retry policy would begin it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        message = "The run was stopped. Published parts are kept: run again to continue."
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 multiprocessing has a fork server, but a process that it forked forgets the server and starts a
 second one, which imports everything again. `NestedForkServer` remembers it. The server ends when
-the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe.
+the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe. A
+server that was killed is started again for the next fork.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import wait
+
+WATCH_SECONDS = 0.5
 
 
 class NestedForkServer(forkserver.ForkServer):
@@ -32,16 +36,6 @@ class NestedForkServer(forkserver.ForkServer):
         else:
             super().ensure_running()
 
-    def connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
-        """Ask for a fork; where the server that forked this process is gone, start another."""
-        try:
-            return super().connect_to_new_process(list(fds))
-        except (ConnectionRefusedError, FileNotFoundError):
-            if not self.is_inherited():
-                raise
-            self._forkserver_address = None
-            return super().connect_to_new_process(list(fds))
-
     def stop(self) -> None:
         """End the server and wait for it, if this process has started one."""
         if self._forkserver_pid is not None:
@@ -54,7 +48,6 @@ def server_of_process() -> NestedForkServer:
     if not isinstance(server, NestedForkServer):
         server.__class__ = NestedForkServer
         forkserver.ensure_running = server.ensure_running
-        forkserver.connect_to_new_process = server.connect_to_new_process
     return server  # type: ignore[no-any-return]
 
 
@@ -89,15 +82,20 @@ def is_served() -> bool:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends; a pool's workers would wait for ever after kill -9."""
-    parent = multiprocessing.parent_process()
+    """End this process with the one that asked for it, and with the one that it is a fork of.
+
+    Otherwise it would go on, or wait for work, for ever after a kill -9 of the first. After that of
+    the server the first takes it for dead, and starts another in its place.
+    """
+    asked_by, forked_by = multiprocessing.parent_process(), os.getppid()
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        while os.getppid() == forked_by and not wait([asked_by.sentinel], WATCH_SECONDS):
+            pass
+        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    if asked_by is not None:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 _held: list[NestedForkServer] = []

@@ -91,9 +91,15 @@ def temporaries(store: Path) -> list[Path]:
     return list(store.rglob(".tmp-*"))
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["in_process", "processes"])
-@pytest.mark.parametrize("steps", ["in_process", "multiprocess"])
+@pytest.mark.parametrize(
+    ("steps", "kind", "signal_number"),
+    [
+        ("in_process", "in_process", signal.SIGINT),
+        ("in_process", "processes", signal.SIGTERM),
+        ("multiprocess", "in_process", signal.SIGTERM),
+        ("multiprocess", "processes", signal.SIGINT),
+    ],
+)
 def test_a_signal_cancels_a_run_in_the_middle_of_a_part(
     tmp_path: Path, steps: str, kind: str, signal_number: int
 ) -> None:
