@@ -1,6 +1,7 @@
 """The one list of stages, in the order of the flow.
 
 Definitions, summary, trace, verify, repair and the engine read it; no stage imports it.
+`used_stages` are those of a config's graph.
 """
 
 from dataclasses import replace

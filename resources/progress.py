@@ -158,15 +158,17 @@ def shown_progress(title: str, log: Log, terminal: int | None = TERMINAL) -> Ite
 def show(progress: Progress, log: Log, terminal: int | None, has_ended: threading.Event) -> None:
     """Write lines and draw the bar until the step has ended."""
     next_line = FIRST
-    while not has_ended.wait(min(REDRAW, FIRST / 2)):
+    while not has_ended.wait(min(REDRAW, FIRST)):
         seconds = progress.seconds()
+        if seconds < FIRST:
+            continue
         if seconds >= next_line:
             erase(terminal)
             log(progress.line())
             next_line = after(seconds)
-        if seconds >= FIRST:
-            draw(terminal, progress)
-    erase(terminal)
+        draw(terminal, progress)
+    if progress.seconds() >= FIRST:
+        erase(terminal)
 
 
 def after(seconds: float) -> float:

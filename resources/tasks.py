@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.engine.map_parts import Ended, PartTask, map_parts
+from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store
+from resources.store.store import Partition, PartWriter, Store, StoreError
+from resources.system_errors import SystemFault, concerns_all, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -144,28 +145,46 @@ def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of one partition of a stage, and its manifest's config and provenance."""
+    """The tasks of one partition of a stage, and its manifest's config and provenance.
+
+    `left_out` are sources without a usable state, which a stage over all sources does without, with
+    the reason.
+    """
 
     tasks: list[Task]
     config: dict[str, Any]
     provenance: Any = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The parts of one task, and their costs in this run: none if they were published already.
 
-    `costs` holds that of the task itself, and those of tasks that only served the partition.
+    `costs` holds that of the task itself, and those of tasks that only served the partition. A task
+    that failed has no parts but an error, which ends its partition and no other.
     """
 
     task: Task
     records: list[PartRecord]
     costs: tuple[Cost, ...]
     is_reused: bool
+    error: PartError | None = None
+
+
+def failed(task: Task, error: Exception) -> Outcome:
+    """Return the outcome of a task for which an error was raised outside of its work."""
+    is_wrong_use = isinstance(error, ValueError | StoreError)
+    kind = PartUseError if is_wrong_use else PartError
+    message = str(error) if is_wrong_use else f"{task.title}: {type(error).__name__}: {error}"
+    return Outcome(task, [], (), False, kind(message))
 
 
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Compute the parts that are not published; return outcomes in the order of `tasks`."""
+    """Compute the parts that are not published; return outcomes in the order of `tasks`.
+
+    Raises the first error with `on_source_error: stop`; else errors are among the outcomes.
+    """
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
@@ -173,11 +192,35 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
+    needed = sum(task.work_bytes for task in to_do)
     for ended in map_with_progress(work, to_do, corpus.settings.engine):
-        index, records = missing[ended.index], ended.value()
+        error = explained(corpus, ended.error, needed)
+        if error is not None and stops_on_error(corpus):
+            raise error
+        index, records = missing[ended.index], ended.result or []
+        needed -= tasks[index].work_bytes
         current().add_records(records)
-        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:
+    """Return the error of a part, with what the system lacks if that is the reason.
+
+    `needed` is the work left in bytes: what a part writes is rarely more than what it reads.
+    Raises SystemFault for what concerns every partition alike, such as a full disk.
+    """
+    if error is None or error.errno is None or not is_final(error.errno):
+        return error
+    explanation = f"{error}. {explain(error.errno, corpus.store.root, needed)}"
+    if concerns_all(error.errno):
+        raise SystemFault(explanation)
+    return PartUseError(explanation)
+
+
+def stops_on_error(corpus: Corpus) -> bool:
+    """Return whether the error of one source ends the work on all."""
+    return corpus.settings.on_source_error == "stop"
 
 
 def map_with_progress(

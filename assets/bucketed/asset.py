@@ -125,6 +125,7 @@ BUCKETED = Stage(
     kinds=frozenset({"arrow", "numba"}),
     provenance=BucketedProvenance,
     numbers=BucketedNumbers,
+    settings=lambda settings: settings.buckets.model_dump(mode="json"),
     plan=plan_bucketed,
     work=bucket_window,
     main_table=MainTable("sequences", {"bucket": "number of its bucket"} | ROW_COLUMNS),

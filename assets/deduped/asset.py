@@ -7,7 +7,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import Removals, removals_by_part
+from assets.deduped.clusters.removal_files import (
+    Removals,
+    clustered_documents,
+    removals_by_part,
+)
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
@@ -78,7 +82,7 @@ DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
     """Plan one task per filtered part; it depends on what is removed and cut in that part."""
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = clustered_documents(corpus, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     dedup = corpus.settings.dedup
     config = dedup.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
@@ -222,6 +226,7 @@ DEDUPED = Stage(
     kinds=frozenset({"parquet", "polars"}),
     provenance=DedupedProvenance,
     numbers=DedupedNumbers,
+    settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,
     work=dedup_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS | ADDED_COLUMNS),

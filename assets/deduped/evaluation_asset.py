@@ -165,6 +165,9 @@ EVALUATION = Stage(
     kinds=frozenset({"numba", "parquet"}),
     provenance=Empty,
     numbers=EvaluationNumbers,
+    settings=lambda settings: (
+        settings.dedup.decontamination and settings.dedup.decontamination.indexing()
+    ),
     plan=plan_evaluation,
     work=index_items,
     is_used=lambda settings: settings.dedup.decontamination is not None,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
@@ -80,7 +80,7 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     """Plan the tasks of the first pass, one per filtered part."""
     dedup = corpus.settings.dedup
     configs = units_of(dedup)
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = clustered_documents(corpus, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     removals = removals_by_part(corpus, source)
     comparisons = {unit: config.comparison() for unit, config in configs.items()}
@@ -208,6 +208,7 @@ REPEATED = Stage(
     kinds=frozenset({"numba"}),
     provenance=RepeatedProvenance,
     numbers=RepeatedNumbers,
+    settings=lambda settings: configs_of(settings.dedup),
     plan=plan_repeated,
     work=count_part,
     is_used=lambda settings: bool(units_of(settings.dedup)),

@@ -15,7 +15,7 @@ from unicodedata import unidata_version
 
 import msgspec
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.repeats.substring_files import (
     HashInputs,
@@ -33,6 +33,7 @@ from assets.deduped.repeats.substrings import (
     SubstringsNumbers,
     substrings_markdown,
 )
+from assets.deduped.signatures_asset import signed_sources
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, derive_task, in_passes
@@ -73,7 +74,8 @@ def plan_substrings(corpus: Corpus, partition: str) -> Plan:
     config = corpus.settings.dedup.substrings
     assert config is not None, "the stage is used with `dedup.substrings` only"
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
-    texts = [corpus.store.newest(FILTERED, name) for name in corpus.settings.source_names()]
+    sources = signed_sources(corpus)
+    texts = [clustered_documents(corpus, signed.partition) for signed in sources.manifests]
     parts = list(plan_parts(corpus, texts, clusters, config))
     identities = [identity for _, identity, _ in parts]
     make = tasks_of(corpus, SUBSTRINGS, partition)
@@ -84,7 +86,8 @@ def plan_substrings(corpus: Corpus, partition: str) -> Plan:
         for inputs, _, text_bytes in parts
     ]
     filtered = [manifest.fingerprint for manifest in texts]
-    return Plan(tasks, finding(config), SubstringsProvenance(filtered, clusters.fingerprint))
+    provenance = SubstringsProvenance(filtered, clusters.fingerprint)
+    return Plan(tasks, finding(config), provenance, sources.left_out)
 
 
 def plan_parts(
@@ -209,6 +212,7 @@ SUBSTRINGS = Stage(
     kinds=frozenset({"numba", "parquet"}),
     provenance=SubstringsProvenance,
     numbers=SubstringsNumbers,
+    settings=lambda settings: finding(settings.dedup.substrings),
     plan=plan_substrings,
     work=find_spans,
     is_used=lambda settings: settings.dedup.substrings is not None,

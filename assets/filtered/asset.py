@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
@@ -21,7 +22,7 @@ from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.filters import FilterConfig
-from resources.settings.pipeline import SettingsError
+from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import MainTable, Metadata, Stage, Table
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import Plan, Task, tasks_of
@@ -155,6 +156,12 @@ def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
             yield from filter_warm_ups(config, data)
 
 
+def settings_of_filters(settings: Settings) -> Any:
+    """Return the filters of every source."""
+    names = settings.source_names()
+    return {name: settings.filters_for(name).model_dump(mode="json") for name in names}
+
+
 FILTERED = Stage(
     name="filtered",
     code_version="2",
@@ -166,6 +173,7 @@ FILTERED = Stage(
     kinds=frozenset({"parquet", "polars"}),
     provenance=FilteredProvenance,
     numbers=FilterNumbers,
+    settings=settings_of_filters,
     plan=plan_filtered,
     work=filter_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),

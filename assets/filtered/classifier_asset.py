@@ -31,6 +31,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
+from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import hash_file
 from resources.store.records import (
@@ -86,7 +87,7 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
     config = corpus.settings.classifier
     assert config is not None, "the stage is used with `classifier` only"
     dump = config.model_dump(mode="json")
-    good, bad = (parts_of(corpus, names) for names in (config.good, config.bad))
+    (good, no_good), (bad, no_bad) = (parts_of(corpus, each) for each in (config.good, config.bad))
     samples = tuple(
         Sample(path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
         for side, is_good in ((good, True), (bad, False))
@@ -104,17 +105,23 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
         TrainingInputs(config, samples, labelled),
         work_bytes=sum(min(side_bytes(side), config.sample_bytes) for side in (good, bad)),
     )
-    return Plan([task], dump, Empty())
+    return Plan([task], dump, Empty(), no_good | no_bad)
 
 
-def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[Path, PartRecord]]:
-    """Return (file of documents, record) of every raw part of the named sources."""
-    manifests = [corpus.store.newest(RAW, name) for name in names]
-    return [
+def parts_of(
+    corpus: Corpus, names: tuple[str, ...]
+) -> tuple[list[tuple[Path, PartRecord]], dict[str, str]]:
+    """Return (file of documents, record) of every raw part of the named sources.
+
+    Also reasons for the sources that are left out, by name.
+    """
+    states, left_out = usable_states(names, lambda name: corpus.store.newest(RAW, name))
+    parts = [
         (corpus.store.path_of(manifest, required_file(manifest, part, "documents")), part)
-        for manifest in manifests
+        for manifest in states.values()
         for part in manifest.parts
     ]
+    return parts, left_out
 
 
 def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
@@ -222,6 +229,7 @@ CLASSIFIER = Stage(
     kinds=frozenset({"numba"}),
     provenance=Empty,
     numbers=ClassifierNumbers,
+    settings=lambda settings: settings.model_dump(mode="json", include={"classifier"}),
     plan=plan_classifier,
     work=train_part,
     is_used=lambda settings: settings.classifier is not None,

@@ -132,6 +132,7 @@ MIXED = Stage(
     kinds=frozenset({"json", "numpy"}),
     provenance=TokenFacts,
     numbers=MixNumbers,
+    settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
     plan=plan_mixed,
     work=mix_phase,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),

@@ -107,10 +107,11 @@ def origin_of(manifest: BucketedManifest, config: ShardConfig, data: str) -> Sha
 
 
 def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Shuffle the sources into their shards, then write the indexes."""
-    shards = [task for task in tasks if task.name != INDEX]
-    indexes = [task for task in tasks if task.name == INDEX]
-    return shuffle_sources(corpus, shards, work) + run_tasks(corpus, indexes, write_index)
+    """Shuffle the sources into their shards, then write the indexes of those that did not fail."""
+    shards = shuffle_sources(corpus, [task for task in tasks if task.name != INDEX], work)
+    failed = {outcome.task.partition for outcome in shards if outcome.error is not None}
+    indexes = [task for task in tasks if task.name == INDEX and task.partition not in failed]
+    return shards + run_tasks(corpus, indexes, write_index)
 
 
 def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
@@ -153,6 +154,7 @@ SHARDED = Stage(
     kinds=frozenset({"parquet"}),
     provenance=ShardedProvenance,
     numbers=ShardedNumbers,
+    settings=lambda settings: settings.shards.model_dump(mode="json"),
     plan=plan_sharded,
     work=write_shard,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),

@@ -35,7 +35,7 @@ from resources.corpus import Corpus
 from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, Stats, required_file
-from resources.store.store import typed
+from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
@@ -178,7 +178,10 @@ def counts_by_source(corpus: Corpus, tokenizer: str) -> dict[str, TokenizedNumbe
     """Return the published counts of every source encoded with the tokenizer, by fingerprint."""
     counts: dict[str, TokenizedNumbers] = {}
     for name in corpus.settings.source_names():
-        newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
+        try:
+            newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
+        except StoreError:
+            continue  # of a source that failed: it is named there
         if newest is None or newest.code_version != TOKENIZED.code_version:
             continue  # records of another version cannot be read
         manifest = typed(newest, TOKENIZED)
@@ -208,6 +211,7 @@ TOKENIZED = Stage(
     kinds=frozenset({"arrow"}),
     provenance=TokenizedProvenance,
     numbers=TokenizedNumbers,
+    settings=lambda settings: settings.tokenizer.model_dump(mode="json"),
     plan=plan_tokenized,
     work=encode_part,
     main_table=MainTable("tokens", TOKEN_COLUMNS),

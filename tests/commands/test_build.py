@@ -66,6 +66,7 @@ def test_commands_of_dagster(
     [
         (["--source", "prosa"], "unknown source 'prosa'; did you mean prose?"),
         (["--to", "dedupd"], "unknown stage 'dedupd'; did you mean deduped?"),
+        (["--to", "repeated"], "does not use the stage 'repeated'"),
     ],
 )
 def test_unknown_names_are_refused(

@@ -29,7 +29,7 @@ def with_quiz(folder: Path, **changes: Any) -> Any:
 def index(corpus: Any) -> dg.ExecuteInProcessResult:
     """Materialize `evaluation`."""
     with dg.DagsterInstance.ephemeral() as instance:
-        asset = stage_asset(EVALUATION, {"none": None})
+        asset = stage_asset(EVALUATION, {"none": None}, corpus.settings)
         return dg.materialize([asset], instance=instance, resources={"corpus": corpus})
 
 

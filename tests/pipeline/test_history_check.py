@@ -50,7 +50,7 @@ def run(
         describe=lambda corpus, manifest: numbers[manifest.partition],
         check=CHECK,
     )
-    probe = stage_asset(stage, partitions_of(corpus.settings))
+    probe = stage_asset(stage, partitions_of(corpus.settings), corpus.settings)
     ends = {"start": partitions[0], "end": partitions[-1]} if partitions else {}
     tags = {f"dagster/asset_partition_range_{end}": name for end, name in ends.items()}
     defs = dg.Definitions(

@@ -188,11 +188,23 @@ def test_broken_input_is_quarantined_and_the_rest_is_unharmed(corpus: Any, build
     assert corpus.store.newest("sharded", "prose").stats.rows_kept > 30
 
 
-def test_a_glob_without_files_stops_the_run_before_any_work(corpus: Any, build: Build) -> None:
+def test_a_glob_without_files_fails_its_source_only(corpus: Any, build: Build) -> None:
     sources = [{"name": "prose", "where": "input/prose/*"}, {"name": "notes", "where": "no/*.gz"}]
 
     with pytest.raises(dg.Failure, match=r"'notes': no input file matches 'no/\*\.gz'"):
         build(change(corpus, sources=sources))
+
+    assert corpus.store.newest("sharded", "prose").stats.rows_kept > 30
+    assert not list(corpus.store.root.glob("*/notes/_manifests"))
+
+
+def test_with_on_source_error_stop_it_stops_the_run_before_any_work(
+    corpus: Any, build: Build
+) -> None:
+    sources = [{"name": "prose", "where": "input/prose/*"}, {"name": "notes", "where": "no/*.gz"}]
+
+    with pytest.raises(dg.Failure, match=r"'notes': no input file matches 'no/\*\.gz'"):
+        build(change(corpus, sources=sources, on_source_error="stop"))
 
     assert not list(corpus.store.root.glob("*/prose"))
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
 from assets.stages import BY_NAME, used_stages
+from pipeline_defs.commands.build.failed_sources import failed_sources_since
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
@@ -36,7 +38,10 @@ def build(
         Parameter(help="Last stage to build (default: mixed, or sharded with --source)."),
     ] = None,
 ) -> int:
-    """Build the corpus; the exit code is that of the first command that fails."""
+    """Build the corpus; the exit code is that of the first command that fails.
+
+    A command that fails only since sources failed in it, each alone, does not stop the next ones.
+    """
     corpus = load_corpus()
     names = corpus.settings.source_names()
     used = used_stages(corpus.settings)
@@ -48,7 +53,10 @@ def build(
             if name not in known:
                 raise UsageError(unknown_name(what, name, known))
     if to and to not in used:
-        raise UsageError(f"{corpus.config} does not use the stage {to!r}: configure it first.")
+        raise UsageError(
+            f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
+            "`corpus config` lists them all."
+        )
     home = dagster_home().absolute()
     home.mkdir(parents=True, exist_ok=True)
     os.environ[HOME_VARIABLE] = str(home)
@@ -56,10 +64,13 @@ def build(
         # Dagster takes 2 s to import, beside which the server is made ready.
         from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
 
+        codes = []
         for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
-            if code := run_dagster(command):
-                return code
-    return 0
+            start = datetime.now(UTC)
+            codes.append(run_dagster(command))
+            if codes[-1] and not failed_sources_since(start, home):
+                break
+    return next((code for code in codes if code), 0)
 
 
 def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[None]:

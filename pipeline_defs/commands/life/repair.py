@@ -161,7 +161,10 @@ def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstan
     """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
     partitions = partitions_of(corpus.settings)
     result = dg.materialize(
-        [stage_asset(stage, partitions) for stage in used_stages(corpus.settings).values()],
+        [
+            stage_asset(stage, partitions, corpus.settings)
+            for stage in used_stages(corpus.settings).values()
+        ],
         selection=[partition.stage],
         partition_key=None if partition.name == GLOBAL else partition.name,
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
