@@ -64,7 +64,8 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
-        yield from run_stage(context, stage)  # Dagster refuses the type of a generator of results
+        with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
+            yield from run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
@@ -283,6 +284,16 @@ def conclude(
         metadata = {**each.metadata, **shown(conclusion.metadata)}
         concluded.append(replace(each, metadata=metadata))
     return concluded
+
+
+@contextmanager
+def interruption_is_not_retried() -> Iterator[None]:
+    """Fail the step of a stopped run: Dagster's retry policy would begin it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        message = "The run was stopped. Published parts are kept: run again to continue."
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 @contextmanager

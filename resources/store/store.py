@@ -110,6 +110,13 @@ class Store:
         """Return the path of a file that a manifest names."""
         return self.root / manifest.stage / manifest.partition / file.path
 
+    def remove_temporaries(self) -> None:
+        """Remove the temporary files of killed attempts, where no writer is at work."""
+        for path in sorted(self.root.glob("*/*/.lock")):
+            with open(path, "ab") as lock:
+                if try_lock_alone(lock.fileno()):
+                    self.partition(path.parent.parent.name, path.parent.name).remove_temporaries()
+
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""
         for folder in sorted(self.root.glob("*/*/_manifests")):
@@ -246,6 +253,11 @@ class Partition:
                 folder.rmdir()
         return removed
 
+    def remove_temporaries(self) -> None:
+        """Remove the temporary files; the caller is the only writer."""
+        for path in list(self.folder.rglob(TEMPORARY_PREFIX + "*")):
+            remove(path)
+
     @contextmanager
     def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
         """Hold the partition as a writer; clean up before and after if no other writer is there.
@@ -256,8 +268,7 @@ class Partition:
         make_folder(self.folder)
         with open(self.folder / ".lock", "ab") as lock:
             if try_lock_alone(lock.fileno()):
-                for path in list(self.folder.rglob(TEMPORARY_PREFIX + "*")):
-                    remove(path)
+                self.remove_temporaries()
             fcntl.flock(lock, fcntl.LOCK_SH)
             self.seen = max(self.manifest_numbers(), default=0)
             yield
