@@ -9,8 +9,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store
+from resources.store.store import Partition, PartWriter, Store, published_file
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -76,13 +77,13 @@ class Task(Generic[Payload]):
                 return records
         return None
 
-    def published_file(self, kind: str) -> tuple[Path, int]:
-        """Return the path and the rows of the file of a kind; the task must have run."""
+    def published_file(self, kind: str) -> tuple[PublishedFile, int]:
+        """Return the file of a kind and its rows; the task must have run."""
         published = self.published()
         assert published is not None, f"{self.title} is not published"
         file = published[0].file(kind)
         assert file is not None, f"{self.title} has no {kind}"
-        return self.folder.folder / file.path, file.rows
+        return published_file(self.folder.folder / file.path, file), file.rows
 
 
 Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the parts of one task

@@ -33,6 +33,7 @@ from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
 from resources.stage import Metadata, Stage
 from resources.store.disk import hash_file
+from resources.store.published import PublishedFile
 from resources.store.records import (
     Empty,
     Manifest,
@@ -52,7 +53,7 @@ NOT_CONFIGURED = "Not configured: pipeline.yaml has no `classifier`, so nothing 
 class Sample:
     """A file of raw documents of one side, and the share of them to train on (0 to 1)."""
 
-    documents: Path
+    documents: PublishedFile
     is_good: bool
     share: float
 
@@ -84,9 +85,9 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
     dump = config.model_dump(mode="json")
     good, bad = (parts_of(corpus, names) for names in (config.good, config.bad))
     samples = tuple(
-        Sample(path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
+        Sample(file, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
         for side, is_good in ((good, True), (bad, False))
-        for path, _ in side
+        for file, _ in side
     )
     labelled = labelled_file(corpus, config)
     inputs = [
@@ -103,17 +104,17 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
     return Plan([task], dump, Empty())
 
 
-def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[Path, PartRecord]]:
+def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[PublishedFile, PartRecord]]:
     """Return (file of documents, record) of every raw part of the named sources."""
     manifests = [corpus.store.newest(RAW, name) for name in names]
     return [
-        (corpus.store.path_of(manifest, required_file(manifest, part, "documents")), part)
+        (corpus.store.file_of(manifest, required_file(manifest, part, "documents")), part)
         for manifest in manifests
         for part in manifest.parts
     ]
 
 
-def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
+def side_bytes(side: list[tuple[PublishedFile, PartRecord]]) -> int:
     """Return the bytes of text of one side's parts, at least 1."""
     return max(1, sum(part.stats.bytes for _, part in side))
 
@@ -164,7 +165,7 @@ def read_samples(inputs: TrainingInputs) -> Iterator[tuple[pl.Series, NDArray[np
     """
     config, labelled = inputs.config, inputs.labelled
     for sample in inputs.samples:
-        documents = pl.read_parquet(sample.documents, columns=["doc_id", "text"])
+        documents = pl.read_parquet(sample.documents.checked(), columns=["doc_id", "text"])
         texts = take_sample(documents, sample.share, config)
         yield heads(texts, config), np.full(len(texts), sample.is_good)
     if labelled is None:
@@ -188,8 +189,8 @@ def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumb
     """Return the report as Markdown, with its plot."""
     if not manifest.parts:
         return {"report": NOT_CONFIGURED}
-    path = corpus.store.path_of(manifest, required_file(manifest, manifest.parts[0], "report"))
-    report = msgspec.json.decode(path.read_bytes(), type=ClassifierReport)
+    file = corpus.store.file_of(manifest, required_file(manifest, manifest.parts[0], "report"))
+    report = msgspec.json.decode(file.checked().read_bytes(), type=ClassifierReport)
     return {"report": classifier_markdown(report)}
 
 
@@ -205,7 +206,7 @@ def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
     manifest = corpus.store.newest(CLASSIFIER, GLOBAL)
     check_made_under(manifest, config=config.model_dump(mode="json"))
     file = required_file(manifest, manifest.parts[0], "model")
-    model = Classifier.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
+    model = Classifier.from_table(pl.read_parquet(corpus.store.file_of(manifest, file).checked()))
     return model, file.sha256
 
 

@@ -18,6 +18,7 @@ from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.store.store import published_file
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
@@ -206,7 +207,8 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
     )
     if (published := cut.published()) is not None:
         return published[0]
-    tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
     documents = tables["documents"].filter(
         pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
     )

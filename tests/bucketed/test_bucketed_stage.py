@@ -78,7 +78,7 @@ def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> N
     paths = []
     for task in missing(tokenized(tmp_path, PARTS, **PACK)):
         bucket_window(task)
-        paths.append(task.published_file("sequences")[0])
+        paths.append(task.published_file("sequences")[0].checked())
 
     sequences = pl.concat([pl.read_ipc(path) for path in paths])
     assert set(sequences["tokens"].list.len()) == {8}

@@ -388,7 +388,7 @@ def test_piles_go_before_the_next_sources_are_scattered(
 
 
 def piles(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "store/sharded").rglob("*.piles.arrow"))
+    return list((tmp_path / "store/sharded").rglob("*.piles.bin"))
 
 
 def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> None:

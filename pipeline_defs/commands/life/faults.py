@@ -28,9 +28,8 @@ from resources.store.records import (
     PartRecord,
     add_stats,
     fingerprint_of,
-    to_json,
 )
-from resources.store.store import Partition, Store, StoreError, part_stem
+from resources.store.store import Partition, Store, StoreError, is_written, part_stem
 
 STRAY = "not in the manifest"
 REMOVE = "remove it"
@@ -187,7 +186,7 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
     is_whole = (
         manifest.fingerprint == computed
         and manifest.stats == add_stats(part.stats for part in manifest.parts)
-        and partition.manifest_path(number).read_bytes() == to_json(manifest)
+        and is_written(partition.manifest_path(number), manifest)
     )
     return manifest, None if is_whole else "not what was committed: its sums do not hold"
 
@@ -201,7 +200,7 @@ def record_faults(place: Fault, part: PartRecord) -> list[str]:
     """Compare a part's record with the part in the manifest; return at most one line."""
     if not place.path.is_file():
         return ["missing"]
-    return [] if place.path.read_bytes() == to_json(part) else ["differs from the manifest"]
+    return [] if is_written(place.path, part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
