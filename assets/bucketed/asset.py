@@ -40,7 +40,7 @@ BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 class WindowInputs:
     """Input of one task: the tokenized parts of a window, and the token to pad with."""
 
-    tokens: list[PublishedFile]
+    files: list[PublishedFile]
     config: BucketConfig
     padding: int
     text_bytes: int
@@ -56,7 +56,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
         inputs = WindowInputs(
-            tokens=[corpus.store.file_of(manifest, file) for file in files],
+            files=[corpus.store.file_of(manifest, file) for file in files],
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
@@ -71,7 +71,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
-    tables = [pl.read_ipc(file.checked(), columns=["doc_id", "tokens"]) for file in inputs.tokens]
+    tables = [pl.read_ipc(file.checked(), columns=["doc_id", "tokens"]) for file in inputs.files]
     sequences, numbers = make_sequences(tables, inputs.config, inputs.padding)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)

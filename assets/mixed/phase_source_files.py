@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
@@ -31,7 +32,7 @@ FLAT = "megatron"  # the format that corpus_loader reads
 class PhaseShard:
     """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix.
 
-    `lengths` is the file with the tokens of each row: .spans or .parquet.
+    `lengths` is the file with the tokens of each row, .spans or .parquet, with a path as `path`.
     """
 
     path: str
@@ -40,7 +41,6 @@ class PhaseShard:
     bucket: str
     files: dict[str, FlatFile]
     lengths: FileRecord | None
-    folder: str  # of `lengths`, relative to the store
 
     def record(self) -> Shard:
         """Return the shard as the mixture names it."""
@@ -121,8 +121,7 @@ def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str
         tokens=part.stats.tokens,
         bucket=bucket,
         files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
-        lengths=lengths,
-        folder=folder,
+        lengths=lengths and structs.replace(lengths, path=f"{folder}/{lengths.path}"),
     )
 
 
@@ -166,7 +165,7 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
             f"{shard.path}: none of its formats stores the lengths of its rows. Add "
             f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
         )
-    path = published_file(root / shard.folder / shard.lengths.path, shard.lengths).checked()
+    path = published_file(root / shard.lengths.path, shard.lengths).checked()
     if path.suffix == ".parquet":
         return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
     return lengths_of_rows(path, shard.rows)
