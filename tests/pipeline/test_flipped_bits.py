@@ -10,7 +10,8 @@ import dagster as dg
 import msgspec
 import polars as pl
 import pytest
-from builders import hashes, open_corpus
+import yaml
+from builders import hashes, open_corpus, sentence, write_jsonl
 from every_stage import build, names_of, run_stage, write_inputs
 
 from assets.deduped.evaluation_asset import load_index
@@ -163,6 +164,49 @@ def test_no_other_kind_of_file_changes_what_a_stage_makes(built: Built, reader: 
         assert recompute(built, reader) == clean
     finally:
         built.restore(*earlier, reader)
+
+
+# Files that a stage reads of its own last run: (stage, kind, new documents).
+OWN = [
+    ("band_index", "entries", 1),
+    ("band_index", "entries", 200),
+    ("band_index", "pairs", 200),
+    ("duplicates", "digests", 1),
+    ("duplicates", "clusters", 1),
+]
+
+
+@pytest.mark.parametrize(("stage", "kind", "num_new"), OWN)
+def test_a_flipped_bit_in_the_last_run_of_a_stage_is_named(
+    corpus: Any, built: Built, stage: str, kind: str, num_new: int
+) -> None:
+    victims = Built(corpus, built.clean).files(stage)[kind]
+    texts = [{"text": sentence(1000 + number, 40)} for number in range(num_new)]
+    write_jsonl(corpus.config.parent / "input/prose/z.jsonl", texts)
+    earlier = list(BY_NAME)[: list(BY_NAME).index(stage)]
+    build(corpus, [BY_NAME[name] for name in earlier if name != "classifier"])
+    for path in victims:
+        flip_bit(path)
+
+    with pytest.raises((ValueError, StoreError), match="`corpus verify --repair`") as caught:
+        run_stage(corpus, BY_NAME[stage])
+
+    assert any(str(path) in str(caught.value) for path in victims)
+    assert corpus.store.partition(stage, "all").manifest_numbers() == [1]
+
+
+def test_damaged_shards_are_not_kept_when_a_format_is_added(corpus: Any, built: Built) -> None:
+    before = hashes(corpus.store.root / "sharded")
+    for path in Built(corpus, built.clean).files("sharded")["megatron.bin"]:
+        flip_bit(path)
+    content = yaml.safe_load(corpus.config.read_text())
+    content["shards"] |= {"formats": ["parquet", "megatron", "mds"]}
+    corpus.config.write_text(yaml.safe_dump(content))
+
+    run_stage(open_corpus(corpus.config), BY_NAME["sharded"])
+
+    after = hashes(corpus.store.root / "sharded")
+    assert {path for path in before if before[path] != after[path]} == set()
 
 
 def test_a_bit_in_every_kind_of_file_is_mended(corpus: Any, built: Built) -> None:
