@@ -67,7 +67,10 @@ def run_stage(corpus: Any, stage: Stage[Any, Any]) -> list[Manifest]:
         for folder in folders.values():
             writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
         tasks = [task for plan in plans.values() for task in plan.tasks]
-        outcomes = group_by_partition(stage.run(corpus, tasks, stage.work))
+        done = stage.run(corpus, tasks, stage.work)
+        for error in (outcome.error for outcome in done if outcome.error is not None):
+            raise error
+        outcomes = group_by_partition(done)
         return [
             folders[name].commit(manifest_of(stage, name, plan, outcomes.get(name, [])))
             for name, plan in plans.items()

@@ -15,7 +15,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stages import BY_NAME, STAGES
+from assets.stages import BY_NAME, STAGES, used_stages
 from pipeline_defs.commands.life.faults import record_path
 from pipeline_defs.commands.life.make_again import materialize, moved_aside
 from pipeline_defs.commands.life.rebuild_checks import (
@@ -55,14 +55,16 @@ def follow(corpus: Corpus, damaged: Set[Path], instance: dg.DagsterInstance) -> 
 def later_partitions(corpus: Corpus, damaged: Set[Path]) -> Iterator[Partition]:
     """Yield the built partitions of all stages after the first that has a damaged file, in order.
 
-    Sources and phases that pipeline.yaml does not name any more are passed over.
+    Sources, phases and stages that pipeline.yaml does not name any more are passed over.
     """
     settings = corpus.settings
     known = {*settings.source_names(), *settings.phase_names(), GLOBAL}
     built = [partition for partition in corpus.store.partitions() if partition.name in known]
     hit = [any(is_of(corpus, path, stage.name) for path in damaged) for stage in STAGES]
+    used = used_stages(settings)
     for stage in STAGES[hit.index(True) + 1 :]:
-        yield from (partition for partition in built if partition.stage == stage.name)
+        if stage.name in used:
+            yield from (partition for partition in built if partition.stage == stage.name)
 
 
 def parts_made_of(corpus: Corpus, partition: Partition, suspects: Set[Path]) -> list[PartRecord]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.stages import STAGES
+from assets.stages import used_stages
 from pipeline_defs.commands.life.rebuild_checks import NotRebuilt, OtherPlan, check_plan, planned
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
@@ -66,7 +66,10 @@ def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstan
     """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
     partitions = partitions_of(corpus.settings)
     result = dg.materialize(
-        [stage_asset(stage, partitions) for stage in STAGES],
+        [
+            stage_asset(stage, partitions, corpus.settings)
+            for stage in used_stages(corpus.settings).values()
+        ],
         selection=[partition.stage],
         partition_key=None if partition.name == GLOBAL else partition.name,
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},

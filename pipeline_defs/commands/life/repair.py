@@ -19,6 +19,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.stages import used_stages
 from pipeline_defs.commands.life.faults import Fault, file_fault, find_faults, record_path
 from pipeline_defs.commands.life.follow import follow, remove_contradicted
 from pipeline_defs.commands.life.make_again import make_again, materialize, moved_aside
@@ -82,6 +83,11 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
         raise NotRebuilt(
             f"this version has no stage {partition.stage!r}, and nothing reads its folder "
             f"{partition.folder.parent}. Remove it."
+        )
+    if partition.stage not in used_stages(settings):
+        raise NotRebuilt(
+            f"pipeline.yaml does not use the stage, and nothing reads its folder "
+            f"{partition.folder}. Remove it, or configure the stage."
         )
     if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
         raise NotRebuilt(f"pipeline.yaml has no {partition.name!r} any more")
