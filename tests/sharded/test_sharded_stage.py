@@ -356,7 +356,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
     corpus, plan = planned(tmp_path)
 
-    source = prepare([task for task in plan.tasks if task.name != "index"])
+    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
@@ -416,7 +416,7 @@ def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
 
 def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 60)])
-    source = prepare([task for task in plan.tasks if task.name != "index"])
+    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     [path] = piles(tmp_path)
