@@ -22,6 +22,7 @@ VERBS = {  # group: {verb: help}
     },
     "look": {
         "summary": "Show rows, reasons, tokens and mixes of the corpus.",
+        "status": "Show running and last runs, and the state of every stage by source.",
         "sample": "Show documents that a rule rejected or only just kept.",
         "whatif": "Count what other thresholds would keep, without a run.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",

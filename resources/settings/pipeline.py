@@ -30,6 +30,7 @@ from resources.settings.faults import (
     place,
 )
 from resources.settings.filters import FilterConfig
+from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.schedule import ScheduleConfig
@@ -88,6 +89,9 @@ class Settings(BaseModel):
     )
     schedule: ScheduleConfig = Field(
         default=ScheduleConfig(), description="automatic rebuilding of the corpus"
+    )
+    notify: NotifyConfig = Field(
+        default=NotifyConfig(), description="hook that is called when a run fails"
     )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"
