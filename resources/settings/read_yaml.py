@@ -36,7 +36,8 @@ def read_yaml(path: Path) -> tuple[object, dict[KeyPath, int]]:
         if root is None:
             return None, {}
         check_size(root, {})
-        return loader.construct_document(root), dict(node_lines(root, ()))
+        lines = dict(node_lines(root, ()))  # before construction, which lays merges over the nodes
+        return loader.construct_document(root), lines
     except UnicodeDecodeError as error:
         raise YamlError(f"{path}: cannot be read ({error}). Save it as UTF-8.") from None
     except RecursionError:
