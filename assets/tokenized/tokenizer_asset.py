@@ -24,6 +24,7 @@ from assets.tokenized.training_sample import (
 from resources.corpus import Corpus
 from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
+from resources.source_states import usable_states
 from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
@@ -65,13 +66,15 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     if config.path is not None:
         path = corpus.config.parent / config.path
         inputs = TokenizerInputs(config, path, [])
+        left_out: dict[str, str] = {}
         check_named_file(path, MOST_FILE_BYTES)
         fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
     else:
         names = [
             name for name in corpus.settings.source_names() if name in (config.weights or [name])
         ]
-        manifests = [corpus.store.newest(DEDUPED, name) for name in names]
+        states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
+        manifests = list(states.values())
         inputs = TokenizerInputs(config, None, sampled_sources(corpus, manifests))
         fingerprints = [[m.partition, *(part.fingerprint for part in m.parts)] for m in manifests]
     task = tasks_of(corpus, TOKENIZER, partition).task(
@@ -80,7 +83,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         inputs,
         work_bytes=sum(source.available for source in inputs.sources),
     )
-    return Plan([task], dump, Empty())
+    return Plan([task], dump, Empty(), left_out)
 
 
 def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
@@ -207,11 +210,13 @@ TOKENIZER = Stage(
     name="tokenizer",
     code_version="3",
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
+    group="tokenize",
     partitions="none",
     after=(DEDUPED,),
     kinds=frozenset({"huggingface"}),
     provenance=Empty,
     numbers=TokenizerNumbers,
+    settings=lambda settings: settings.tokenizer.model_dump(mode="json", exclude={"offsets"}),
     plan=plan_tokenizer,
     work=make_tokenizer,
     conclude=warn_of_sample,

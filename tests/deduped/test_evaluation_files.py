@@ -198,7 +198,5 @@ def test_sets_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.M
     sets = [{"name": "quiz", "where": path.name, "fields": ["question"]}]
     config = DecontaminationConfig.model_validate({"sets": sets})
     files = find_evaluation_files(config, tmp_path, tmp_path / "store/downloads")
-    with pytest.raises(
-        InputError, match=r"over 1,048,576 bytes of items with file 'bomb\.jsonl\.gz'"
-    ):
+    with pytest.raises(InputError, match=r"over 1,048,576 bytes .*'bomb\.jsonl\.gz'"):
         read_items(files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ LETTERS = "abcdefghi"
 
 def chained(first: str, form: str) -> str:
     """Eight lines, each with nine aliases of the line before."""
-    pairs = zip(LETTERS, LETTERS[1:], strict=False)
+    pairs = pairwise(LETTERS)
     lines = [form.format(name=b, aliases=", ".join([f"*{a}"] * 9)) for a, b in pairs]
     return "\n".join([first, *lines])
 
@@ -61,9 +62,8 @@ def test_a_shared_node_within_the_bound_is_read(tmp_path: Path) -> None:
 
 def test_of_many_mistakes_a_hundred_are_shown_and_long_values_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "pipeline.yaml"
-    path.write_text(
-        "store: s\npart_bytes: " + "x" * 5000 + "".join(f"\nk{i}: 1" for i in range(500))
-    )
+    unknown = "".join(f"\nk{i}: 1" for i in range(500))
+    path.write_text("store: s\npart_bytes: " + "x" * 5000 + unknown)
     with pytest.raises(SettingsError, match="and 403 more mistakes") as caught:
         load_settings(path)
     assert max(map(len, str(caught.value).splitlines())) < 1000

@@ -7,7 +7,7 @@ parsed twice. Price: every planning reads every input once for its digest, at th
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -26,6 +26,7 @@ FORMATS: dict[str, FileFormat] = {
     ".ndjson": "jsonl",
 }
 COMPRESSIONS: dict[str, Compression] = {f".{name}": name for name in get_args(Compression)}
+ReadDigest = Callable[[Path], tuple[int, str]]  # size and digest of a file
 DIGEST_BLOCK_BYTES = 8 << 20
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -37,7 +38,9 @@ class _Match:
     matched_by: Literal["named", "glob", "folder"]
 
 
-def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[InputFile]:
+def find_inputs(
+    source: SourceConfig, base: Path, downloads: Path, read_digest: ReadDigest | None = None
+) -> list[InputFile]:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs are fetched into the folder `downloads`. Files in its parent, the store, are left
@@ -45,11 +48,12 @@ def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[Input
     matches (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
+    read_digest = read_digest or digest_file
     files: dict[str, InputFile] = {}
     for pattern in source.where:
         try:
             matches = {match.name: match for match in _find(pattern, base, downloads)}
-            inputs = [_input_file(match, source) for match in matches.values()]
+            inputs = [_input_file(match, source, read_digest) for match in matches.values()]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}") from error
         except (OSError, ValueError) as error:  # of the file system and of urllib
@@ -114,7 +118,7 @@ def _name(path: Path, base: Path) -> str:
     return (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
 
 
-def _input_file(match: _Match, source: SourceConfig) -> InputFile | None:
+def _input_file(match: _Match, source: SourceConfig, read_digest: ReadDigest) -> InputFile | None:
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
     if match.matched_by == "folder" and told != file_format:
@@ -128,7 +132,7 @@ def _input_file(match: _Match, source: SourceConfig) -> InputFile | None:
         )
     if not _is_utf8(match.name):
         raise InputError(f"the file name {match.name!r} is not UTF-8. Rename the file.")
-    num_bytes, digest = _digest(match.path)
+    num_bytes, digest = read_digest(match.path)
     return InputFile(match.path, match.name, file_format, compression, num_bytes, digest)
 
 
@@ -144,7 +148,8 @@ def _is_utf8(name: str) -> bool:
     return name == name.encode("utf-8", "replace").decode()  # bad bytes are surrogates (PEP 383)
 
 
-def _digest(path: Path) -> tuple[int, str]:
+def digest_file(path: Path) -> tuple[int, str]:
+    """Return size and digest of a file's bytes."""
     state, num_bytes = xxhash.xxh3_128(), 0
     with path.open("rb") as file:
         while block := file.read(DIGEST_BLOCK_BYTES):
