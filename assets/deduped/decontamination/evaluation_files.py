@@ -45,7 +45,7 @@ def find_evaluation_files(
     evaluation_files = []
     for evaluation_set in config.sets:
         try:
-            files = find_inputs(_as_source(evaluation_set), base, downloads)
+            files = find_inputs(_as_source(evaluation_set), base, downloads).files
         except InputError as error:
             message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "evaluation set", 1)
             raise InputError(f"dedup.decontamination: {message}") from error

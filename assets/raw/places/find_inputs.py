@@ -31,13 +31,29 @@ MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A file that a folder or glob matches and that is not read; `reason` is a short clause."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The input files of a source and those that were left out, both sorted by name."""
+
+    files: list[InputFile]
+    left_out: list[LeftOut]
+
+
+@dataclass(frozen=True)
 class _Match:
     path: Path
     name: str
     matched_by: Literal["named", "glob", "folder"]
 
 
-def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[InputFile]:
+def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs are fetched into the folder `downloads`. Files in its parent, the store, are left
@@ -46,6 +62,7 @@ def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[Input
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     files: dict[str, InputFile] = {}
+    left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
         try:
             matches = {match.name: match for match in _find(pattern, base, downloads)}
@@ -57,7 +74,10 @@ def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> list[Input
         if not any(inputs) and not source.allow_no_files:
             raise InputError(_no_match(source, pattern, base, downloads.parent))
         files |= {file.name: file for file in inputs if file is not None}
-    return [files[name] for name in sorted(files)]
+    return Inputs(
+        [files[name] for name in sorted(files)],
+        [left_out[name] for name in sorted(left_out) if name not in files],
+    )
 
 
 def _no_match(source: SourceConfig, pattern: str, base: Path, store: Path) -> str:
