@@ -147,7 +147,7 @@ def inputs_of(folder: Path, where: str) -> list[InputFile]:
     """Return the files of a pattern; those of a URL are downloaded to the store, for the build."""
     keys = {"name": "source", "where": where, "allow_no_files": True}
     source = SourceConfig.model_validate(keys)
-    return find_inputs(source, folder, folder / STORE_NAME / "_downloads")
+    return find_inputs(source, folder, folder / STORE_NAME / "_downloads").files
 
 
 def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
