@@ -121,7 +121,7 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
 def status_text(status: int) -> str:
     """Return a status in words: the standard's, since the server's own could be anything."""
     if status in REDIRECTS:
-        return f"HTTP {status}, too many redirects or one without a target"
+        return f"HTTP {status}: too many redirects, no target, or one that is not http(s)"
     return f"HTTP {status} {http.client.responses.get(status, '')}".rstrip()
 
 

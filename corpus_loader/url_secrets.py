@@ -63,7 +63,13 @@ def key_of(pair: str) -> str:
 
 
 def shown(url: str, keys: Collection[str] = ()) -> str:
-    """Return a URL for a message: values of the query hidden, the rest of its secrets left out."""
+    """Return a URL, or an entry of `where`, for a message.
+
+    Values of the query are hidden, except those of `keys`; user and password are left out.
+    """
+    if "://" not in url:
+        scheme = url.partition(":")[0]
+        return f"{scheme}:{HIDDEN}" if scheme.lower() in ("http", "https") and ":" in url else url
     if is_torn(url):
         return f"{url.partition('://')[0]}://{HIDDEN}"
     parts = split_url(url)
