@@ -110,9 +110,8 @@ class DecontaminationConfig(BaseModel):
 
     def indexing(self) -> dict[str, Any]:
         """Return the keys that the index depends on besides the files, for fingerprints."""
-        dump = self.model_dump(
-            mode="json", include=INDEXING, exclude={"sets": {"__all__": set(ACCESS)}}
-        )
+        access = {"sets": {"__all__": set(ACCESS)}}
+        dump = self.model_dump(mode="json", include=INDEXING, exclude=access)
         for each, evaluation_set in zip(dump["sets"], self.sets, strict=True):
             each["where"] = evaluation_set.identities()
         return dump

@@ -2,7 +2,8 @@
 
 A file's identity is its name relative to the config folder (or its URL without secrets), so that
 a moved checkout gives the same documents. Its content is known by a digest, so that an unchanged
-file is never parsed twice. Price: every planning reads every input once for its digest, at the speed of the disk.
+file is never parsed twice. Price: every planning reads every input once for its digest, at the
+speed of the disk.
 """
 
 import os
@@ -93,10 +94,10 @@ def _no_match(
 ) -> str:
     first = [f"{each.name!r} is {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
     remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
+    wanted = shown(pattern, source.identity_query)
     return (
-        f"source {source.name!r}: no input file matches {shown(pattern, source.identity_query)!r} (looked "
-        f"in {base}, format {source.format!r}, outside the store {store}).{remarks} Correct "
-        f"`where`.{MAY_BE_EMPTY}"
+        f"source {source.name!r}: no input file matches {wanted!r} (looked in {base}, format "
+        f"{source.format!r}, outside the store {store}).{remarks} Correct `where`.{MAY_BE_EMPTY}"
     )
 
 

@@ -206,9 +206,9 @@ def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
     text_field = text_field_of(records)
     if text_field is None:
         names = list(dict.fromkeys(name for fields in records for name in fields))
-        shown = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
+        some = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
         raise UsageError(
-            f"{shown(proposal.where)}: no field holds text in most records (fields: {shown}). "
+            f"{shown(proposal.where)}: no field holds text in most records (fields: {some}). "
             "Write pipeline.yaml by hand: `corpus config` lists its keys."
         )
     texts = [text for fields in records if isinstance(text := fields.get(text_field), str)]
