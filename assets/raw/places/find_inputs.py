@@ -125,8 +125,8 @@ def _find(
             output = downloads.resolve()
         for each in _find_local(pattern, source.follow_links, base):
             is_named = isinstance(each, _Match) and each.matched_by == "named"
-            path = Path(os.path.abspath(base / each.name))
-            if is_named or not path.resolve().is_relative_to(output):
+            path = Path(os.path.realpath(base / each.name))
+            if is_named or not path.is_relative_to(output):
                 yield each
 
 
