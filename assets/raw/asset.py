@@ -15,12 +15,12 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.settings.sources import ACCESS, Source
+from resources.settings.sources import Source
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
-NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain", *ACCESS}
+NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 
 
 @dataclass(frozen=True)
