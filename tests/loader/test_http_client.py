@@ -205,6 +205,7 @@ def test_errors_have_neither_secrets_nor_words_of_the_server(site: str) -> None:
     with pytest.raises(StatusError) as caught:
         open_url(secret_url, {})
     assert str(caught.value) == f"{site}/gone?token=***: HTTP 404 Not Found"
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
 
     with pytest.raises(Interrupted) as cut_off:
         open_url("http://me:pw@127.0.0.1:9/x?token=abc", {})
