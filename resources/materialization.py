@@ -42,6 +42,7 @@ from resources.stage import Metadata, Partitioning, Stage
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
+from resources.system_errors import final_errors_explained
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
@@ -116,7 +117,8 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     faults = SourceFaults(stops_on_error(corpus), earlier)
     tags = provenance_tags(context)
     with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
-        done = publish_partitions(corpus, stage, partitions, faults)
+        with final_errors_explained(corpus.store.root):
+            done = publish_partitions(corpus, stage, partitions, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
     if done:
@@ -163,7 +165,7 @@ def publish_partitions(
     """Plan, compute and commit partitions; `faults` takes the errors of each."""
     plans: dict[str, Plan] = {}
     for name in partitions:
-        with faults.of(name, is_planned=False):
+        with faults.of(name, is_planned=False), final_errors_explained(corpus.store.root):
             plans[name] = stage.plan(corpus, name)
     done: list[Committed] = []
     with ExitStack() as every_writer:
@@ -179,7 +181,7 @@ def publish_partitions(
         by_partition = group_by_partition(outcomes)
         for name, plan in plans.items():
             if not faults.has(name):
-                with faults.of(name):
+                with faults.of(name), final_errors_explained(corpus.store.root):
                     done.append(
                         commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
                     )

@@ -14,6 +14,7 @@ from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store, StoreError
+from resources.system_errors import SystemFault, concerns_all, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -191,12 +192,30 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
+    needed = sum(task.work_bytes for task in to_do)
     for ended in map_with_progress(work, to_do, corpus.settings.engine):
-        records = ended.value() if stops_on_error(corpus) else ended.result or []
-        index = missing[ended.index]
+        error = explained(corpus, ended.error, needed)
+        if error is not None and stops_on_error(corpus):
+            raise error
+        index, records = missing[ended.index], ended.result or []
+        needed -= tasks[index].work_bytes
         current().add_records(records)
-        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, ended.error)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:
+    """Return the error of a part, with what the system lacks if that is the reason.
+
+    `needed` is the work left in bytes: what a part writes is rarely more than what it reads.
+    Raises SystemFault for what concerns every partition alike, such as a full disk.
+    """
+    if error is None or error.errno is None or not is_final(error.errno):
+        return error
+    explanation = f"{error}. {explain(error.errno, corpus.store.root, needed)}"
+    if concerns_all(error.errno):
+        raise SystemFault(explanation)
+    return PartUseError(explanation)
 
 
 def stops_on_error(corpus: Corpus) -> bool:

@@ -24,6 +24,7 @@ import polars as pl
 from resources.engine.cost import NO_COST, Cost, begin_part
 from resources.engine.fork_server import is_served
 from resources.settings.engine import EngineConfig
+from resources.system_errors import errno_of, is_final
 
 AUTO_PROCESS_BYTES = 2 << 30
 PRELOAD = ("resources.engine.fork_server", "resources.store.store")  # of a server of our own
@@ -50,11 +51,16 @@ Task = TypeVar("Task", bound=PartTask)
 
 
 class PartError(RuntimeError):
-    """A part that could not be computed; the message names the part and the reason."""
+    """A part that could not be computed; the message names the part and the reason.
+
+    `errno` is the number of the system's error, None if it was another.
+    """
+
+    errno: int | None = None
 
 
 class PartUseError(PartError, ValueError):
-    """A part that no retry can compute: its input or config is wrong."""
+    """A part that no retry can compute: its input or config is wrong, or a disk is full."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +164,12 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
     try:
         result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
-        kind = PartUseError if isinstance(error, ValueError) else PartError
-        fault = kind(f"{task.title}: {type(error).__name__}: {error}")
+        number = errno_of(error)
+        is_use = isinstance(error, ValueError) or is_final(number)
+        fault = (PartUseError if is_use else PartError)(
+            f"{task.title}: {type(error).__name__}: {error}"
+        )
+        fault.errno = number
     return Ended(index, result, fault, end_part())
 
 

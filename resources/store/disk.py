@@ -48,10 +48,13 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_descriptor(path: Path, flags: int) -> None:
-    """Open a path, fsync it, close it."""
+    """Open a path, fsync it, close it; an error names the path."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         os.close(descriptor)
 
