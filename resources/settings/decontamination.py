@@ -32,7 +32,7 @@ class EvaluationSet(InputPlaces):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="name of the set, in reports"
     )
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
-        min_length=1, description="files, folders, globs or URLs, as of a source"
+        min_length=1, repr=False, description="files, folders, globs or URLs, as of a source"
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto tells it from the file name"
