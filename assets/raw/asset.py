@@ -68,7 +68,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    files = find_inputs(source, corpus.config.parent, corpus.downloads)
+    files = find_inputs(source, corpus.config.parent, corpus.downloads).files
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
