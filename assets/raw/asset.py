@@ -10,7 +10,8 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.readers.documents import Chunk
+from assets.raw.readers.decompress import Damage, FileFault
+from assets.raw.readers.documents import Chunk, mark_damaged
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
@@ -18,9 +19,11 @@ from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.stage import Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.store.store import PartWriter
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,15 @@ class SliceInputs:
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a part of raw documents; totals have none."""
+    """Numbers of a part of raw documents.
 
-    is_last: bool | UnsetType = UNSET  # the last part of its slice
+    is_last        the last part of its slice; totals have none
+    faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
+                   or left out for it
+    """
+
+    is_last: bool | UnsetType = UNSET
+    faulty_files: dict[str, int] | UnsetType = UNSET
 
 
 class RawProvenance(msgspec.Struct, frozen=True):
@@ -87,15 +96,27 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: SliceInputs) -> 
 
 
 def read_part(task: Task[SliceInputs]) -> list[PartRecord]:
-    """Read one slice and publish its parts as they come; published parts are not rewritten."""
+    """Read one slice and publish its parts.
+
+    The parts of a stream are published together, at its end: only then is it known whether the file
+    is damaged. A damaged file is read again, and all of its documents say so or are left out.
+    """
+    drafts = [write_draft(task, *numbered) for numbered in enumerate(chunks_of(task))]
+    if any(isinstance(draft.fault, Damage) for draft in drafts):
+        for draft in drafts:
+            draft.writer.discard()
+        drafts = [
+            write_draft(task, number, chunk, is_damaged=True)
+            for number, chunk in enumerate(chunks_of(task))
+        ]
+    return [publish_draft(draft, draft is drafts[-1]) for draft in drafts]
+
+
+def chunks_of(task: Task[SliceInputs]) -> Iterator[Chunk]:
+    """Read the chunks of a slice, to the size that the task stops at."""
     inputs = task.payload
     chunks = read_chunks(inputs.file, inputs.file_slice, inputs.source, inputs.part_bytes)
-    if inputs.max_bytes is not None:
-        chunks = up_to(chunks, inputs.max_bytes)
-    return [
-        publish_chunk(task, stream_name(task.name, number), chunk, is_last)
-        for number, (chunk, is_last) in enumerate(mark_last(chunks))
-    ]
+    return chunks if inputs.max_bytes is None else up_to(chunks, inputs.max_bytes)
 
 
 def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
@@ -108,35 +129,48 @@ def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
             return
 
 
-def mark_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
-    """Yield each chunk of one or more, with True for the last one."""
-    chunk = next(chunks)
-    for following in chunks:
-        yield chunk, False
-        chunk = following
-    yield chunk, True
+@dataclass(frozen=True)
+class Draft:
+    """A part that is written and not published; `fault` ended the reading of the file in it."""
+
+    writer: PartWriter
+    stats: Stats[RawNumbers]
+    fault: FileFault | None
 
 
-def publish_chunk(task: Task[SliceInputs], name: str, chunk: Chunk, is_last: bool) -> PartRecord:
-    """Publish one part of documents, and its quarantine if there is any."""
-    if (published := task.folder.find_part(name, task.fingerprint)) is not None:
-        return published
-    writer = task.writer(name)
-    writer.write_parquet("documents", chunk.documents)
+def write_draft(
+    task: Task[SliceInputs], number: int, chunk: Chunk, *, is_damaged: bool = False
+) -> Draft:
+    """Write one part of documents, and its quarantine if there is any."""
+    source, documents = task.payload.source, chunk.documents
+    left_out = {"field_filter": chunk.skipped_by_filter}
+    if is_damaged and source.on_damage == "drop":
+        left_out[DAMAGED_FILE] = documents.height
+        documents = documents.clear()
+    elif is_damaged:
+        documents = mark_damaged(documents)
+    writer = task.writer(stream_name(task.name, number))
+    writer.write_parquet("documents", documents)
     if chunk.quarantine.height:
         writer.write_parquet("quarantine", chunk.quarantine)
-    num_bytes = count_bytes(chunk.documents["text"])
-    return writer.publish(
-        Stats(
-            rows_in=chunk.rows_in,
-            rows_kept=chunk.documents.height,
-            rejected={"field_filter": chunk.skipped_by_filter} if chunk.skipped_by_filter else {},
-            quarantined=chunk.quarantine.height,
-            bytes=num_bytes,
-            text_bytes=num_bytes,
-            numbers=RawNumbers(is_last=is_last),
-        )
+    num_bytes = count_bytes(documents["text"])
+    damaged_rows = {task.payload.file.name: chunk.documents.height if is_damaged else 0}
+    stats = Stats(
+        rows_in=chunk.rows_in,
+        rows_kept=documents.height,
+        rejected={reason: count for reason, count in left_out.items() if count},
+        quarantined=chunk.quarantine.height,
+        bytes=num_bytes,
+        text_bytes=num_bytes,
+        numbers=RawNumbers(faulty_files=damaged_rows if is_damaged or chunk.fault else UNSET),
     )
+    return Draft(writer, stats, chunk.fault)
+
+
+def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
+    """Publish a part; the last one of its slice says so."""
+    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last)
+    return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
@@ -226,7 +260,7 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
 
 RAW = Stage(
     name="raw",
-    code_version="1",
+    code_version="2",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
     partitions="source",
