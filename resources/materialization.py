@@ -14,10 +14,10 @@ import dagster as dg
 
 from resources.corpus import Corpus
 from resources.errors import InputError
-from resources.history_check import check_history, check_spec
+from resources.history_check import check_history
 from resources.metadata import log_line, metadata_of, shown
 from resources.run_reports import RunReport, report_of, write_report
-from resources.stage import Metadata, Partitioning, Stage
+from resources.stage import Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, StoreError, typed
@@ -46,7 +46,11 @@ def stage_asset(
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
         for name, description in CHECKS.items()
     ]
-    checks += [check_spec(stage.check, stage.name)] if stage.check else []
+    checks += [
+        dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
+        for check in (stage.check, stage.warning_check)
+        if check
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
@@ -93,12 +97,13 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.M
         if faults:
             raise StoreError("\n".join(faults))
     context.log.info("\n".join(each.log for each in done))  # one event: each is a write
-    conclude(context, stage, corpus, [each.manifest for each in done])
+    warned = conclude(context, stage, corpus, [each.manifest for each in done])
     manifests = [each.manifest for each in done]
     results = check_results(manifests, [path for each in done for path in each.damaged])
     if stage.check:
         shown = {each.manifest.partition: each.metadata for each in done}
         results.append(check_history(context, stage.check, corpus, shown))
+    results += [warning_result(stage.warning_check, warned)] if stage.warning_check else []
     return dg.MaterializeResult(check_results=results)
 
 
@@ -134,8 +139,9 @@ def conclude(
     stage: Stage[Any, Any],
     corpus: Corpus,
     manifests: Sequence[Manifest],
-) -> None:
-    """Report the warnings and metadata that depend on all partitions of the run."""
+) -> list[str]:
+    """Report the warnings and metadata that need all partitions of the run; return the former."""
+    warned: list[str] = []
     for manifest in manifests if stage.conclude else ():
         conclusion = stage.conclude(corpus, typed(manifest, stage))  # type: ignore[misc]
         key = None if manifest.partition == GLOBAL else manifest.partition
@@ -143,6 +149,19 @@ def conclude(
             context.add_asset_metadata(shown(conclusion.metadata), partition_key=key)
         for warning in conclusion.warnings:
             context.log.warning(warning)
+            warned.append(warning)
+    return warned
+
+
+def warning_result(check: WarningCheck, warned: list[str]) -> dg.AssetCheckResult:
+    """Return the result of a check that shows warnings."""
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        passed=not warned,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="\n".join(warned) or None,
+        metadata={"warnings": warned},
+    )
 
 
 def plan_partitions(

@@ -16,14 +16,15 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.settings.sources import Source
-from resources.stage import Stage
-from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.settings.sources import ACCESS, Source
+from resources.stage import Conclusion, Stage, WarningCheck
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
 
-NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain", *ACCESS}
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
+NUM_NAMED = 20  # files that a manifest or a message names
 
 
 @dataclass(frozen=True)
@@ -53,26 +54,40 @@ class RawNumbers(msgspec.Struct, frozen=True):
 
 
 class RawProvenance(msgspec.Struct, frozen=True):
-    """Input files of a source, digest by name, and the fingerprint of its size cap, if any."""
+    """Input files of a source.
+
+    files          digest by name
+    left_out       why a file that `where` matches is not read, by name; NUM_NAMED at most
+    num_left_out   all of these files
+    size_cap       fingerprint of the source's size cap, if any
+    """
 
     files: dict[str, str]
+    left_out: dict[str, str] | UnsetType = UNSET
+    num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+
+
+RawManifest = Manifest[RawProvenance, RawNumbers]
 
 
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    files = find_inputs(source, corpus.config.parent, corpus.downloads).files
+    inputs = find_inputs(source, corpus.config.parent, corpus.downloads)
+    left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
         raw_task(corpus, config, SliceInputs(file, file_slice, source, part_bytes))
-        for file in files
+        for file in inputs.files
         for file_slice in plan_slices(file, part_bytes)
     ]
     cap = source.max_text_bytes
     provenance = RawProvenance(
-        files={file.name: file.digest for file in files},
+        files={file.name: file.digest for file in inputs.files},
+        left_out=left_out or UNSET,
+        num_left_out=len(inputs.left_out) or UNSET,
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
@@ -258,6 +273,47 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
     )
 
 
+def unread_lines(manifest: RawManifest) -> list[str]:
+    """Say in a line each of the files of a source that are not read, or not whole."""
+    provenance, faulty = manifest.provenance, manifest.stats.numbers.faulty_files
+    lines: list[str] = []
+    if provenance.left_out and provenance.num_left_out:
+        num_matched = provenance.num_left_out + len(provenance.files)
+        reasons = [f"{name} ({reason})" for name, reason in provenance.left_out.items()]
+        lines.append(
+            f"{manifest.partition}: {provenance.num_left_out:,} of {num_matched:,} files that "
+            f"`where` matches are not read: {named(reasons, provenance.num_left_out)}. Convert "
+            "them, or match fewer files with `where`."
+        )
+    if faulty:
+        reasons = [f"{name} ({rows:,} damaged rows)" for name, rows in sorted(faulty.items())]
+        lines.append(
+            f"{manifest.partition}: {len(faulty):,} of {len(provenance.files):,} files could not "
+            f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
+            "`quarantine`, each with a next step."
+        )
+    return lines
+
+
+def named(items: list[str], number: int) -> str:
+    """Join the first NUM_NAMED of a number of items, and say how many follow."""
+    rest = f" and {number - NUM_NAMED:,} more" if number > NUM_NAMED else ""
+    return ", ".join(items[:NUM_NAMED]) + rest
+
+
+def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
+    """Warn of files that are not read, or not whole, and count them in the metadata."""
+    left_out, faulty = manifest.provenance.num_left_out, manifest.stats.numbers.faulty_files
+    counts: dict[str, int] = {
+        "files": len(manifest.provenance.files),
+        "files_left_out": left_out or 0,
+        "files_not_read_whole": len(faulty or ()),
+    }
+    lines = unread_lines(manifest)
+    more = {"unread": "\n".join(f"- {line}" for line in lines)} if lines else {}
+    return Conclusion(lines, {**counts, **more})
+
+
 RAW = Stage(
     name="raw",
     code_version="2",
@@ -271,4 +327,8 @@ RAW = Stage(
     plan=plan_raw,
     work=read_part,
     run=run_within_caps,
+    conclude=warn_of_unread,
+    warning_check=WarningCheck(
+        "inputs_read", "every file that `where` matches is read, from its first row to its last"
+    ),
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from resources.settings.sources import FileFormat, NonEmpty
+from resources.settings.sources import ACCESS, FileFormat, InputPlaces, NonEmpty
 
 INDEXING = {"sets", "ngram", "min_item_words"}
 
@@ -25,10 +25,8 @@ def _as_ngram(value: object) -> object:
     return value
 
 
-class EvaluationSet(BaseModel):
+class EvaluationSet(InputPlaces):
     """One evaluation set: its files, and the fields of a record that make an item."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="name of the set, in reports"
@@ -112,4 +110,8 @@ class DecontaminationConfig(BaseModel):
 
     def indexing(self) -> dict[str, Any]:
         """Return the keys that the index depends on besides the files, for fingerprints."""
-        return self.model_dump(mode="json", include=INDEXING)
+        access = {"sets": {"__all__": set(ACCESS)}}
+        dump = self.model_dump(mode="json", include=INDEXING, exclude=access)
+        for each, evaluation_set in zip(dump["sets"], self.sets, strict=True):
+            each["where"] = evaluation_set.identities()
+        return dump

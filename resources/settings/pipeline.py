@@ -16,6 +16,7 @@ from typing import Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from corpus_loader.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.dedup import DedupConfig
@@ -34,7 +35,7 @@ from resources.settings.phases import PhaseConfig
 from resources.settings.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import ShardConfig
-from resources.settings.sources import Source
+from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import TokenizerConfig
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
@@ -44,7 +45,10 @@ DEFAULT_CONFIG = "pipeline.yaml"
 
 
 class SettingsError(ValueError):
-    """A faulty pipeline.yaml; the message lists every mistake with its place."""
+    """A faulty pipeline.yaml; the message lists every mistake with its place, without secrets."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 class Settings(BaseModel):
@@ -113,6 +117,7 @@ class Settings(BaseModel):
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
             *self.override_faults(),
+            *url_faults(self.inputs()),
         ]
         if faults:
             raise PlacedError(faults)
@@ -149,6 +154,14 @@ class Settings(BaseModel):
                 yield from ((("classifier", side, i), name) for i, name in enumerate(sources))
         yield from ((("dedup", "priority", i), name) for i, name in enumerate(self.dedup.priority))
         yield from ((("tokenizer", "weights", name), name) for name in self.tokenizer.weights or ())
+
+    def inputs(self) -> Iterator[tuple[KeyPath, InputPlaces]]:
+        """Yield (key path, places) of everything whose files share the folder of downloads."""
+        for index, source in enumerate(self.sources):
+            yield ("sources", index), source
+        sets = self.dedup.decontamination.sets if self.dedup.decontamination else ()
+        for index, evaluation_set in enumerate(sets):
+            yield ("dedup", "decontamination", "sets", index), evaluation_set
 
     def override_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of every fault in the filters of a source."""

@@ -20,7 +20,7 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import STREAM_END, Slice, read_chunks
 from resources.errors import InputError
 from resources.settings.decontamination import DecontaminationConfig, EvaluationSet
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import InputPlaces, SourceConfig
 
 CHUNK_BYTES = 8 << 20
 CHECKED_RECORDS = 100  # first records of a file, one of which must be readable
@@ -48,7 +48,8 @@ def find_evaluation_files(
             files = find_inputs(_as_source(evaluation_set), base, downloads).files
         except InputError as error:
             message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "evaluation set", 1)
-            raise InputError(f"dedup.decontamination: {message}") from error
+            fact = f"dedup.decontamination: {message}"
+            raise InputError(fact, evaluation_set.identity_query) from error
         for file in files:
             _check_fields(evaluation_set, file)
             evaluation_files.append(EvaluationFile(evaluation_set, file))
@@ -60,7 +61,7 @@ def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
     text_field = evaluation_set.fields[0]
     return SourceConfig.model_validate(
         {
-            **evaluation_set.model_dump(include={"name", "where", "format"}),
+            **evaluation_set.model_dump(include=set(InputPlaces.model_fields)),
             **dict.fromkeys(("text_field", "lang_field", "license_field"), text_field),
             "text_documents": "blank_line",
         }
