@@ -14,7 +14,7 @@ import dagster as dg
 
 from resources.corpus import Corpus
 from resources.errors import InputError
-from resources.history_check import check_history
+from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
 from resources.run_reports import RunReport, report_of, write_report
 from resources.stage import Metadata, Partitioning, Stage, WarningCheck
@@ -46,11 +46,8 @@ def stage_asset(
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
         for name, description in CHECKS.items()
     ]
-    checks += [
-        dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
-        for check in (stage.check, stage.warning_check)
-        if check
-    ]
+    others = (stage.check, stage.warning_check)
+    checks += [check_spec(check, stage.name) for check in others if check]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(

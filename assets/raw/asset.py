@@ -286,7 +286,10 @@ def unread_lines(manifest: RawManifest) -> list[str]:
             "them, or match fewer files with `where`."
         )
     if faulty:
-        reasons = [f"{name} ({rows:,} damaged rows)" for name, rows in sorted(faulty.items())]
+        reasons = [
+            f"{name} ({rows:,} damaged rows)" if rows else name
+            for name, rows in sorted(faulty.items())
+        ]
         lines.append(
             f"{manifest.partition}: {len(faulty):,} of {len(provenance.files):,} files could not "
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
