@@ -15,8 +15,7 @@ help: ## list the targets
 
 corpus: .venv/installed ## install, build the sample corpus, print what happened to every source
 	@echo "Building the corpus of pipeline.yaml (what is published already is kept) ..."
-	$(BIN)/corpus build
-	@$(BIN)/corpus summary
+	@$(BIN)/corpus build; code=$$?; $(BIN)/corpus summary; exit $$code
 
 summary: .venv/installed ## print the summary of the corpus
 	@$(BIN)/corpus summary

@@ -1,8 +1,10 @@
 """The one list of stages, in the order of the flow.
 
 Definitions, summary, trace, verify, repair and the engine read it; no stage imports it.
+`used_stages` are those of a config's graph.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from assets.bucketed.asset import BUCKETED
@@ -20,6 +22,7 @@ from assets.raw.asset import RAW
 from assets.sharded.asset import SHARDED
 from assets.tokenized.asset import TOKENIZED
 from assets.tokenized.tokenizer_asset import TOKENIZER
+from resources.settings.pipeline import Settings
 from resources.stage import Stage
 
 STAGES: tuple[Stage[Any, Any], ...] = (
@@ -40,3 +43,13 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     MIXED,
 )
 BY_NAME = {stage.name: stage for stage in STAGES}
+
+
+def used_stages(settings: Settings) -> dict[str, Stage[Any, Any]]:
+    """Return the stages that a config has work for, by name; they come after each other only."""
+    used: dict[str, Stage[Any, Any]] = {}
+    for stage in STAGES:
+        if stage.is_used(settings):
+            after = tuple(used[earlier.name] for earlier in stage.after if earlier.name in used)
+            used[stage.name] = replace(stage, after=after)
+    return used

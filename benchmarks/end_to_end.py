@@ -85,8 +85,8 @@ def report(measured: dict[str, tuple[float, int]]) -> None:
     seconds = dict.fromkeys([*SOURCE_STAGES, *GLOBAL_STAGES], 0.0)
     for stages in [*summary.sources.values(), summary.global_]:
         for stage, numbers in stages.items():
-            seconds[stage] += numbers.seconds
-    print(f"{'stage':<12}{'part seconds':>14}{'MB/s per worker':>18}")
+            seconds[stage] += numbers.cpu_seconds
+    print(f"{'stage':<12}{'CPU seconds':>14}{'MB/s per core':>18}")
     for stage, spent in seconds.items():
         speed = f"{text_mb / spent:.1f}" if spent else "-"
         print(f"{stage:<12}{spent:>14.1f}{speed:>18}")

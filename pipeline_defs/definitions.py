@@ -5,9 +5,11 @@ This is the only module that reads a config when it is imported.
 
 import dagster as dg
 
-from assets.stages import STAGES
-from pipeline_defs.jobs import automation, executor_for
+from assets.stages import used_stages
+from pipeline_defs.executor import executor_for
+from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
+from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
@@ -16,12 +18,13 @@ from resources.materialization import stage_asset
 def build_defs(corpus: Corpus) -> dg.Definitions:
     """Return the definitions over one corpus."""
     partitions = partitions_of(corpus.settings)
+    used = used_stages(corpus.settings)
     assets = dg.Definitions(
-        assets=[stage_asset(stage, partitions) for stage in STAGES],
+        assets=[stage_asset(stage, partitions, corpus.settings) for stage in used.values()],
         executor=executor_for(corpus),
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
     )
-    return dg.Definitions.merge(assets, automation(corpus))
+    return dg.Definitions.merge(assets, input_files(corpus), automation(corpus))
 
 
 defs = build_defs(load_corpus())

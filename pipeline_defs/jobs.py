@@ -7,28 +7,10 @@ of partitions, so that `dagster job execute` without config or tags runs every s
 import dagster as dg
 
 from assets.mixed.asset import MIXED
-from assets.stages import STAGES
+from assets.stages import used_stages
+from pipeline_defs.executor import executor_for
 from resources.corpus import Corpus
 from resources.settings.pipeline import SettingsError
-
-# A fork server that has imported everything starts a step process in 0.6 s; spawn takes 4 s. Lazy
-# imports of the stages are done here once, not once per step.
-PRELOAD = (
-    "dagster",
-    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
-    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
-    "pipeline_defs.definitions",
-)
-
-
-def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
-    """Return the executor that `engine.steps` names."""
-    if corpus.settings.engine.steps == "in_process":
-        return dg.in_process_executor
-    modules = [*PRELOAD, *sorted({name for stage in STAGES for name in stage.preload})]
-    return dg.multiprocess_executor.configured(
-        {"start_method": {"forkserver": {"preload_modules": modules}}}
-    )
 
 
 def whole_range(keys: list[str]) -> dict[str, str]:
@@ -43,7 +25,7 @@ def automation(corpus: Corpus) -> dg.Definitions:
     """Return the jobs `build_corpus` and `mix_corpus`, the schedule and the sensor."""
     build = dg.define_asset_job(
         "build_corpus",
-        selection=dg.AssetSelection.groups("corpus") - dg.AssetSelection.assets(MIXED.name),
+        selection=dg.AssetSelection.assets(*(set(used_stages(corpus.settings)) - {MIXED.name})),
         description="raw to sharded for every source; published parts are not computed again",
         tags=whole_range(corpus.settings.source_names()),
         executor_def=executor_for(corpus),
@@ -53,7 +35,7 @@ def automation(corpus: Corpus) -> dg.Definitions:
         selection=dg.AssetSelection.assets(MIXED.name),
         description="the mix of every phase",
         tags=whole_range(corpus.settings.phase_names()),
-        executor_def=dg.in_process_executor,  # one step: its own process would cost 3 s for nothing
+        executor_def=executor_for(corpus),
     )
 
     @dg.run_status_sensor(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.settings.pipeline import Settings
@@ -11,11 +11,16 @@ from resources.store.store import Store
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus: the settings of a pipeline.yaml, and the store."""
+    """A corpus: the settings of a pipeline.yaml, and the store.
+
+    `behind` are the sources that failed in an earlier stage of the run that uses the corpus: their
+    states in different stages may be of different runs.
+    """
 
     settings: Settings
     config: Path
     store: Store
+    behind: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def downloads(self) -> Path:

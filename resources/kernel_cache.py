@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import pkgutil
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 import numba
-from numba.core.caching import _CacheLocator
+from numba.core.caching import FunctionCache, _CacheLocator
+from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
 KEPT_VERSIONS = 3
@@ -81,6 +84,33 @@ class StageLocator(_CacheLocator):  # type: ignore[misc]
     def get_disambiguator(self) -> str:
         """Return the function's line, which tells functions of one name apart."""
         return str(self.line)
+
+
+def load_compiled(package: str) -> int:
+    """Load what is compiled of a package of kernels, without a call; return the number loaded.
+
+    numba otherwise loads a kernel at its first call: for `filtered` that is a second of CPU in
+    every process. The cache lists the argument types that each kernel has been compiled for; one
+    that is written with its types is loaded when it is imported.
+    """
+    num_loaded = 0
+    for found in pkgutil.iter_modules(import_module(package).__path__):
+        for kernel in vars(import_module(f"{package}.{found.name}")).values():
+            if isinstance(kernel, CPUDispatcher) and isinstance(kernel._cache, FunctionCache):
+                num_loaded += load_kernel(kernel) if kernel._can_compile else 0
+    return num_loaded
+
+
+def load_kernel(kernel: CPUDispatcher) -> int:
+    """Load what is compiled of a kernel for this CPU, return the number of signatures."""
+    signatures = [
+        key[0]
+        for key in kernel._cache._cache_file._load_index()
+        if key == kernel._cache._index_key(key[0], kernel.targetctx.codegen())
+    ]
+    for signature in signatures:
+        kernel.compile(signature)  # nothing to do where it is loaded already
+    return len(signatures)
 
 
 def digest_of(folders: Iterable[Path]) -> str:

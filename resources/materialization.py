@@ -1,27 +1,48 @@
 """Materialize a stage: run its tasks, commit the manifests, report to Dagster.
 
 Every stage goes through `run_stage`, so that every materialization has the same metadata keys, the
-same checks and the same guarantees.
+same checks and the same guarantees. Each partition fails alone (`resources/source_faults.py`).
 """
 
+import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
 
+from resources.asset_events import (
+    materialized,
+    no_events_by_dagster,
+    observed,
+    partition_key,
+    provenance_tags,
+)
 from resources.corpus import Corpus
-from resources.errors import InputError
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
-from resources.run_reports import RunReport, report_of, write_report
+from resources.progress import shown_progress
+from resources.run_reports import report_of, write_report
+from resources.settings.pipeline import Settings
+from resources.source_faults import (
+    CHECK_COMPLETE,
+    COMPLETE,
+    WRONG_USE,
+    SourceFaults,
+    check_complete,
+    earlier_failures,
+    fail_at_the_end,
+    names_of,
+    sentence,
+    state_of,
+)
 from resources.stage import Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
-from resources.store.store import Partition, StoreError, typed
-from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition
+from resources.store.store import Partition, typed
+from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -35,17 +56,20 @@ RETRIES = dg.RetryPolicy(
 
 
 def stage_asset(
-    stage: Stage[Any, Any], partitions: Mapping[Partitioning, dg.PartitionsDefinition[str] | None]
+    stage: Stage[Any, Any],
+    partitions: Mapping[Partitioning, dg.PartitionsDefinition[str] | None],
+    settings: Settings,
 ) -> dg.AssetsDefinition:
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
-    def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        return run_stage(context, stage)
+    def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
+        yield from run_stage(context, stage)  # Dagster refuses the type of a generator of results
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
         for name, description in CHECKS.items()
     ]
+    checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
     others = (stage.check, stage.warning_check)
     checks += [check_spec(check, stage.name) for check in others if check]
     with warnings.catch_warnings():
@@ -53,13 +77,16 @@ def stage_asset(
         return dg.asset(
             name=stage.name,
             description=stage.description,
-            deps=[dependency(stage, earlier) for earlier in stage.after],
+            deps=[
+                *(dependency(stage, earlier) for earlier in stage.after),
+                *([dg.AssetDep(stage.inputs.asset)] if stage.inputs else []),
+            ],
             partitions_def=partitions[stage.partitions],
-            group_name="corpus",
+            group_name=stage.group,
             kinds=set(stage.kinds),
             owners=["team:data"],
             tags={"stage": stage.name},
-            code_version=stage.code_version,
+            code_version=stage.version_under(settings),
             retry_policy=RETRIES,
             backfill_policy=dg.BackfillPolicy.single_run(),
             check_specs=checks,
@@ -75,111 +102,202 @@ def dependency(stage: Stage[Any, Any], earlier: Stage[Any, Any]) -> dg.AssetDep:
     )
 
 
-def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> dg.MaterializeResult:
-    """Plan the run's partitions, compute what is missing, commit manifests, report to Dagster."""
-    corpus: Corpus = context.resources.corpus
+StepEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult]
+
+
+def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> StepEvents:
+    """Plan the run's partitions, compute what is missing, commit manifests, report to Dagster.
+
+    The step that ends a run then fails if sources failed in it, in this step or an earlier one.
+    """
+    earlier = earlier_failures(context)
+    corpus = replace(context.resources.corpus, behind=frozenset(earlier))
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    with ExitStack() as writers, wrong_use_is_not_retried():
-        plans, faults = plan_partitions(corpus, partitions, stage.plan)
-        folders = {name: corpus.store.partition(stage.name, name) for name in plans}
-        for folder in folders.values():
-            writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
-        tasks = [task for plan in plans.values() for task in plan.tasks]
-        outcomes = group_by_partition(stage.run(corpus, tasks, stage.work))
-        done = [
-            commit(context, stage, folders[partition], plan, outcomes.get(partition, []))
-            for partition, plan in plans.items()
-        ]
-        if faults:
-            raise StoreError("\n".join(faults))
-    context.log.info("\n".join(each.log for each in done))  # one event: each is a write
-    warned = conclude(context, stage, corpus, [each.manifest for each in done])
-    manifests = [each.manifest for each in done]
-    results = check_results(manifests, [path for each in done for path in each.damaged])
+    faults = SourceFaults(stops_on_error(corpus), earlier)
+    tags = provenance_tags(context)
+    with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
+        done = publish_partitions(corpus, stage, partitions, faults)
+        is_last_attempt = context.retry_number >= RETRIES.max_retries
+        faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
+    if done:
+        context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
+    if stage.inputs is not None:
+        for each in done:
+            yield observed(stage.inputs.asset, each.manifest, stage.inputs.version(each.manifest))
+        tags = provenance_tags(context)
+    concluded = conclude(context, stage, corpus, done)
+    for each in concluded:
+        yield materialized(context.asset_key, each.manifest, each.metadata, tags)
+    failed = yield from report_failed(context, corpus, stage, faults)
+    results = check_results(done)
     if stage.check:
-        shown = {each.manifest.partition: each.metadata for each in done}
-        results.append(check_history(context, stage.check, corpus, shown))
-    results += [warning_result(stage.warning_check, warned)] if stage.warning_check else []
-    return dg.MaterializeResult(check_results=results)
+        described = {each.manifest.partition: each.described for each in done}
+        results.append(check_history(context, stage.check, corpus, described))
+    if stage.warning_check:
+        results.append(warning_result(stage.warning_check, concluded))
+    left_out = {name: why for each in done for name, why in each.left_out.items()}
+    skipped = report_skipped(context, corpus, stage, faults, left_out)
+    complete = check_complete(failed, skipped, left_out)
+    with no_events_by_dagster(context.run):
+        yield dg.MaterializeResult(check_results=[*results, complete])
+    here = {source: f"{stage.name}: {reason}" for source, reason in failed.items()}
+    is_all_else_well = all(check.passed for check in results if check.check_name in CHECKS)
+    fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
 
 
 @dataclass(frozen=True)
 class Committed:
-    """A partition that a run has committed, with its metadata, damaged files and log line."""
+    """A partition that a run has committed, with its metadata, damaged files and outcomes.
+
+    `described` is the metadata of the stage's own, `left_out` are sources that it does without,
+    `warnings` those of `conclude`.
+    """
 
     manifest: Manifest
-    metadata: Metadata
+    metadata: Mapping[str, Any]
+    described: Metadata
     damaged: list[str]
-    log: str
+    outcomes: list[Outcome]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+def publish_partitions(
+    corpus: Corpus, stage: Stage[Any, Any], partitions: Sequence[str], faults: SourceFaults
+) -> list[Committed]:
+    """Plan, compute and commit partitions; `faults` takes the errors of each."""
+    plans: dict[str, Plan] = {}
+    for name in partitions:
+        with faults.of(name, is_planned=False):
+            plans[name] = stage.plan(corpus, name)
+    done: list[Committed] = []
+    with ExitStack() as every_writer:
+        writers = {name: every_writer.enter_context(ExitStack()) for name in plans}
+        folders = {name: corpus.store.partition(stage.name, name) for name in plans}
+        for name, folder in folders.items():
+            writers[name].enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
+        tasks = [task for plan in plans.values() for task in plan.tasks]
+        outcomes = stage.run(corpus, tasks, stage.work) if plans else []
+        for outcome in outcomes:
+            if outcome.error is not None:
+                faults.add(outcome.task.partition, outcome.error)
+        by_partition = group_by_partition(outcomes)
+        for name, plan in plans.items():
+            if not faults.has(name):
+                with faults.of(name):
+                    done.append(
+                        commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
+                    )
+            error = faults.failed.get(name)
+            with faults.of(name):  # after an error, finished parts are kept for the next attempt
+                writers[name].__exit__(type(error) if error else None, error, None)
+    return done
 
 
 def commit(
-    context: dg.AssetExecutionContext,
+    corpus: Corpus,
     stage: Stage[Any, Any],
     folder: Partition,
     plan: Plan,
     outcomes: list[Outcome],
 ) -> Committed:
-    """Commit the manifest of one partition and report it."""
-    corpus: Corpus = context.resources.corpus
+    """Commit the manifest of one partition, and describe it."""
     manifest = folder.commit(manifest_of(stage, folder.name, plan, outcomes))
     ran = report_of(outcomes)
-    metadata = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
-    report(context, corpus, manifest, ran, metadata)
-    damaged = damaged_files(corpus, manifest, outcomes)
-    return Committed(manifest, metadata, damaged, log_line(manifest, ran))
+    write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
+    described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
+    return Committed(
+        manifest,
+        metadata_of(corpus, stage, manifest, ran, described),
+        described,
+        damaged_files(corpus, manifest, outcomes),
+        outcomes,
+        plan.left_out,
+    )
+
+
+def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:
+    """Return a line on each partition, and one on all of them."""
+    lines = []
+    for each in done:
+        title = f"{stage.name}[{each.manifest.partition}]"
+        lines.append(log_line(title, each.manifest.stats, report_of(each.outcomes)))
+    if len(done) > 1:
+        total = add_stats(each.manifest.stats for each in done)
+        ran = report_of([outcome for each in done for outcome in each.outcomes])
+        lines.append(log_line(f"{stage.name}, all {len(done)}", total, ran))
+    return lines
+
+
+def report_failed(
+    context: dg.AssetExecutionContext, corpus: Corpus, stage: Stage[Any, Any], faults: SourceFaults
+) -> Generator[dg.AssetObservation, None, dict[str, str]]:
+    """Yield an observation of every failed partition, and log a line; return the lines.
+
+    No materialization: the partition is as it was, and Dagster shows that the run failed it.
+    """
+    lines: dict[str, str] = {}
+    for name, error in faults.failed.items():
+        state = state_of(corpus.store.partition(stage.name, name))
+        lines[name] = sentence(error, state)
+        context.log.error(f"{stage.name}[{name}] failed: {lines[name]}")
+        context.log.debug("".join(traceback.format_exception(error)))
+        metadata = {"error": str(error), "in_the_corpus": state}
+        yield dg.AssetObservation(
+            context.asset_key, partition=partition_key(name), metadata=metadata
+        )
+    return lines
+
+
+def report_skipped(
+    context: dg.AssetExecutionContext,
+    corpus: Corpus,
+    stage: Stage[Any, Any],
+    faults: SourceFaults,
+    left_out: Mapping[str, str],
+) -> dict[str, str]:
+    """Log one line on sources that are skipped and one on those left out; return why skipped."""
+    if left_out:
+        context.log.warning(f"{stage.name} is without {names_of(left_out)}: no usable state")
+    skipped = {
+        name: sentence(error, state_of(corpus.store.partition(stage.name, name)))
+        for name, error in faults.skipped.items()
+    }
+    if skipped:
+        context.log.warning(f"{stage.name} skips {names_of(skipped)}, which failed before")
+    return skipped
 
 
 def conclude(
     context: dg.AssetExecutionContext,
     stage: Stage[Any, Any],
     corpus: Corpus,
-    manifests: Sequence[Manifest],
-) -> list[str]:
-    """Report the warnings and metadata that need all partitions of the run; return the former."""
-    warned: list[str] = []
-    for manifest in manifests if stage.conclude else ():
-        conclusion = stage.conclude(corpus, typed(manifest, stage))  # type: ignore[misc]
-        key = None if manifest.partition == GLOBAL else manifest.partition
-        if conclusion.metadata:
-            context.add_asset_metadata(shown(conclusion.metadata), partition_key=key)
+    done: Sequence[Committed],
+) -> list[Committed]:
+    """Log the warnings, and add the metadata, that depend on all partitions of the run."""
+    if stage.conclude is None:
+        return list(done)
+    concluded = []
+    for each in done:
+        conclusion = stage.conclude(corpus, typed(each.manifest, stage))
         for warning in conclusion.warnings:
             context.log.warning(warning)
-            warned.append(warning)
-    return warned
+        metadata = {**each.metadata, **shown(conclusion.metadata)}
+        concluded.append(replace(each, metadata=metadata, warnings=conclusion.warnings))
+    return concluded
 
 
-def warning_result(check: WarningCheck, warned: list[str]) -> dg.AssetCheckResult:
-    """Return the result of a check that shows warnings."""
+def warning_result(check: WarningCheck, concluded: Sequence[Committed]) -> dg.AssetCheckResult:
+    """Return the result of a check that shows the warnings of all partitions."""
+    lines = [warning for each in concluded for warning in each.warnings]
     return dg.AssetCheckResult(
         check_name=check.name,
-        passed=not warned,
+        passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join(warned) or None,
-        metadata={"warnings": warned},
+        description="\n".join(lines) or None,
+        metadata={"warnings": lines},
     )
-
-
-def plan_partitions(
-    corpus: Corpus, partitions: list[str], plan: Callable[[Corpus, str], Plan]
-) -> tuple[dict[str, Plan], list[str]]:
-    """(plans, faults): a partition that cannot be planned does not stop the others.
-
-    A source whose files cannot be found does: that is said before any work.
-    """
-    plans: dict[str, Plan] = {}
-    faults: list[str] = []
-    for partition in partitions:
-        try:
-            plans[partition] = plan(corpus, partition)
-        except InputError:
-            raise
-        except (ValueError, StoreError) as error:
-            faults.append(str(error))
-    if not plans and faults:
-        raise StoreError("\n".join(faults))
-    return plans, faults
 
 
 @contextmanager
@@ -187,21 +305,8 @@ def wrong_use_is_not_retried() -> Iterator[None]:
     """Fail the step at once on errors of input and config: a retry would end the same way."""
     try:
         yield
-    except (ValueError, StoreError) as error:
+    except WRONG_USE as error:
         raise dg.Failure(str(error), allow_retries=False) from error
-
-
-def report(
-    context: dg.AssetExecutionContext,
-    corpus: Corpus,
-    manifest: Manifest,
-    ran: RunReport,
-    more: Metadata,
-) -> None:
-    """Record the work on a partition for `corpus summary` and in Dagster's event log."""
-    write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
-    key = None if manifest.partition == GLOBAL else manifest.partition
-    context.add_asset_metadata(metadata_of(corpus, manifest, ran) | shown(more), partition_key=key)
 
 
 def manifest_of(
@@ -235,8 +340,10 @@ def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -
     return damaged
 
 
-def check_results(manifests: Sequence[Manifest], damaged: list[str]) -> list[dg.AssetCheckResult]:
-    """Return the results of the two checks that every stage has."""
+def check_results(done: Sequence[Committed]) -> list[dg.AssetCheckResult]:
+    """Return the results of the two blocking checks that every stage has."""
+    manifests = [each.manifest for each in done]
+    damaged = [path for each in done for path in each.damaged]
     lost = [
         f"{manifest.partition}/{part.name}"
         for manifest in manifests

@@ -1,74 +1,129 @@
-"""Metadata and log line of a materialized partition, with the same keys for every stage."""
+"""Metadata and log line of a materialized partition.
+
+First ten numbers, in the same order for every stage; then the counts that are not zero; then the
+stage's own reports; last its fingerprint, folder, columns and first rows.
+"""
 
 from typing import Any
 
 import dagster as dg
-import polars as pl
 
 from resources.corpus import Corpus
+from resources.preview import column_schema, main_file, preview
 from resources.run_reports import RunReport
-from resources.stage import Metadata
-from resources.store.records import Manifest
+from resources.stage import Metadata, MetadataValue, Stage, Table
+from resources.store.records import Manifest, Stats
+from resources.tasks import GLOBAL
 
-MAIN_KINDS = ("documents", "sequences", "tokens", "signatures", "clusters", "parquet.parquet")
+
+def metadata_of(
+    corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, ran: RunReport, own: Metadata
+) -> dict[str, Any]:
+    """Return the metadata of a materialization; `own`, the stage's, may replace other values."""
+    merged = first_numbers(manifest.stats, ran) | other_numbers(manifest.stats, ran) | dict(own)
+    return shown(merged) | origin(corpus, manifest) | table_of(corpus, stage, manifest)
 
 
-def metadata_of(corpus: Corpus, manifest: Manifest, ran: RunReport) -> dict[str, Any]:
-    """Return the metadata that every materialization has, with the same keys for every stage."""
-    stats = manifest.stats
-    schema = table_schema(corpus, manifest)
+def first_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
+    """Return the ten numbers that every materialization begins with.
+
+    The last three are those of computed parts: a run that computed none has none.
+    """
     return {
         "rows_in": stats.rows_in,
         "rows_kept": stats.rows_kept,
+        "kept_share": kept_share(stats),
+        "bytes": stats.bytes,
+        "parts_computed": ran.parts_computed,
+        "seconds": ran.seconds,
+        "cpu_seconds": ran.cpu_seconds,
+        "peak_memory_mb": round(ran.peak_bytes / 1e6) or None,
+        "docs_per_second": ran.docs_per_second or None,
+        "mb_per_second": ran.mb_per_second or None,
+    }
+
+
+def kept_share(stats: Stats[Any]) -> float:
+    """Return the share of rows that were kept, 1 if there were none."""
+    return round(stats.rows_kept / stats.rows_in, 4) if stats.rows_in else 1.0
+
+
+def other_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
+    """Return the other counts of a partition, and the numbers of its stage, that are not zero."""
+    counts = {
+        "tokens": stats.tokens,
         "rows_rejected": sum(stats.rejected.values()),
-        "rejected": dict(stats.rejected),
         "duplicates": stats.duplicates,
         "quarantined": stats.quarantined,
-        "tokens": stats.tokens,
-        "bytes": stats.bytes,
-        "seconds": ran.seconds,
-        "mb_per_second": ran.mb_per_second,
-        "parts_computed": ran.parts_computed,
         "parts_reused": ran.parts_reused,
-        "fingerprint": manifest.fingerprint,
-        "path": dg.MetadataValue.path(
-            str(corpus.store.partition(manifest.stage, manifest.partition).folder)
-        ),
-        "schema": schema,
-        "dagster/column_schema": schema,
-        "dagster/row_count": stats.rows_kept,
-        **{f"rejected/{reason}": count for reason, count in stats.rejected.items()},
-        **{
-            key: dg.MetadataValue.json(value) if isinstance(value, dict) else value
-            for key, value in stats.numbers.items()
-        },
+        "rejected": reasons_table(stats),
+        **stats.numbers,
     }
+    return {name: value for name, value in counts.items() if value}
+
+
+def reasons_table(stats: Stats[Any]) -> Table | None:
+    """Tabulate the rejected rows by reason, the most frequent first; None without any."""
+    reasons = sorted(stats.rejected.items(), key=lambda item: -item[1])
+    rows = [(reason, count, round(count / stats.rows_in, 4)) for reason, count in reasons if count]
+    return Table(("reason", "rows", "share"), rows) if rows else None
 
 
 def shown(metadata: Metadata) -> dict[str, Any]:
     """Return metadata as Dagster takes it: texts are Markdown."""
+    return {name: dagster_value(value) for name, value in metadata.items() if value is not None}
+
+
+def dagster_value(value: MetadataValue) -> Any:
+    """Return one value as Dagster takes it."""
+    if isinstance(value, str):
+        return dg.MetadataValue.md(value)
+    if isinstance(value, dict):
+        return dg.MetadataValue.json(value)
+    if isinstance(value, Table):
+        rows = [dict(zip(value.columns, row, strict=True)) for row in value.rows]
+        types = {name: type(cell).__name__ for name, cell in rows[0].items()}
+        schema = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in types.items()])
+        return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], schema)
+    return value
+
+
+def origin(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
+    """Return the fingerprint and the folder of a partition."""
+    folder = corpus.store.partition(manifest.stage, manifest.partition).folder
     return {
-        name: dg.MetadataValue.md(value) if isinstance(value, str) else value
-        for name, value in metadata.items()
+        "fingerprint": manifest.fingerprint,
+        "path": dg.MetadataValue.path(str(folder)),
     }
 
 
-def table_schema(corpus: Corpus, manifest: Manifest) -> dg.TableSchemaMetadataValue:
-    """Return the columns of the stage's main table."""
-    files = [file for part in manifest.parts for file in part.files if file.kind in MAIN_KINDS]
-    columns: list[dg.TableColumn] = []
-    if files:
-        path = corpus.store.path_of(manifest, files[0])
-        read = pl.read_parquet_schema if path.suffix == ".parquet" else pl.read_ipc_schema
-        columns = [dg.TableColumn(name, str(dtype)) for name, dtype in read(path).items()]
-    return dg.MetadataValue.table_schema(dg.TableSchema(columns))
+def table_of(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> dict[str, Any]:
+    """Return columns, first rows and number of rows of the stage's main table."""
+    path = main_file(corpus, stage.main_table, manifest)
+    key = "row_count" if manifest.partition == GLOBAL else "partition_row_count"
+    rows = {f"dagster/{key}": manifest.stats.rows_kept}
+    if path is None or stage.main_table is None:
+        return rows
+    first_rows = preview(path)
+    return {
+        **({} if first_rows is None else {"preview": dg.MetadataValue.md(first_rows)}),
+        "dagster/column_schema": column_schema(path, stage.main_table),
+        **rows,
+    }
 
 
-def log_line(manifest: Manifest, ran: RunReport) -> str:
-    """Return one line for the run's log."""
-    stats = manifest.stats
-    return (
-        f"{manifest.stage}[{manifest.partition}]: {stats.rows_kept:,} of {stats.rows_in:,} rows "
-        f"kept, {ran.parts_computed} parts computed, {ran.parts_reused} reused, "
-        f"{ran.seconds:.1f} s, {ran.mb_per_second:.0f} MB/s"
-    )
+def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:
+    """Return one line for the run's log, of a partition or of a whole step."""
+    numbers = [
+        f"{stats.rows_kept:,} of {stats.rows_in:,} rows kept",
+        f"{ran.parts_computed:,} parts computed, {ran.parts_reused:,} reused",
+    ]
+    if ran.parts_computed:
+        numbers.append(f"{ran.seconds:.1f} s, {ran.cpu_seconds:.1f} CPU s")
+    if ran.docs_per_second:
+        numbers.append(f"{ran.docs_per_second:,.0f} docs/s")
+    if ran.mb_per_second:
+        numbers.append(f"{ran.mb_per_second:.3g} MB/s")
+    if ran.peak_bytes:
+        numbers.append(f"{ran.peak_bytes / 1e6:,.0f} MB of memory")
+    return f"{title}: {', '.join(numbers)}"

@@ -13,12 +13,23 @@ parts of the kept passes; parts of the others are removed when it is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from resources.corpus import Corpus
+from resources.engine.cost import Cost
 from resources.store.records import fingerprint_of
-from resources.tasks import Outcome, Payload, Task, Work, run_tasks, within_memory
+from resources.tasks import (
+    Outcome,
+    Payload,
+    Task,
+    Work,
+    failed,
+    run_tasks,
+    stops_on_error,
+    with_costs,
+    within_memory,
+)
 
 Earlier = Sequence[Sequence[Outcome]]  # outcomes of one partition: by pass, then in task order
 PlanPass = Callable[[Corpus, list[Task], Earlier], Iterable[Task]]
@@ -50,12 +61,31 @@ class Pass:
 class PartitionRun:
     """One partition on its way through the passes.
 
-    `is_complete`: all tasks of the stage's plan were published before the run.
+    `is_complete`: all tasks of the stage's plan were published before the run. After an error, no
+    more passes run: `failed` has the outcomes with errors.
     """
 
     tasks: list[Task]
     is_complete: bool = False
     outcomes: list[list[Outcome]] = field(default_factory=list)
+    failed: list[Outcome] = field(default_factory=list)
+
+    def plan(self, corpus: Corpus, one: Pass) -> list[Task]:
+        """Plan a pass over the partition; none if it is not needed, or after an error."""
+        if self.failed or (self.is_complete and not one.is_kept):
+            return []
+        try:
+            return list(one.plan(corpus, self.tasks, self.outcomes))
+        except Exception as error:
+            if stops_on_error(corpus):
+                raise
+            self.failed.append(failed(self.tasks[0], error))
+            return []
+
+    def add(self, outcomes: list[Outcome]) -> None:
+        """Add the outcomes of a pass."""
+        self.outcomes.append(outcomes)
+        self.failed += [outcome for outcome in outcomes if outcome.error is not None]
 
 
 def in_passes(*passes: Pass) -> Callable[[Corpus, list[Task], Work], list[Outcome]]:
@@ -72,8 +102,9 @@ def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> lis
 
     A pass that is not kept is skipped where all planned tasks of a partition are published: later
     passes over that partition are planned with no outcomes of it. Outcomes come in the order of
-    partitions in `tasks`, then of passes, then of tasks. The seconds of passes that are not kept
-    are divided among the computed outcomes of the partition's other passes.
+    partitions in `tasks`, then of passes, then of tasks; of a partition that failed, those with
+    errors only. The costs of passes that are not kept are added to those of the partition's first
+    computed outcome.
     """
     by_partition: dict[str, list[Task]] = {}
     for task in tasks:
@@ -85,40 +116,31 @@ def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> lis
     for one in passes:
         run_pass(corpus, partitions, one)
     return [
-        outcome for partition in partitions for outcome in kept_outcomes(partition.outcomes, passes)
+        outcome
+        for partition in partitions
+        for outcome in partition.failed or kept_outcomes(partition.outcomes, passes)
     ]
 
 
 def run_pass(corpus: Corpus, partitions: Sequence[PartitionRun], one: Pass) -> None:
     """Plan a pass for each partition, run it over all of them, and add its outcomes to each."""
-    planned = [
-        list(one.plan(corpus, partition.tasks, partition.outcomes))
-        if one.is_kept or not partition.is_complete
-        else []
-        for partition in partitions
-    ]
+    planned = [partition.plan(corpus, one) for partition in partitions]
     workers = within_memory(corpus) if one.shares_memory else corpus
     outcomes = iter(run_tasks(workers, [task for tasks in planned for task in tasks], one.work))
     for partition, tasks in zip(partitions, planned, strict=True):
-        partition.outcomes.append([next(outcomes) for _ in tasks])
+        partition.add([next(outcomes) for _ in tasks])
 
 
 def kept_outcomes(outcomes: Earlier, passes: Sequence[Pass]) -> list[Outcome]:
-    """Return the outcomes of the kept passes, with the seconds of the others added to them."""
+    """Return the outcomes of the kept passes, the first computed one with the others' costs."""
     kept: list[Outcome] = []
-    seconds = 0.0
+    costs: list[Cost] = []
     for of_pass, one in zip(outcomes, passes, strict=True):
         if one.is_kept:
             kept += of_pass
         else:
-            seconds += sum(outcome.seconds for outcome in of_pass)
-    computed = sum(not outcome.is_reused for outcome in kept)
-    return [
-        outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds / computed)
-        for outcome in kept
-    ]
+            costs += [cost for outcome in of_pass for cost in outcome.costs]
+    return with_costs(kept, costs)
 
 
 def derive_task(

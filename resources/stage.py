@@ -11,13 +11,37 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
 from resources.corpus import Corpus
-from resources.store.records import Manifest, Numbers, Provenance
+from resources.settings.pipeline import Settings
+from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
 from resources.store.store import Keep
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks
 
 Partitioning = Literal["source", "phase", "none"]
-MetadataValue = str | int | float | Mapping[str, Any]  # a text is shown as Markdown
-Metadata = Mapping[str, MetadataValue]
+Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table among the metadata of a partition: names of its columns, and its rows."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str | int | float, ...]]
+
+
+MetadataValue = str | int | float | Mapping[str, Any] | Table  # a text is shown as Markdown
+Metadata = Mapping[str, MetadataValue | None]  # None hides a value that every stage has
+
+
+@dataclass(frozen=True)
+class MainTable:
+    """The table of a stage that people look at first: the kind of its files, and its columns.
+
+    `columns` gives the meaning of each column, those that only some configs add included; a name
+    with `*` is that of several columns.
+    """
+
+    kind: str
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -51,17 +75,31 @@ class Conclusion:
 
 
 @dataclass(frozen=True)
+class InputVersions:
+    """The observable asset of inputs from outside, and the version of them in a manifest."""
+
+    asset: str
+    version: Callable[[Manifest[Any, Any]], str]
+
+
+@dataclass(frozen=True)
 class Stage(Generic[Provenance, Numbers]):
     """The complete description of a stage.
 
     name, code_version  raise the version when the stage's output changes
     description         one sentence, shown in the web UI
+    group               the act of the flow that it belongs to
     partitions          one partition per source or per phase, or none
     after               the stages that it reads
+    settings            the settings that its output depends on, for the UI: a change of them makes
+                        it stale, like a new code version
     kinds               tools, shown in the web UI
     provenance, numbers types of the stage's own records in its manifests
     plan, work          plan the tasks of a partition; compute and publish the parts of one task
+    is_used             tell whether a config has work for the stage; if not, no graph has it
+    main_table          the table whose columns and first rows are shown, if it has one
     run                 run the tasks, where one pass over them is not enough
+    inputs              the inputs from outside whose changes make it stale
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
@@ -74,6 +112,7 @@ class Stage(Generic[Provenance, Numbers]):
     name: str
     code_version: str
     description: str
+    group: Group
     partitions: Partitioning
     after: tuple[Stage[Any, Any], ...]
     kinds: frozenset[str]
@@ -81,7 +120,11 @@ class Stage(Generic[Provenance, Numbers]):
     numbers: type[Numbers]
     plan: Callable[[Corpus, str], Plan]
     work: Work
+    settings: Callable[[Settings], Any] = lambda _settings: None
+    is_used: Callable[[Settings], bool] = lambda _settings: True
+    main_table: MainTable | None = None
     run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks
+    inputs: InputVersions | None = None
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None
@@ -89,3 +132,12 @@ class Stage(Generic[Provenance, Numbers]):
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None
+
+    def version_under(self, settings: Settings) -> str:
+        """Return code version and settings as Dagster's code version: one for all partitions."""
+        return f"{self.code_version}-{fingerprint_of(self.settings(settings))[:8]}"
+
+
+def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
+    """Return all stages that a stage reads, directly or through others."""
+    return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.cost import Cost
+from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
+from resources.progress import current
+from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store
+from resources.store.store import Partition, PartWriter, Store, StoreError
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
 
 Payload = TypeVar("Payload")
 OtherPayload = TypeVar("OtherPayload")
+AnyTask = TypeVar("AnyTask", bound=PartTask)
+Result = TypeVar("Result")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -139,36 +144,84 @@ def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of one partition of a stage, and its manifest's config and provenance."""
+    """The tasks of one partition of a stage, and its manifest's config and provenance.
+
+    `left_out` are sources without a usable state, which a stage over all sources does without, with
+    the reason.
+    """
 
     tasks: list[Task]
     config: dict[str, Any]
     provenance: Any = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The parts of one task, and their cost in this run: zero if they were published already."""
+    """The parts of one task, and their costs in this run: none if they were published already.
+
+    `costs` holds that of the task itself, and those of tasks that only served the partition. A task
+    that failed has no parts but an error, which ends its partition and no other.
+    """
 
     task: Task
     records: list[PartRecord]
-    seconds: float
+    costs: tuple[Cost, ...]
     is_reused: bool
+    error: PartError | None = None
+
+
+def failed(task: Task, error: Exception) -> Outcome:
+    """Return the outcome of a task for which an error was raised outside of its work."""
+    is_wrong_use = isinstance(error, ValueError | StoreError)
+    kind = PartUseError if is_wrong_use else PartError
+    message = str(error) if is_wrong_use else f"{task.title}: {type(error).__name__}: {error}"
+    return Outcome(task, [], (), False, kind(message))
 
 
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Compute the parts that are not published; return outcomes in the order of `tasks`."""
+    """Compute the parts that are not published; return outcomes in the order of `tasks`.
+
+    Raises the first error with `on_source_error: stop`; else errors are among the outcomes.
+    """
     outcomes: dict[int, Outcome] = {}
     for index, task in enumerate(tasks):
         if (records := task.published()) is not None:
-            outcomes[index] = Outcome(task, records, 0.0, True)
+            outcomes[index] = Outcome(task, records, (), True)
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
-    for ended in map_parts(work, to_do, corpus.settings.engine):
+    for ended in map_with_progress(work, to_do, corpus.settings.engine):
+        records = ended.value() if stops_on_error(corpus) else ended.result or []
         index = missing[ended.index]
-        outcomes[index] = Outcome(tasks[index], ended.value(), ended.cost.seconds, False)
+        current().add_records(records)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, ended.error)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def stops_on_error(corpus: Corpus) -> bool:
+    """Return whether the error of one source ends the work on all."""
+    return corpus.settings.on_source_error == "stop"
+
+
+def map_with_progress(
+    function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
+) -> Iterator[Ended[Result]]:
+    """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
+    progress = current()
+    progress.begin_pass(tasks)
+    for ended in map_parts(function, tasks, config):
+        progress.end_part(tasks[ended.index], ended.cost)
+        yield ended
+
+
+def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
+    """Add costs of other tasks of a partition to its first computed outcome."""
+    for index, outcome in enumerate(outcomes):
+        if not outcome.is_reused:
+            added = replace(outcome, costs=(*outcome.costs, *costs))
+            return [*outcomes[:index], added, *outcomes[index + 1 :]]
+    return outcomes
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

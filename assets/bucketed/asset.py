@@ -16,13 +16,13 @@ from assets.bucketed.report import (
     shares,
     warnings_of,
 )
-from assets.bucketed.sequences import count_empty
+from assets.bucketed.sequences import ROW_COLUMNS, count_empty
 from assets.tokenized.asset import TOKENIZED, token_bytes
 from assets.tokenized.encode_documents import NO_TOKENS
 from assets.tokenized.token_facts import TokenizedProvenance
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
-from resources.stage import Conclusion, Metadata, Stage
+from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
 
@@ -119,13 +119,16 @@ BUCKETED = Stage(
     name="bucketed",
     code_version="2",
     description="Training sequences by bucket, each with the spans of the documents in it.",
+    group="train",
     partitions="source",
     after=(TOKENIZED,),
     kinds=frozenset({"arrow", "numba"}),
     provenance=BucketedProvenance,
     numbers=BucketedNumbers,
+    settings=lambda settings: settings.buckets.model_dump(mode="json"),
     plan=plan_bucketed,
     work=bucket_window,
+    main_table=MainTable("sequences", {"bucket": "number of its bucket"} | ROW_COLUMNS),
     warm_up=lambda corpus: [partial(import_module, "assets.bucketed.kernels.packing_plan")],
     describe=describe_bucketed,
     conclude=warn_of_buckets,

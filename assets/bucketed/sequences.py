@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
 
+ROW_COLUMNS = {  # of sequences in shards, too
+    "num_tokens": "tokens of the sequence without padding",
+    "tokens": "token ids",
+    "spans": "documents in the sequence: id, first token in the document, number of tokens",
+}
 SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
 
 

@@ -7,7 +7,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import Removals, removals_by_part
+from assets.deduped.clusters.removal_files import (
+    Removals,
+    clustered_documents,
+    removals_by_part,
+)
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
@@ -16,11 +20,12 @@ from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeated_asset import REPEATED, configs_of
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
+from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
-from resources.stage import HistoryCheck, Metadata, Stage
+from resources.stage import HistoryCheck, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -32,6 +37,11 @@ RATE_CHECK = HistoryCheck(
         rate, earlier, corpus.settings.dedup.max_rate_jump
     ),
 )
+ADDED_COLUMNS = {
+    "cluster_size": "documents of the cluster that this one is kept of, 1 without copies",
+    "copies": "copies to train on, by dedup.rehydration",
+    "contamination": "evaluation sets that have items in the document",
+}
 DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lines"}
 
 
@@ -72,7 +82,7 @@ DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
     """Plan one task per filtered part; it depends on what is removed and cut in that part."""
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = clustered_documents(corpus, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     dedup = corpus.settings.dedup
     config = dedup.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
@@ -210,13 +220,16 @@ DEDUPED = Stage(
     name="deduped",
     code_version="2",
     description="Documents without copies and repeats, and without or tagged for evaluation items.",
+    group="deduplicate",
     partitions="source",
     after=(FILTERED, DUPLICATES, REPEATED, SUBSTRINGS),
     kinds=frozenset({"parquet", "polars"}),
     provenance=DedupedProvenance,
     numbers=DedupedNumbers,
+    settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,
     work=dedup_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
     check=RATE_CHECK,
 )

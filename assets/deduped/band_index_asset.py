@@ -21,7 +21,7 @@ from assets.deduped.index.segment_files import (
     find_unpaired,
     index_prefix,
 )
-from assets.deduped.signatures_asset import SIGNATURES
+from assets.deduped.signatures_asset import SIGNATURES, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
@@ -106,7 +106,8 @@ class Update:
 def plan_index(corpus: Corpus, partition: str) -> Plan:
     """Plan one task per file of a segment; those of segments that stay are published already."""
     config = corpus.settings.dedup.signing()
-    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
+    sources = signed_sources(corpus)
+    signed = sources.manifests
     for manifest in signed:
         check_made_under(manifest, config=config, section="dedup")
     index = read_index(corpus, partition, config)
@@ -119,9 +120,9 @@ def plan_index(corpus: Corpus, partition: str) -> Plan:
         ledger=update.ledger,
         next_id=update.next_id,
         segments=segments,
-        signatures=[manifest.fingerprint for manifest in signed],
+        signatures=sources.fingerprints,
     )
-    return Plan(tasks, config, provenance)
+    return Plan(tasks, config, provenance, sources.left_out)
 
 
 def read_index(corpus: Corpus, partition: str, config: dict[str, Any]) -> Index:
@@ -279,11 +280,13 @@ BAND_INDEX = Stage(
     code_version="1",
     description="Sorted segments of all keys, cut by hash prefix, and the candidate pairs found "
     "in them.",
+    group="deduplicate",
     partitions="none",
     after=(SIGNATURES,),
     kinds=frozenset({"numba"}),
     provenance=BandIndexProvenance,
     numbers=BandIndexNumbers,
+    settings=lambda settings: [settings.dedup.signing(), settings.dedup.ledger],
     plan=plan_index,
     work=index_prefix,
     run=in_passes(

@@ -2,8 +2,6 @@
 
 import shutil
 import tempfile
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -38,13 +36,19 @@ from assets.deduped.clusters.report import (
 )
 from assets.deduped.dedup_warm_up import dedup_warm_ups
 from assets.deduped.index.ledger import LedgerEntry, PartKey
-from assets.deduped.signatures_asset import SIGNATURES, SignaturesNumbers, SignaturesProvenance
-from assets.filtered.asset import FILTERED
+from assets.deduped.signatures_asset import (
+    SIGNATURES,
+    Signed,
+    signed_documents,
+    signed_sources,
+)
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
+from resources.engine.cost import Cost, begin_part
 from resources.made_under import check_made_under, is_made_by
+from resources.progress import current
 from resources.settings.dedup import DedupConfig
-from resources.stage import Metadata, Stage
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import has_size
 from resources.store.records import (
     Manifest,
@@ -59,6 +63,16 @@ from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
+CLUSTER_COLUMNS = {
+    "row": "row of the document in its part",
+    "doc_id": "a document with at least one copy",
+    "cluster_id": "smallest doc_id of the cluster",
+    "cluster_size": "documents of the cluster",
+    "kept_doc_id": "the document that stays for this one",
+    "kept_source": "source of the document that stays",
+    "similarity": "estimated Jaccard similarity to the document that stays, 0 to 1",
+    "method": "why it is a copy: exact, field:<name> or minhash; null for the one that stays",
+}
 
 
 @dataclass(frozen=True)
@@ -97,15 +111,13 @@ class DuplicatesNumbers(msgspec.Struct, frozen=True):
 
 ClustersManifest = Manifest[DuplicatesProvenance, DuplicatesNumbers]
 ClustersPart = PartRecord[DuplicatesNumbers]
-Signed = Manifest[SignaturesProvenance, SignaturesNumbers]
 
 
 def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     """Plan one task over the whole index; it publishes a part per signed part."""
     index = corpus.store.newest(BAND_INDEX, partition)
-    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
-    dedup = corpus.settings.dedup
-    signatures = [manifest.fingerprint for manifest in signed]
+    sources = signed_sources(corpus)
+    dedup, signatures = corpus.settings.dedup, sources.fingerprints
     compared = {"signatures than the newest ones": (index.provenance.signatures, signatures)}
     check_made_under(index, inputs=compared)
     again = SIGNATURES.name, BAND_INDEX.name
@@ -113,7 +125,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     config = dedup.signing() | dedup.clustering()
     pairs = [required_file(index, part, "pairs") for part in index.parts]
     inputs = ClusteringInputs(
-        parts=signed_files(corpus, index, signed),
+        parts=signed_files(corpus, index, sources.manifests),
         pairs=[corpus.store.path_of(index, file) for file in pairs if file.rows],
         config=dedup,
         decided=read_decided(corpus, index, config),
@@ -125,7 +137,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
         work_bytes=sum(file.bytes for file in pairs),
     )
     provenance = DuplicatesProvenance(index.fingerprint, index.provenance.ledger, signatures)
-    return Plan([task], config, provenance)
+    return Plan([task], config, provenance, sources.left_out)
 
 
 def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> list[SignedFiles]:
@@ -134,9 +146,7 @@ def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> 
     Raises StoreError if signatures are of other documents than the newest ones.
     """
     parts = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
-    filtered = {m.partition: corpus.store.newest(FILTERED, m.partition) for m in signed}
-    for manifest in signed:
-        check_signed(manifest, filtered[manifest.partition])
+    filtered = {m.partition: signed_documents(corpus, m) for m in signed}
     documents = {(m.partition, part.name): part for m in filtered.values() for part in m.parts}
     files = []
     for entry in index.provenance.ledger:
@@ -147,15 +157,6 @@ def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> 
         text_path = corpus.store.path_of(texts, text_file)
         files.append(SignedFiles(entry, path, text_path, part.stats.text_bytes))
     return files
-
-
-def check_signed(
-    signed: Signed, filtered: Manifest[Any, Any], again: Sequence[str] = (SIGNATURES.name,)
-) -> None:
-    """Raise StoreError, which names the stages `again`, unless the newest documents are signed."""
-    of_documents = f"documents than the newest filtered[{filtered.partition}]"
-    made_of = {of_documents: (signed.provenance.filtered, filtered.fingerprint)}
-    check_made_under(signed, inputs=made_of, again=again)
 
 
 def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -> Decided:
@@ -188,14 +189,15 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     outcomes = []
     for task in tasks:
         published = set(task.folder.records.glob("*.json"))
-        start = time.perf_counter()
+        current().begin_pass([task])
+        end_part = begin_part()
         records = published_parts(task) or work(task)
-        seconds = time.perf_counter() - start
+        costs: tuple[Cost, ...] = (end_part(),)
         for record in records:
             stem = part_stem(record.name, record.fingerprint)
             is_reused = task.folder.records / f"{stem}.json" in published
-            outcomes.append(Outcome(task, [record], 0.0 if is_reused else seconds, is_reused))
-            seconds = seconds if is_reused else 0.0
+            outcomes.append(Outcome(task, [record], () if is_reused else costs, is_reused))
+            costs = costs if is_reused else ()
     return outcomes
 
 
@@ -328,7 +330,7 @@ def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
 def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
     """Return the beginning of the text of a document in a filtered part."""
     source, part_name = key
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = signed_documents(corpus, corpus.store.newest(SIGNATURES, source))
     part = next(part for part in manifest.parts if part.name == part_name)
     path = corpus.store.path_of(manifest, required_file(manifest, part, "documents"))
     document = pl.scan_parquet(path).filter(pl.col("doc_id") == doc_id)
@@ -341,13 +343,16 @@ DUPLICATES = Stage(
     code_version="3",
     description="Clusters of equal and near-equal documents over all sources, and which of each "
     "stays.",
+    group="deduplicate",
     partitions="none",
     after=(BAND_INDEX,),
     kinds=frozenset({"numba", "parquet"}),
     provenance=DuplicatesProvenance,
     numbers=DuplicatesNumbers,
+    settings=lambda settings: settings.dedup.signing() | settings.dedup.clustering(),
     plan=plan_duplicates,
     work=find_duplicates,
+    main_table=MainTable("clusters", CLUSTER_COLUMNS),
     warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),
     run=run_clustering,
     describe=describe_duplicates,

@@ -23,15 +23,18 @@ from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.decontamination import DecontaminationConfig
-from resources.stage import Metadata, Stage
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-NOT_CONFIGURED = (
-    "Not configured: pipeline.yaml has no `dedup.decontamination`, so no document is compared "
-    "with evaluation sets."
-)
 TABLES = ("items", "ngrams", "filter")
+ITEM_COLUMNS = {
+    "set": "name of the evaluation set in pipeline.yaml",
+    "item": "file and position of the item",
+    "units": "the item's text as it is compared: normalised words or characters",
+    "num_ngrams": "distinct n-grams that belong to the item",
+    "reason": "too_short or repeated for an item without n-grams, which is not looked for",
+}
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,9 @@ class EvaluationNumbers(msgspec.Struct, frozen=True):
 
 
 def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
-    """Plan one task over the files of all sets; none without `dedup.decontamination`."""
+    """Plan one task over the files of all sets."""
     config = corpus.settings.dedup.decontamination
-    if config is None:
-        return Plan([], {}, Empty())
+    assert config is not None, "the stage is used with `dedup.decontamination` only"
     files = find_evaluation_files(config, corpus.config.parent, corpus.downloads)
     digests = [(items.name, file.name, file.digest) for items, file in files]
     task = tasks_of(corpus, EVALUATION, partition).task(
@@ -95,8 +97,6 @@ EvaluationManifest = Manifest[Empty, EvaluationNumbers]
 def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadata:
     """Describe the items of each set, and count those that are not looked for by reason."""
     files = index_files(corpus, manifest)
-    if files is None:
-        return {"report": NOT_CONFIGURED}
     by_set = (
         pl.scan_parquet(files.items)
         .group_by("set", maintain_order=True)
@@ -128,10 +128,8 @@ class IndexFiles:
     filter: Path
 
 
-def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles | None:
-    """Return the files of a manifest's index, None if nothing was configured."""
-    if not manifest.parts:
-        return None
+def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles:
+    """Return the files of a manifest's index."""
     files = [required_file(manifest, manifest.parts[0], name) for name in TABLES]
     return IndexFiles(*(corpus.store.path_of(manifest, file) for file in files))
 
@@ -146,9 +144,7 @@ def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:
         return None
     manifest = corpus.store.newest(EVALUATION, GLOBAL)
     check_made_under(manifest, config=config.indexing())
-    files = index_files(corpus, manifest)
-    assert files is not None, "an index that was configured has a part"
-    return files, manifest.parts[0].fingerprint
+    return index_files(corpus, manifest), manifest.parts[0].fingerprint
 
 
 @lru_cache(maxsize=1)
@@ -163,12 +159,18 @@ EVALUATION = Stage(
     name="evaluation",
     code_version="1",
     description="The n-grams of the evaluation sets that the corpus must not hold.",
+    group="deduplicate",
     partitions="none",
     after=(),
     kinds=frozenset({"numba", "parquet"}),
     provenance=Empty,
     numbers=EvaluationNumbers,
+    settings=lambda settings: (
+        settings.dedup.decontamination and settings.dedup.decontamination.indexing()
+    ),
     plan=plan_evaluation,
     work=index_items,
+    is_used=lambda settings: settings.dedup.decontamination is not None,
+    main_table=MainTable("items", ITEM_COLUMNS),
     describe=describe_evaluation,
 )

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
@@ -39,14 +39,10 @@ from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
-from resources.stage import Metadata, Stage
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, numbers_of, required_file
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
-NOT_CONFIGURED = (
-    "Not configured: pipeline.yaml has neither `dedup.lines` nor `dedup.paragraphs`, so nothing "
-    "was counted."
-)
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
 
 
@@ -54,10 +50,10 @@ Inputs = TypeVar("Inputs")
 
 
 class RepeatedProvenance(msgspec.Struct, frozen=True):
-    """Fingerprints of documents and duplicates; unset if nothing is configured."""
+    """Fingerprints of documents and duplicates."""
 
-    filtered: str | msgspec.UnsetType = msgspec.UNSET
-    duplicates: str | msgspec.UnsetType = msgspec.UNSET
+    filtered: str
+    duplicates: str
 
 
 RepeatedManifest = Manifest[RepeatedProvenance, RepeatedNumbers]
@@ -81,12 +77,10 @@ def units_of(dedup: DedupConfig) -> dict[Unit, RepeatedLinesConfig]:
 
 
 def plan_repeated(corpus: Corpus, source: str) -> Plan:
-    """Plan the tasks of the first pass, one per filtered part; none if nothing is configured."""
+    """Plan the tasks of the first pass, one per filtered part."""
     dedup = corpus.settings.dedup
     configs = units_of(dedup)
-    if not configs:
-        return Plan([], {}, RepeatedProvenance())
-    manifest = corpus.store.newest(FILTERED, source)
+    manifest = clustered_documents(corpus, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
     removals = removals_by_part(corpus, source)
     comparisons = {unit: config.comparison() for unit, config in configs.items()}
@@ -189,8 +183,6 @@ def next_task(
 
 def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     """Show the most frequent lines and paragraphs; their number is in the stats."""
-    if not manifest.config:
-        return {"report": NOT_CONFIGURED}
     shown = {}
     for unit in manifest.config:
         tables = [
@@ -210,13 +202,19 @@ REPEATED = Stage(
     code_version="1",
     description="Lines and paragraphs that many documents of the source share: boilerplate to be "
     "cut.",
+    group="deduplicate",
     partitions="source",
     after=(FILTERED, DUPLICATES),
     kinds=frozenset({"numba"}),
     provenance=RepeatedProvenance,
     numbers=RepeatedNumbers,
+    settings=lambda settings: configs_of(settings.dedup),
     plan=plan_repeated,
     work=count_part,
+    is_used=lambda settings: bool(units_of(settings.dedup)),
+    main_table=MainTable(
+        "repeated", {"unit": "lines or paragraphs", "text": "the line or paragraph"}
+    ),
     run=in_passes(
         Pass(count_part),
         Pass(select_hashes, plan_select, shares_memory=True),

@@ -3,8 +3,10 @@
 Contaminated documents that will be rejected have no keys: no clean copy is removed for one of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
@@ -23,10 +25,25 @@ from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.asset import FILTERED
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
-from resources.stage import Stage
-from resources.store.records import PartRecord, Stats, required_file
+from resources.source_states import usable_states
+from resources.stage import MainTable, Stage
+from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.store import newest_first
 from resources.tasks import Plan, Task, tasks_of
+
+SIGNATURE_COLUMNS = {
+    "doc_id": "the document",
+    "num_chars": "code points of its text",
+    "num_words": "words of its text, as they are compared",
+    "text_hash": "XXH3-128 of the text in the form that dedup.exact_text names",
+    "field_*": "XXH3-128 of the value of the field with this number in dedup.fields",
+    "group": "XXH3-64 of the values of dedup.within; only documents of one group are compared",
+    "quality": "value of dedup.quality_field, by which copies are ranked",
+    "date": "value of dedup.date_field, by which copies are ranked",
+    "signature": "MinHash values: their share in common estimates the similarity",
+}
 
 
 @dataclass(frozen=True)
@@ -146,12 +163,69 @@ SIGNATURES = Stage(
     code_version="3",
     description="For each document a hash of its text and a MinHash signature; keys that equal "
     "ones share.",
+    group="deduplicate",
     partitions="source",
     after=(FILTERED, EVALUATION),
     kinds=frozenset({"arrow", "numba"}),
     provenance=SignaturesProvenance,
     numbers=SignaturesNumbers,
+    settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     work=sign_part,
+    main_table=MainTable("signatures", SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )
+
+Signed = Manifest[SignaturesProvenance, SignaturesNumbers]
+
+
+@dataclass(frozen=True)
+class SignedSources:
+    """The newest signatures of the sources that have usable ones; reasons for the others."""
+
+    manifests: list[Signed]
+    left_out: dict[str, str]
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """The signatures' fingerprints, in the order of pipeline.yaml."""
+        return [manifest.fingerprint for manifest in self.manifests]
+
+
+def signed_sources(corpus: Corpus) -> SignedSources:
+    """Return the newest signatures of all sources.
+
+    Left out are sources without signatures, and those that failed in this run and whose last good
+    signatures are of another config, or of documents that are not kept.
+    """
+    config = corpus.settings.dedup.signing()
+
+    def read(source: str) -> Signed:
+        signed = corpus.store.newest(SIGNATURES, source)
+        if source in corpus.behind:
+            check_made_under(signed, config=config, section="dedup")
+            signed_documents(corpus, signed)
+        return signed
+
+    signed, left_out = usable_states(corpus.settings.source_names(), read)
+    return SignedSources(list(signed.values()), left_out)
+
+
+def signed_documents(
+    corpus: Corpus, signed: Signed, again: Sequence[str] = (SIGNATURES.name,)
+) -> Manifest[Any, Any]:
+    """Return the filtered documents that are signed: the newest, or after a failure older ones.
+
+    Raises StoreError, which names the stages `again`, for signatures of documents that are not the
+    newest, if the source has not failed in this run; or if its older documents are not kept.
+    """
+    newest = corpus.store.newest(FILTERED, signed.partition)
+    if signed.partition in corpus.behind:
+        kept = newest_first(corpus.store.partition(FILTERED.name, signed.partition))
+        older = (each for each in kept if each.fingerprint == signed.provenance.filtered)
+        if (documents := next(older, None)) is not None:
+            return documents
+    of_documents = f"documents than the newest filtered[{signed.partition}]"
+    made_of = {of_documents: (signed.provenance.filtered, newest.fingerprint)}
+    check_made_under(signed, inputs=made_of, again=again)
+    return newest

@@ -15,7 +15,7 @@ from unicodedata import unidata_version
 
 import msgspec
 
-from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
 from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.repeats.substring_files import (
     HashInputs,
@@ -33,15 +33,21 @@ from assets.deduped.repeats.substrings import (
     SubstringsNumbers,
     substrings_markdown,
 )
+from assets.deduped.signatures_asset import signed_sources
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.settings.repeats import SubstringsConfig
-from resources.stage import Metadata, Stage
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
 from resources.tasks import GLOBAL, SIMULTANEOUS, Outcome, Plan, Task, tasks_of
 
-NOT_CONFIGURED = "Not configured: pipeline.yaml has no `dedup.substrings`, so nothing was cut."
+SPAN_COLUMNS = {
+    "doc_id": "the document",
+    "start": "first byte of the span in the document's text",
+    "stop": "byte after its last one",
+    "num_words": "words in the span",
+}
 FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the rest is for cutting
 # A prefix takes 0.23 bytes a byte of real text (0.03 GB of 128 MB), 3.1 if all of its runs repeat.
 MEMORY_PER_TEXT_BYTE = 4
@@ -49,10 +55,10 @@ MAX_PREFIX_BITS = 12
 
 
 class SubstringsProvenance(msgspec.Struct, frozen=True):
-    """Fingerprints of documents and duplicates; unset if nothing is configured."""
+    """Fingerprints of documents and duplicates."""
 
-    filtered: list[str] | msgspec.UnsetType = msgspec.UNSET
-    duplicates: str | msgspec.UnsetType = msgspec.UNSET
+    filtered: list[str]
+    duplicates: str
 
 
 SubstringsManifest = Manifest[SubstringsProvenance, SubstringsNumbers]
@@ -66,10 +72,10 @@ def finding(config: SubstringsConfig | None) -> dict[str, Any]:
 def plan_substrings(corpus: Corpus, partition: str) -> Plan:
     """Plan the tasks of the last pass, one per filtered part in ingest order; each needs all."""
     config = corpus.settings.dedup.substrings
-    if config is None:
-        return Plan([], finding(config), SubstringsProvenance())
+    assert config is not None, "the stage is used with `dedup.substrings` only"
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
-    texts = [corpus.store.newest(FILTERED, name) for name in corpus.settings.source_names()]
+    sources = signed_sources(corpus)
+    texts = [clustered_documents(corpus, signed.partition) for signed in sources.manifests]
     parts = list(plan_parts(corpus, texts, clusters, config))
     identities = [identity for _, identity, _ in parts]
     make = tasks_of(corpus, SUBSTRINGS, partition)
@@ -80,7 +86,8 @@ def plan_substrings(corpus: Corpus, partition: str) -> Plan:
         for inputs, _, text_bytes in parts
     ]
     filtered = [manifest.fingerprint for manifest in texts]
-    return Plan(tasks, finding(config), SubstringsProvenance(filtered, clusters.fingerprint))
+    provenance = SubstringsProvenance(filtered, clusters.fingerprint)
+    return Plan(tasks, finding(config), provenance, sources.left_out)
 
 
 def plan_parts(
@@ -187,8 +194,6 @@ def without_inputs(outcomes: Sequence[Outcome]) -> list[Task[None]]:
 
 def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
     """Describe how much repeats, and show the longest spans, as Markdown."""
-    if not manifest.parts:
-        return {"report": NOT_CONFIGURED}
     longest: list[LongestSpan] = []
     for part in manifest.parts:
         path = corpus.store.path_of(manifest, required_file(manifest, part, "longest"))
@@ -200,15 +205,18 @@ def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
 SUBSTRINGS = Stage(
     name="substrings",
     code_version="1",
-    description="Spans of documents that repeat long runs of words; none without "
-    "`dedup.substrings`.",
+    description="Spans of documents that repeat long runs of words.",
+    group="deduplicate",
     partitions="none",
     after=(FILTERED, DUPLICATES),
     kinds=frozenset({"numba", "parquet"}),
     provenance=SubstringsProvenance,
     numbers=SubstringsNumbers,
+    settings=lambda settings: finding(settings.dedup.substrings),
     plan=plan_substrings,
     work=find_spans,
+    is_used=lambda settings: settings.dedup.substrings is not None,
+    main_table=MainTable("spans", SPAN_COLUMNS),
     run=in_passes(
         Pass(find_picks, plan_picks, is_kept=False),
         Pass(find_twice, plan_twice, shares_memory=True, is_kept=False),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
@@ -13,15 +14,16 @@ from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
 from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
-from assets.filtered.report import report_markdown, summarize_decisions
+from assets.filtered.report import report_markdown, rule_rows, summarize_decisions
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
+from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.filters import FilterConfig
-from resources.settings.pipeline import SettingsError
-from resources.stage import Conclusion, Metadata, Stage
+from resources.settings.pipeline import Settings, SettingsError
+from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import Plan, Task, tasks_of
 
@@ -121,15 +123,19 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
 def describe_filtered(
     corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
 ) -> Metadata:
-    """Plot the funnel, the scores and the languages; count the documents that break each rule."""
+    """Plot the funnel, the scores and the languages; tabulate the documents that break rules."""
     config = FilterConfig.model_validate(manifest.config)
     data = load_filter_data(config, corpus.config.parent)
     rules = rules_for(config.rules, data.custom)
     summary = add_summaries(summary_of(corpus, manifest, part) for part in manifest.parts)
     if not summary:
         return {}
-    counts = {f"broken/{name}": count for name, count in summary["broken"].items()}
-    return {**report_markdown(summary, rules), **counts}
+    rows = rule_rows(summary)
+    return {
+        "rejected": Table(("rule", "breaks it", "only it", "it first"), rows) if rows else None,
+        "broken_rules": None,  # they are in that table
+        **report_markdown(summary, rules),
+    }
 
 
 def warn_of_skipped_rules(
@@ -167,18 +173,27 @@ def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
             yield from filter_warm_ups(config, data)
 
 
+def settings_of_filters(settings: Settings) -> Any:
+    """Return the filters of every source."""
+    names = settings.source_names()
+    return {name: settings.filters_for(name).model_dump(mode="json") for name in names}
+
+
 FILTERED = Stage(
     name="filtered",
     code_version="2",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
+    group="curate",
     partitions="source",
     after=(RAW, CLASSIFIER),
     kinds=frozenset({"parquet", "polars"}),
     provenance=FilteredProvenance,
     numbers=FilterNumbers,
+    settings=settings_of_filters,
     plan=plan_filtered,
     work=filter_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS),
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,

@@ -31,7 +31,8 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
-from resources.stage import Metadata, Stage
+from resources.source_states import usable_states
+from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import hash_file
 from resources.store.records import (
     Empty,
@@ -45,7 +46,12 @@ from resources.store.records import (
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-NOT_CONFIGURED = "Not configured: pipeline.yaml has no `classifier`, so nothing was trained."
+MODEL_COLUMNS = {
+    "weight": "weight of the features whose hash is the row's number",
+    "bias": "score of a document without features, before the logistic function",
+    "ngram_words": "words of the longest feature",
+    "max_document_bytes": "bytes of a document that are read",
+}
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,11 @@ class ClassifierNumbers(msgspec.Struct, frozen=True):
 
 
 def plan_classifier(corpus: Corpus, partition: str) -> Plan:
-    """Plan one task over all parts of the example sources; none without `classifier`."""
+    """Plan one task over all parts of the example sources."""
     config = corpus.settings.classifier
-    if config is None:
-        return Plan([], {}, Empty())
+    assert config is not None, "the stage is used with `classifier` only"
     dump = config.model_dump(mode="json")
-    good, bad = (parts_of(corpus, names) for names in (config.good, config.bad))
+    (good, no_good), (bad, no_bad) = (parts_of(corpus, each) for each in (config.good, config.bad))
     samples = tuple(
         Sample(path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
         for side, is_good in ((good, True), (bad, False))
@@ -100,17 +105,23 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
         TrainingInputs(config, samples, labelled),
         work_bytes=sum(min(side_bytes(side), config.sample_bytes) for side in (good, bad)),
     )
-    return Plan([task], dump, Empty())
+    return Plan([task], dump, Empty(), no_good | no_bad)
 
 
-def parts_of(corpus: Corpus, names: tuple[str, ...]) -> list[tuple[Path, PartRecord]]:
-    """Return (file of documents, record) of every raw part of the named sources."""
-    manifests = [corpus.store.newest(RAW, name) for name in names]
-    return [
+def parts_of(
+    corpus: Corpus, names: tuple[str, ...]
+) -> tuple[list[tuple[Path, PartRecord]], dict[str, str]]:
+    """Return (file of documents, record) of every raw part of the named sources.
+
+    Also reasons for the sources that are left out, by name.
+    """
+    states, left_out = usable_states(names, lambda name: corpus.store.newest(RAW, name))
+    parts = [
         (corpus.store.path_of(manifest, required_file(manifest, part, "documents")), part)
-        for manifest in manifests
+        for manifest in states.values()
         for part in manifest.parts
     ]
+    return parts, left_out
 
 
 def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
@@ -186,8 +197,6 @@ def heads(texts: pl.Series, config: ClassifierConfig) -> pl.Series:
 
 def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumbers]) -> Metadata:
     """Return the report as Markdown, with its plot."""
-    if not manifest.parts:
-        return {"report": NOT_CONFIGURED}
     path = corpus.store.path_of(manifest, required_file(manifest, manifest.parts[0], "report"))
     report = msgspec.json.decode(path.read_bytes(), type=ClassifierReport)
     return {"report": classifier_markdown(report)}
@@ -214,12 +223,16 @@ CLASSIFIER = Stage(
     code_version="1",
     description="The classifier whose score is a rule of `filtered`, and what each threshold "
     "would keep.",
+    group="curate",
     partitions="none",
     after=(RAW,),
     kinds=frozenset({"numba"}),
     provenance=Empty,
     numbers=ClassifierNumbers,
+    settings=lambda settings: settings.model_dump(mode="json", include={"classifier"}),
     plan=plan_classifier,
     work=train_part,
+    is_used=lambda settings: settings.classifier is not None,
+    main_table=MainTable("model", MODEL_COLUMNS),
     describe=describe_classifier,
 )

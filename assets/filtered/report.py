@@ -5,7 +5,7 @@ that no report reads a decision again. Histograms have fixed bins, or they would
 and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -86,7 +86,7 @@ def funnel_rows(summary: Summary, rules: Sequence[Rule]) -> list[tuple[str, int,
 
 
 def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
-    """Return Markdown by title: `funnel`, `top_reasons`, `languages` and `score_histograms`."""
+    """Return Markdown by title: `funnel`, `rule_pairs`, `languages` and `score_histograms`."""
     rows = funnel_rows(summary, rules)
     bars = [
         (name, (left,), f"{left:,} documents, {size / 1e6:,.1f} MB") for name, left, size in rows
@@ -94,12 +94,8 @@ def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
     pairs = sorted(summary["pairs"].items(), key=lambda item: (-item[1], item[0]))[:TOP_PAIRS]
     return {
         "funnel": as_markdown(bar_chart("left after each rule", bars), "funnel"),
-        "top_reasons": "\n".join(
+        "rule_pairs": "\n".join(
             [
-                "| rule | breaks it | breaks only it | first reason |",
-                "|---|---:|---:|---:|",
-                *(_reason_row(name, summary) for name in _by_count(summary["broken"])),
-                "",
                 "| two rules together | documents |",
                 "|---|---:|",
                 *(f"| {pair} | {count:,} |" for pair, count in pairs),
@@ -112,14 +108,13 @@ def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
     }
 
 
-def _by_count(counts: Mapping[str, int]) -> list[str]:
-    broken = [name for name, count in counts.items() if count]
-    return sorted(broken, key=lambda name: (-counts[name], name))
-
-
-def _reason_row(name: str, summary: Summary) -> str:
-    numbers = [summary[key].get(name, 0) for key in ("broken", "alone", "first")]
-    return f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |"
+def rule_rows(summary: Summary) -> list[tuple[str, int, int, int]]:
+    """Return (rule, documents that break it, only it, it first), the most frequent rule first."""
+    broken = {name: count for name, count in summary["broken"].items() if count}
+    return [
+        (name, count, summary["alone"].get(name, 0), summary["first"].get(name, 0))
+        for name, count in sorted(broken.items(), key=lambda item: (-item[1], item[0]))
+    ]
 
 
 def _histograms(summary: Summary, rules: Sequence[Rule]) -> list[str]:

@@ -6,6 +6,7 @@ The output is a description, `mixture.json`: the order of its samples is compute
 
 import numpy as np
 
+from assets.bucketed.sequences import ROW_COLUMNS
 from assets.mixed.mixture_files import (
     MixNumbers,
     PhaseInputs,
@@ -31,7 +32,7 @@ from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
-from resources.stage import Conclusion, Metadata, Stage
+from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
 from resources.tasks import Plan, Task, tasks_of
 
@@ -125,13 +126,16 @@ MIXED = Stage(
     code_version="3",
     description="Per phase a token plan, what was realised, and one deterministic order over all "
     "samples.",
+    group="train",
     partitions="phase",
     after=(SHARDED,),
     kinds=frozenset({"json", "numpy"}),
     provenance=TokenFacts,
     numbers=MixNumbers,
+    settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
     plan=plan_mixed,
     work=mix_phase,
+    main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=in_passes(
         Pass(mix_phase), Pass(write_shard, plan=plan_shards), Pass(write_index, plan=plan_index)
     ),

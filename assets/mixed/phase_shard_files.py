@@ -32,11 +32,10 @@ from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
 from resources.store.disk import has_size, hash_file
 from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
-from resources.tasks import Task
+from resources.tasks import Task, map_with_progress
 
 DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the bytes of the shards
 
@@ -135,7 +134,7 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -
         for suffix, file in shard.files.items()
     }
     in_order = sorted(checks, key=lambda check: check.title)
-    results = map_parts(is_as_mixed, in_order, corpus.settings.engine)
+    results = map_with_progress(is_as_mixed, in_order, corpus.settings.engine)
     damaged = sorted(in_order[ended.index].title for ended in results if not ended.value())
     if damaged:
         raise StoreError(

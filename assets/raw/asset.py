@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.observed_inputs import INPUT_FILES, version_of
 from assets.raw.readers.decompress import Damage, FileFault
-from assets.raw.readers.documents import Chunk, mark_damaged
+from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk, mark_damaged
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.settings.sources import ACCESS, Source
-from resources.stage import Conclusion, Stage, WarningCheck
+from resources.progress import current
+from resources.settings.pipeline import Settings
+from resources.settings.sources import Source
+from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks, stream_name, tasks_of
+from resources.tasks import (
+    Outcome,
+    Plan,
+    Task,
+    Work,
+    failed,
+    run_tasks,
+    stops_on_error,
+    stream_name,
+    tasks_of,
+)
 
-NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain", *ACCESS}
+NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
 
@@ -207,20 +221,40 @@ def cap_fingerprint(tasks: list[Task[SliceInputs]], cap: int) -> str:
 def run_to_cap(
     corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
 ) -> list[Outcome]:
-    """Run tasks in order until their documents hold `cap` bytes; the last part is cut."""
-    outcomes = reuse_capped(corpus, tasks, cap)
-    left = 0 if outcomes else cap
-    for task in tasks:
+    """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
+    if reused := reuse_capped(corpus, tasks, cap):
+        return reused
+    outcomes: list[Outcome] = []
+    left = cap
+    with current().one_pass(tasks):
+        for task in tasks:
+            if left <= 0:
+                break
+            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
+            try:
+                kept = up_to_cap(task, outcome.records, left)
+            except Exception as error:
+                if stops_on_error(corpus):
+                    raise
+                outcome = failed(task, error)
+            if outcome.error is not None:
+                return [outcome]
+            left -= sum(record.stats.bytes for record in outcome.records)
+            outcomes.append(replace(outcome, task=task, records=kept))
+    return outcomes
+
+
+def up_to_cap(
+    task: Task[SliceInputs], records: Sequence[PartRecord], left: int
+) -> list[PartRecord]:
+    """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
+    kept: list[PartRecord] = []
+    for record in records:
         if left <= 0:
             break
-        outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
-        kept: list[PartRecord] = []
-        for record in outcome.records:
-            if left > 0:
-                kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-                left -= record.stats.bytes
-        outcomes.append(Outcome(task, kept, outcome.seconds, outcome.is_reused))
-    return outcomes
+        kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
+        left -= record.stats.bytes
+    return kept
 
 
 def stopping_at(task: Task[SliceInputs], max_bytes: int) -> Task[SliceInputs]:
@@ -241,7 +275,7 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> li
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
     kept = [record for record in records if record is not None]
-    return [Outcome(tasks[0], kept, 0.0, True)] if len(kept) == len(records) else []
+    return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
 
 
 def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> PartRecord:
@@ -271,6 +305,13 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
             bytes=count_bytes(documents["text"]),
         )
     )
+
+
+def settings_of_raw(settings: Settings) -> Any:
+    """Return the settings that raw documents depend on; their files are observed instead."""
+    exclude = NOT_IN_THE_BYTES - {"max_text_bytes"}
+    sources = [source.model_dump(mode="json", exclude=exclude) for source in settings.sources]
+    return [settings.part_bytes, sources]
 
 
 def unread_lines(manifest: RawManifest) -> list[str]:
@@ -322,16 +363,20 @@ RAW = Stage(
     code_version="2",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
+    group="ingest",
     partitions="source",
     after=(),
     kinds=frozenset({"parquet", "polars"}),
     provenance=RawProvenance,
     numbers=RawNumbers,
+    settings=settings_of_raw,
     plan=plan_raw,
     work=read_part,
+    main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
     conclude=warn_of_unread,
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
+    inputs=InputVersions(INPUT_FILES, lambda manifest: version_of(manifest.provenance.files)),
 )

@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
+from assets.bucketed.sequences import ROW_COLUMNS
 from assets.sharded.drawn_files import drawn_folders
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_pile, scatter_paths
@@ -26,7 +27,7 @@ from assets.tokenized.token_facts import TokenFacts
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
-from resources.stage import Stage
+from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord, fingerprint_of
 from resources.tasks import Outcome, Plan, Task, Work, run_tasks, tasks_of
 
@@ -106,10 +107,11 @@ def origin_of(manifest: BucketedManifest, config: ShardConfig, data: str) -> Sha
 
 
 def run_passes(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Shuffle the sources into their shards, then write the indexes."""
-    shards = [task for task in tasks if task.name != INDEX]
-    indexes = [task for task in tasks if task.name == INDEX]
-    return shuffle_sources(corpus, shards, work) + run_tasks(corpus, indexes, write_index)
+    """Shuffle the sources into their shards, then write the indexes of those that did not fail."""
+    shards = shuffle_sources(corpus, [task for task in tasks if task.name != INDEX], work)
+    failed = {outcome.task.partition for outcome in shards if outcome.error is not None}
+    indexes = [task for task in tasks if task.name == INDEX and task.partition not in failed]
+    return shards + run_tasks(corpus, indexes, write_index)
 
 
 def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
@@ -146,13 +148,16 @@ SHARDED = Stage(
     name="sharded",
     code_version="2",
     description="Shuffled shards of sequences in every chosen format, each file with its hash.",
+    group="train",
     partitions="source",
     after=(BUCKETED,),
     kinds=frozenset({"parquet"}),
     provenance=ShardedProvenance,
     numbers=ShardedNumbers,
+    settings=lambda settings: settings.shards.model_dump(mode="json"),
     plan=plan_sharded,
     work=write_shard,
+    main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=run_passes,
     keep=drawn_folders,
 )

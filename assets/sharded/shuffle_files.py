@@ -9,7 +9,7 @@ source at a time, small sources would leave cores idle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest
 from assets.bucketed.make_sequences import group_windows
@@ -25,21 +25,35 @@ from assets.sharded.scatter_files import (
 from assets.sharded.shard_files import ShardInputs, shard_schema
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.corpus import Corpus
-from resources.engine.map_parts import map_parts
+from resources.engine.cost import Cost
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
 from resources.store.store import StoreError
-from resources.tasks import Outcome, Task, Work, run_tasks
+from resources.tasks import (
+    Outcome,
+    Task,
+    Work,
+    failed,
+    group_by_partition,
+    map_with_progress,
+    run_tasks,
+    stops_on_error,
+    with_costs,
+)
 
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 
 
 @dataclass(frozen=True)
 class SourceShards:
-    """Shards of a source, and those of them for which its rows are scattered."""
+    """Shards of a source, and those of them for which its rows are scattered.
+
+    `failed` has the outcome of what went wrong; the shards of that source are not written then.
+    """
 
     tasks: list[Task[ShardInputs]]
     wanted: list[Task[ShardInputs]]
+    failed: list[Outcome] = field(default_factory=list)
 
     @property
     def work_bytes(self) -> int:
@@ -58,17 +72,30 @@ def plans_of(manifest: BucketedManifest, config: ShardConfig) -> list[BucketShar
 def shuffle_sources(
     corpus: Corpus, shards: Sequence[Task[ShardInputs]], work: Work
 ) -> list[Outcome]:
-    """Scatter and gather the shards that are not published; outcomes of all, in order."""
+    """Scatter and gather the shards that are not published; outcomes of all, in order.
+
+    Of a source that failed, the outcomes are those with errors.
+    """
     by_source: dict[str, list[Task[ShardInputs]]] = {}
     for task in shards:
         by_source.setdefault(task.partition, []).append(task)
-    sources = [prepare(tasks) for tasks in by_source.values()]
+    sources = [prepare(corpus, tasks) for tasks in by_source.values()]
     groups = group_windows([source.work_bytes for source in sources], GROUP_BYTES)
     return [outcome for group in groups for outcome in shuffle_group(corpus, sources[group], work)]
 
 
-def prepare(tasks: list[Task[ShardInputs]]) -> SourceShards:
+def prepare(corpus: Corpus, tasks: list[Task[ShardInputs]]) -> SourceShards:
     """Give the tasks of a source the files to keep, and the piles of a killed run."""
+    try:
+        return keep_files(tasks)
+    except Exception as error:
+        if stops_on_error(corpus):
+            raise
+        return SourceShards(tasks, [], [failed(tasks[0], error)])
+
+
+def keep_files(tasks: list[Task[ShardInputs]]) -> SourceShards:
+    """Give tasks the files of earlier shards; tell those for which rows must be scattered."""
     missing = [task for task in tasks if task.published() is None]
     if not missing:
         return SourceShards(tasks, [])
@@ -90,23 +117,42 @@ def prepare(tasks: list[Task[ShardInputs]]) -> SourceShards:
 def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -> list[Outcome]:
     """Run both passes for some sources.
 
-    The seconds of the first pass are added to those of a source's first shard.
+    The costs of the first pass are added to those of a source's first computed shard.
     """
-    scatters = [task for source in sources for task in scatter_tasks(corpus, source.wanted)]
-    seconds: dict[str, float] = {}
-    for ended in map_parts(scatter_part, scatters, corpus.settings.engine):
-        ended.value()
-        partition = scatters[ended.index].partition
-        seconds[partition] = seconds.get(partition, 0.0) + ended.cost.seconds
-    outcomes = run_tasks(corpus, [task for source in sources for task in source.tasks], work)
-    for source in sources:
-        remove_piles(source.wanted)
-    return [
+    costs = scatter_sources(corpus, sources)
+    whole = [source for source in sources if not source.failed]
+    outcomes = run_tasks(corpus, [task for source in whole for task in source.tasks], work)
+    broken = {outcome.task.partition for outcome in outcomes if outcome.error is not None}
+    for source in whole:
+        if source.tasks[0].partition not in broken:  # else the next attempt needs the piles
+            remove_piles(source.wanted)
+    return [outcome for source in sources for outcome in source.failed] + [
         outcome
-        if outcome.is_reused
-        else replace(outcome, seconds=outcome.seconds + seconds.pop(outcome.task.partition, 0.0))
-        for outcome in outcomes
+        for partition, of_source in group_by_partition(outcomes).items()
+        for outcome in with_costs(of_source, costs.get(partition, []))
     ]
+
+
+def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str, list[Cost]]:
+    """Run the first pass; return its costs by source, and add errors to the sources they end."""
+    scatters: list[tuple[SourceShards, Task[ScatterInputs]]] = []
+    for source in sources:
+        try:
+            scatters += [(source, task) for task in scatter_tasks(corpus, source.wanted)]
+        except Exception as error:
+            if stops_on_error(corpus):
+                raise
+            source.failed.append(failed(source.tasks[0], error))
+    costs: dict[str, list[Cost]] = {}
+    tasks = [task for _, task in scatters]
+    for ended in map_with_progress(scatter_part, tasks, corpus.settings.engine):
+        if stops_on_error(corpus):
+            ended.value()
+        source, task = scatters[ended.index]
+        if ended.error is not None:
+            source.failed.append(Outcome(task, [], (), False, ended.error))
+        costs.setdefault(task.partition, []).append(ended.cost)
+    return costs
 
 
 def scatter_tasks(corpus: Corpus, wanted: list[Task[ShardInputs]]) -> list[Task[ScatterInputs]]:

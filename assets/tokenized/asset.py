@@ -32,14 +32,19 @@ from assets.tokenized.token_facts import MarkedTokenFacts, TokenizedNumbers, Tok
 from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
-from resources.stage import Conclusion, HistoryCheck, Metadata, Stage
+from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.disk import map_array
 from resources.store.records import Manifest, PartRecord, Stats, required_file
-from resources.store.store import typed
+from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
+TOKEN_COLUMNS = {
+    "doc_id": "the document",
+    "tokens": "token ids of its text, the end-of-document id last",
+    "offsets": "bytes of the text at which its tokens begin",
+}
 ROUND_TRIP_CHECK = HistoryCheck(
     name="round_trip",
     number="round_trip_failures",
@@ -173,7 +178,10 @@ def counts_by_source(corpus: Corpus, tokenizer: str) -> dict[str, TokenizedNumbe
     """Return the published counts of every source encoded with the tokenizer, by fingerprint."""
     counts: dict[str, TokenizedNumbers] = {}
     for name in corpus.settings.source_names():
-        newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
+        try:
+            newest = corpus.store.partition(TOKENIZED.name, name).newest_manifest()
+        except StoreError:
+            continue  # of a source that failed: it is named there
         if newest is None or newest.code_version != TOKENIZED.code_version:
             continue  # records of another version cannot be read
         manifest = typed(newest, TOKENIZED)
@@ -197,13 +205,16 @@ TOKENIZED = Stage(
     name="tokenized",
     code_version="2",
     description="Token ids of every document, the end-of-document id last.",
+    group="tokenize",
     partitions="source",
     after=(DEDUPED, TOKENIZER),
     kinds=frozenset({"arrow"}),
     provenance=TokenizedProvenance,
     numbers=TokenizedNumbers,
+    settings=lambda settings: settings.tokenizer.model_dump(mode="json"),
     plan=plan_tokenized,
     work=encode_part,
+    main_table=MainTable("tokens", TOKEN_COLUMNS),
     preload=("tokenizers", "pyarrow.parquet"),
     describe=describe_tokenized,
     check=ROUND_TRIP_CHECK,

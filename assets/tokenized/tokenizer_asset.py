@@ -23,6 +23,7 @@ from assets.tokenized.training_sample import (
 )
 from resources.corpus import Corpus
 from resources.settings.tokenizer import TokenizerConfig
+from resources.source_states import usable_states
 from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
@@ -62,12 +63,14 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     if config.path is not None:
         path = corpus.config.parent / config.path
         inputs = TokenizerInputs(config, path, [])
+        left_out: dict[str, str] = {}
         fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
     else:
         names = [
             name for name in corpus.settings.source_names() if name in (config.weights or [name])
         ]
-        manifests = [corpus.store.newest(DEDUPED, name) for name in names]
+        states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
+        manifests = list(states.values())
         inputs = TokenizerInputs(config, None, sampled_sources(corpus, manifests))
         fingerprints = [[m.partition, *(part.fingerprint for part in m.parts)] for m in manifests]
     task = tasks_of(corpus, TOKENIZER, partition).task(
@@ -76,7 +79,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         inputs,
         work_bytes=sum(source.available for source in inputs.sources),
     )
-    return Plan([task], dump, Empty())
+    return Plan([task], dump, Empty(), left_out)
 
 
 def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
@@ -203,11 +206,13 @@ TOKENIZER = Stage(
     name="tokenizer",
     code_version="3",
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
+    group="tokenize",
     partitions="none",
     after=(DEDUPED,),
     kinds=frozenset({"huggingface"}),
     provenance=Empty,
     numbers=TokenizerNumbers,
+    settings=lambda settings: settings.tokenizer.model_dump(mode="json", exclude={"offsets"}),
     plan=plan_tokenizer,
     work=make_tokenizer,
     conclude=warn_of_sample,

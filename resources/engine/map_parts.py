@@ -1,10 +1,10 @@
 """Map a function over parts, in threads of this process or in worker processes.
 
 `in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
-its threads use every core. `processes` costs about a second a step (its fork server imports Polars
-afresh) and gives isolation: a worker that dies takes one part with it, which is tried again.
-`auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from a fork server, never
-from fork(2) of this process: Polars' threads do not survive it.
+its threads use every core. `processes` gives isolation: a worker that dies takes one part with it,
+which is tried again. `auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from
+a fork server, never from fork(2) of this process: Polars' threads do not survive it. It is that of
+the run (fork_server.py), or where there is none, in tests, one that is started for them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 
+import polars as pl
+
+from resources.engine.cost import NO_COST, Cost, begin_part
+from resources.engine.fork_server import is_served
 from resources.settings.engine import EngineConfig
 
 AUTO_PROCESS_BYTES = 2 << 30
-WORKER_MODULE = "resources.engine.worker"
+PRELOAD = ("resources.engine.fork_server", "resources.store.store")  # of a server of our own
+ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
 
 Result = TypeVar("Result")
 
@@ -52,14 +55,6 @@ class PartError(RuntimeError):
 
 class PartUseError(PartError, ValueError):
     """A part that no retry can compute: its input or config is wrong."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Wall and CPU seconds that a part took."""
-
-    seconds: float
-    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -127,7 +122,7 @@ def map_in_processes(
             if deaths[index] > retries:
                 del waiting[0]
                 num_suspects = max(num_suspects - 1, 0)
-                yield Ended(index, None, death_of(task, deaths[index]), Cost(0.0, 0.0))
+                yield Ended(index, None, death_of(task, deaths[index]), NO_COST)
 
 
 def death_of(task: PartTask, deaths: int) -> PartError:
@@ -159,30 +154,31 @@ def map_in_pool(
 
 def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
     """Run one task in a worker; an error names the task's part."""
-    start, cpu_start = time.perf_counter(), time.thread_time()
-    result, fault = None, None
+    result, fault, end_part = None, None, begin_part()
     try:
         result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         kind = PartUseError if isinstance(error, ValueError) else PartError
         fault = kind(f"{task.title}: {type(error).__name__}: {error}")
-    cost = Cost(time.perf_counter() - start, time.thread_time() - cpu_start)
-    return Ended(index, result, fault, cost)
+    return Ended(index, result, fault, end_part())
 
 
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
     """Return a pool of workers that have one Polars thread each and end with their parent."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([WORKER_MODULE, module])  # imported once, not once a worker
+    if not is_served():
+        context.set_forkserver_preload([*PRELOAD, module])  # imported once, not once a worker
     return ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
 
 
 def start_worker() -> None:
     """Set up a worker: one Polars thread, and an end when its parent ends.
 
-    A pool's workers would otherwise wait for ever after a kill -9 of their parent.
+    The workers together use every core. Polars reads the number when it is imported, which the
+    fork server has done, and again here; it makes its threads at the first computation. A pool's
+    workers would otherwise wait for ever after a kill -9 of their parent.
     """
-    import_module(WORKER_MODULE)  # where the fork server runs in another folder, it cannot
+    pl.Config.load(ONE_THREAD)
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from resources.settings.sources import ACCESS, FileFormat, InputPlaces, NonEmpty
+from resources.settings.sources import FileFormat, InputPlaces, NonEmpty
 
 INDEXING = {"sets", "ngram", "min_item_words"}
 
@@ -110,8 +110,4 @@ class DecontaminationConfig(BaseModel):
 
     def indexing(self) -> dict[str, Any]:
         """Return the keys that the index depends on besides the files, for fingerprints."""
-        access = {"sets": {"__all__": set(ACCESS)}}
-        dump = self.model_dump(mode="json", include=INDEXING, exclude=access)
-        for each, evaluation_set in zip(dump["sets"], self.sets, strict=True):
-            each["where"] = evaluation_set.identities()
-        return dump
+        return self.model_dump(mode="json", include=INDEXING)

@@ -19,9 +19,9 @@ class EngineConfig(BaseModel):
         "processes; auto: by the amount of work",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
-        default="in_process",
-        description="processes of Dagster's steps. in_process: the run's; multiprocess: one per "
-        "step, which costs a run about 8 s and frees memory after every step",
+        default="multiprocess",
+        description="processes of Dagster's steps. multiprocess: one per step, which frees its "
+        "memory when it ends; in_process: the run's",
     )
     workers: int | None = Field(
         default=None,

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -67,6 +67,11 @@ class Settings(BaseModel):
         description="bytes of text in a part, the unit of work, retry and memory",
     )
     sources: tuple[Source, ...] = Field(min_length=1, description="sources of documents")
+    on_source_error: Literal["continue", "stop"] = Field(
+        default="continue",
+        description="when a source fails. continue: the others are built, its last good state "
+        "stays, and the run fails at its end; stop: the run fails at once",
+    )
     filters: FilterConfig = Field(
         default=FilterConfig(), description="normalisation, language and quality rules"
     )

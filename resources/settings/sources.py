@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_serializer
 
 from corpus_loader.url_secrets import identity, key_of, query_keys, split_url
 from resources.settings.faults import KeyPath, dotted
@@ -55,7 +55,11 @@ def _parse_filter(value: object) -> object:
 
 
 class InputPlaces(BaseModel):
-    """Places of the input files of a source, or of an evaluation set."""
+    """Places of the input files of a source, or of an evaluation set.
+
+    As JSON, which goes into fingerprints and manifests, `where` has no secrets, and the keys that
+    only say how files are reached are left out.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,22 +77,26 @@ class InputPlaces(BaseModel):
     )
     identity_query: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         default=(),
+        exclude=True,
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
     )
     follow_links: bool = Field(
-        default=False, description="reads links that leave the folder in which `where` starts"
+        default=False,
+        exclude=True,
+        description="reads links that leave the folder in which `where` starts",
     )
     max_download_bytes: int = Field(
-        default=64 << 30, ge=1, description="bytes of the largest file that is downloaded"
+        default=64 << 30,
+        ge=1,
+        exclude=True,
+        description="bytes of the largest file that is downloaded",
     )
 
-    def identities(self) -> list[str]:
+    @field_serializer("where", when_used="json")
+    def identities(self, where: tuple[str, ...]) -> list[str]:
         """Return `where` as it is recorded: URLs without their secrets."""
-        return [identity_of(place, self.identity_query) for place in self.where]
-
-
-ACCESS = frozenset({"identity_query", "follow_links", "max_download_bytes"})  # not in the bytes
+        return [identity_of(place, self.identity_query) for place in where]
 
 
 def is_web_url(place: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs.commands.build.build import MODULE, commands_for
+from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for
 from pipeline_defs.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ ALL = "--partition-range prose...notes"
             ["prose", "notes"],
             "deduped",
             [
-                f"asset materialize --select *substrings {ALL}",
+                f"asset materialize --select *duplicates {ALL}",
                 "asset materialize --select *deduped --partition prose",
                 "asset materialize --select *deduped --partition notes",
             ],
@@ -66,6 +66,7 @@ def test_commands_of_dagster(
     [
         (["--source", "prosa"], "unknown source 'prosa'; did you mean prose?"),
         (["--to", "dedupd"], "unknown stage 'dedupd'; did you mean deduped?"),
+        (["--to", "repeated"], "does not use the stage 'repeated'"),
     ],
 )
 def test_unknown_names_are_refused(

@@ -287,6 +287,21 @@ def test_a_record_that_two_manifests_name_is_made_again(corpus: Any, build: Any)
     assert [line.split()[0] for line in repaired(corpus)] == ["rebuilt"]
 
 
+def test_a_folder_of_a_stage_that_the_config_does_not_use_is_named(
+    tmp_path: Path, build: Any
+) -> None:
+    classifier = {"good": ["prose"], "bad": ["notes"]}
+    build(open_corpus(write_corpus(tmp_path, classifier=classifier)), "raw", "classifier")
+    corpus = open_corpus(write_corpus(tmp_path))
+    before = hashes(corpus.store.root / "classifier")
+    build(corpus)
+    assert hashes(corpus.store.root / "classifier") == before  # a build leaves it alone
+
+    flip_bit(one(corpus, "classifier/all/*.model.parquet"))
+
+    assert "pipeline.yaml does not use the stage" in refused(corpus)
+
+
 def test_a_folder_of_a_stage_that_is_gone_is_named(corpus: Any, build: Any) -> None:
     build(corpus, "raw")
     corpus.store.root.joinpath("raw").rename(corpus.store.root / "quality")

@@ -182,11 +182,9 @@ def test_what_was_found_is_shown(tmp_path: Path, build: Build) -> None:
 
 
 def test_without_a_config_nothing_is_looked_at(corpus: Any, build: Build) -> None:
-    result = build(corpus, *STAGES)
+    build(corpus, *STAGES)
 
-    event = result.get_asset_materialization_events()[-1]
-    assert "Not configured" in str(event.materialization.metadata["report"].value)
-    assert corpus.store.newest("substrings", "all").parts == ()
+    assert not (corpus.store.root / "substrings").exists()
 
 
 def test_clusters_of_other_documents_are_refused(tmp_path: Path, build: Build) -> None:

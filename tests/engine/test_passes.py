@@ -9,6 +9,7 @@ import pytest
 
 from resources import passes as module
 from resources.corpus import Corpus
+from resources.engine.cost import Cost
 from resources.passes import Earlier, Pass, derive_task, in_passes, run_passes
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Outcome, Task
@@ -102,21 +103,26 @@ def test_kept_passes_over_published_tasks_are_planned_all_the_same(corpus: Corpu
     assert ("web", "sum", 2) in rows(outcomes)
 
 
-def test_seconds_of_a_pass_that_is_not_kept_count_for_the_others(
+def test_costs_of_a_pass_that_is_not_kept_count_for_the_others(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds = {"early-a": 4.0, "early-b": 2.0, "early-c": 2.0, "a": 1.0, "b": 1.0, "c": 3.0}
+    cpu_seconds = {"early-a": 4.0, "early-b": 2.0, "early-c": 2.0, "a": 1.0, "b": 1.0, "c": 3.0}
+    costs = {name: Cost(0.0, 1.0, spent, 0) for name, spent in cpu_seconds.items()}
     tasks = [*tasks_of_two_sources(corpus), task(corpus, "web", "c")]
 
     def run_tasks(_: Corpus, tasks: list[Task], work: Any) -> list[Outcome]:
-        return [Outcome(one, work(one), seconds[one.name], one.name == "b") for one in tasks]
+        return [
+            Outcome(one, work(one), () if one.name == "b" else (costs[one.name],), one.name == "b")
+            for one in tasks
+        ]
 
     monkeypatch.setattr(module, "run_tasks", run_tasks)
     passes = [Pass(count, plan=beforehand, is_kept=False), Pass(count)]
 
     outcomes = run_passes(corpus, tasks, passes)
 
-    assert [outcome.seconds for outcome in outcomes] == [5.0, 1.0, 7.0, 5.0]
+    spent = [(one.task.name, sum(cost.cpu_seconds for cost in one.costs)) for one in outcomes]
+    assert spent == [("a", 9.0), ("b", 0), ("c", 3.0), ("a", 5.0)]
 
 
 def test_a_pass_that_shares_memory_has_few_workers(
@@ -128,7 +134,7 @@ def test_a_pass_that_shares_memory_has_few_workers(
 
     def run_tasks(corpus: Corpus, tasks: list[Task], _: Any) -> list[Outcome]:
         workers.append(corpus.settings.engine.num_workers())
-        return [Outcome(one, [], 0.0, False) for one in tasks]
+        return [Outcome(one, [], (), False) for one in tasks]
 
     monkeypatch.setattr(module, "run_tasks", run_tasks)
     in_passes(Pass(count), Pass(count, shares_memory=True))(many, tasks_of_two_sources(many), count)

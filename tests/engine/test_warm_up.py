@@ -14,7 +14,7 @@ from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import PROVIDERS, counts_behind
 from assets.raw.asset import RAW
 from assets.stages import STAGES
-from pipeline_defs.commands.build import compile_kernels
+from pipeline_defs import compile_kernels
 from resources.settings.dedup import DedupConfig
 from resources.settings.filters import FilterConfig
 from resources.settings.pipeline import SettingsError

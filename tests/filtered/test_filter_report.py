@@ -12,6 +12,7 @@ from assets.filtered.report import (
     funnel_rows,
     place_of,
     report_markdown,
+    rule_rows,
     summarize_decisions,
 )
 from assets.filtered.rules.rules import rules_for
@@ -74,10 +75,16 @@ def test_the_funnel_ends_at_what_is_kept() -> None:
     assert rows[-1][1:] == (1, 5)
 
 
+def test_rules_that_are_broken_are_counted_and_no_others() -> None:
+    rows = rule_rows(summarize_decisions(decisions("", "a b c"), RULES))
+
+    assert ("length.too_short", 1, 0, 1) in rows
+    assert 0 < len(rows) < len(RULES) and all(broken for _, broken, _, _ in rows)
+
+
 def test_the_report_holds_plots_that_are_valid_images() -> None:
     report = report_markdown(summarize_decisions(decisions("", "a b c"), RULES), RULES)
 
-    assert "| length.too_short | 1 | 0 | 1 |" in report["top_reasons"]
     images = [part.split(")")[0] for text in report.values() for part in text.split("base64,")[1:]]
     assert len(images) == 2 + len({rule.score for rule in RULES})
     assert all(ElementTree.fromstring(b64decode(image)) is not None for image in images)

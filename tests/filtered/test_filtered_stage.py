@@ -45,8 +45,9 @@ def test_the_materialization_shows_plots_and_counts_of_every_rule(
     metadata = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     for name in ("funnel", "languages", "score_histograms"):
         assert metadata[name].value.startswith("![")
-    assert "| rule | breaks it |" in metadata["top_reasons"].value
-    broken = {k.removeprefix("broken/"): v.value for k, v in metadata.items() if "broken/" in k}
+    rules = [record.data for record in metadata["rejected"].records]
+    assert list(rules[0]) == ["rule", "breaks it", "only it", "it first"]
+    broken = {str(rule["rule"]): rule["breaks it"] for rule in rules}
     assert set(broken) >= {"length.too_short", "gopher_quality.too_few_words"}
     decisions = table(corpus, "decisions", "notes")
     assert sum(broken.values()) == decisions["reasons"].list.len().sum()

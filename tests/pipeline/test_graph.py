@@ -1,24 +1,24 @@
 """The code location as Dagster sees it."""
 
+from pathlib import Path
+from typing import Any
+
 import dagster as dg
 import pytest
+from builders import open_corpus, write_corpus
 
-from pipeline_defs.definitions import defs
+from pipeline_defs.definitions import build_defs, defs
 
 SOURCE_STAGES = {
-    *("raw", "filtered", "signatures", "repeated", "deduped", "tokenized", "bucketed", "sharded"),
+    *("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded"),
 }
-GRAPH = {
+GRAPH: dict[str, set[str]] = {  # of a config that leaves out what it can
     "raw": set(),
-    "classifier": {"raw"},
-    "filtered": {"raw", "classifier"},
-    "signatures": {"filtered", "evaluation"},
+    "filtered": {"raw"},
+    "signatures": {"filtered"},
     "band_index": {"signatures"},
     "duplicates": {"band_index"},
-    "repeated": {"filtered", "duplicates"},
-    "substrings": {"filtered", "duplicates"},
-    "evaluation": set(),
-    "deduped": {"filtered", "duplicates", "repeated", "substrings"},
+    "deduped": {"filtered", "duplicates"},
     "tokenizer": {"deduped"},
     "tokenized": {"deduped", "tokenizer"},
     "bucketed": {"tokenized"},
@@ -27,25 +27,76 @@ GRAPH = {
 }
 
 
+WHOLE_GRAPH = GRAPH | {
+    "classifier": {"raw"},
+    "filtered": {"raw", "classifier"},
+    "signatures": {"filtered", "evaluation"},
+    "repeated": {"filtered", "duplicates"},
+    "substrings": {"filtered", "duplicates"},
+    "evaluation": set(),
+    "deduped": {"filtered", "duplicates", "repeated", "substrings"},
+}
+OUTSIDE: dict[str, set[str]] = {"raw": {"input_files"}, "input_files": set()}
+EVERYTHING: dict[str, Any] = {
+    "classifier": {"good": ["prose"], "bad": ["notes"]},
+    "dedup": {
+        "decontamination": {"sets": [{"name": "quiz", "where": "quiz.jsonl"}]},
+        "lines": {},
+        "substrings": {},
+    },
+}
+GROUPS = {
+    "ingest": {"raw", "input_files"},
+    "curate": {"filtered", "classifier"},
+    "deduplicate": {
+        *("evaluation", "signatures", "band_index", "duplicates"),
+        *("repeated", "substrings", "deduped"),
+    },
+    "tokenize": {"tokenizer", "tokenized"},
+    "train": {"bucketed", "sharded", "mixed"},
+}
+
+
+def parents(definitions: dg.Definitions) -> dict[str, set[str]]:
+    """Names of the assets that each asset reads."""
+    graph = definitions.resolve_asset_graph()
+    return {
+        key.to_user_string(): {parent.to_user_string() for parent in graph.get(key).parent_keys}
+        for key in graph.get_all_asset_keys()
+    }
+
+
 def node(name: str) -> dg.AssetSpec:
     return defs.resolve_asset_graph().get(dg.AssetKey(name))
 
 
 def test_the_graph_is_the_documented_one() -> None:
-    graph = defs.resolve_asset_graph()
+    assert parents(defs) == GRAPH | OUTSIDE
 
-    found = {
-        key.to_user_string(): {parent.to_user_string() for parent in graph.get(key).parent_keys}
-        for key in graph.get_all_asset_keys()
-    }
-    assert found == GRAPH
+
+def test_what_the_config_asks_for_is_in_the_graph_and_its_jobs(tmp_path: Path) -> None:
+    whole = build_defs(open_corpus(write_corpus(tmp_path, **EVERYTHING)))
+
+    assert parents(whole) == WHOLE_GRAPH | OUTSIDE
+    job = whole.resolve_job_def("build_corpus")
+    selected = {key.to_user_string() for key in job.asset_layer.selected_asset_keys}
+    assert selected == set(WHOLE_GRAPH) - {"mixed"}
+
+
+def test_assets_are_grouped_by_act(tmp_path: Path) -> None:
+    graph = build_defs(open_corpus(write_corpus(tmp_path, **EVERYTHING))).resolve_asset_graph()
+
+    groups: dict[str, set[str]] = {}
+    for key in graph.get_all_asset_keys():
+        groups.setdefault(graph.get(key).group_name, set()).add(key.to_user_string())
+    assert groups == GROUPS
 
 
 @pytest.mark.parametrize("name", GRAPH)
 def test_every_asset_is_described_and_partitioned(name: str) -> None:
     asset = node(name)
 
-    assert asset.description and asset.group_name == "corpus" and asset.kinds and asset.owners
+    assert asset.description and asset.group_name in GROUPS and asset.kinds and asset.owners
     keys = asset.partitions_def.get_partition_keys() if asset.partitions_def else None
     expected = {"mixed": ["main", "late"], **{stage: ["prose", "notes"] for stage in SOURCE_STAGES}}
     assert keys == expected.get(name)
@@ -78,7 +129,8 @@ def test_every_stage_has_blocking_checks() -> None:
 
     names = ("row_conservation", "manifest_integrity")
     every = {(asset, check) for asset in GRAPH for check in names}
+    complete = {(asset, "sources_complete") for asset in GRAPH}
     own = {("raw", "inputs_read"), ("deduped", "duplicate_rate"), ("tokenized", "round_trip")}
-    assert checks == every | own
+    assert checks == every | complete | own
     for key in graph.asset_check_keys:
         assert graph.get_check_spec(key).blocking == (key.name in names)

@@ -39,6 +39,7 @@ def run(
         name="probe",
         code_version="1",
         description="A stage without parts.",
+        group="ingest",
         partitions="source" if partitions else "none",
         after=(),
         kinds=frozenset({"polars"}),
@@ -49,7 +50,7 @@ def run(
         describe=lambda corpus, manifest: numbers[manifest.partition],
         check=CHECK,
     )
-    probe = stage_asset(stage, partitions_of(corpus.settings))
+    probe = stage_asset(stage, partitions_of(corpus.settings), corpus.settings)
     ends = {"start": partitions[0], "end": partitions[-1]} if partitions else {}
     tags = {f"dagster/asset_partition_range_{end}": name for end, name in ends.items()}
     defs = dg.Definitions(

@@ -21,23 +21,10 @@ STAGES = {
     "duplicates": ("all",),
     "tokenizer": ("all",),
 }
-KEYS = {
-    "rows_in",
-    "rows_kept",
-    "rows_rejected",
-    "rejected",
-    "duplicates",
-    "quarantined",
-    "tokens",
-    "bytes",
-    "seconds",
-    "mb_per_second",
-    "parts_computed",
-    "parts_reused",
-    "fingerprint",
-    "path",
-    "schema",
-}
+KEYS = [
+    *("rows_in", "rows_kept", "kept_share", "bytes", "parts_computed"),
+    *("seconds", "cpu_seconds", "peak_memory_mb", "docs_per_second", "mb_per_second"),
+]
 
 
 def computed(corpus: Any) -> dict[str, int]:
@@ -68,8 +55,33 @@ def test_every_materialization_has_the_same_keys(corpus: Any, build: Build) -> N
     events = build(corpus).get_asset_materialization_events()
     events += build(corpus, "mixed").get_asset_materialization_events()
 
-    assert len(events) == 8 * 2 + 6 + 2
-    assert all(set(event.materialization.metadata) >= KEYS for event in events)
+    assert len(events) == 7 * 2 + 3 + 2
+    for event in events:
+        first = list(event.materialization.metadata)[: len(KEYS)]
+        assert [key for key in first if key in KEYS] == [key for key in KEYS if key in first]
+        assert set(first) >= set(KEYS) - {"docs_per_second", "mb_per_second"}
+        assert set(event.materialization.metadata) >= {"fingerprint", "path"}
+
+
+def test_a_run_that_computes_nothing_shows_no_speed(corpus: Any, build: Build) -> None:
+    build(corpus, "raw")
+
+    events = build(corpus, "raw").get_asset_materialization_events()
+
+    (shown,) = (dict(e.materialization.metadata) for e in events if e.partition == "prose")
+    assert shown["parts_computed"].value == 0 and shown["parts_reused"].value == 2
+    assert shown["seconds"].value == shown["cpu_seconds"].value == 0
+    assert not {"docs_per_second", "mb_per_second", "peak_memory_mb"} & set(shown)
+
+
+def test_rows_are_counted_for_the_web_ui_by_partition(corpus: Any, build: Build) -> None:
+    events = build(corpus).get_asset_materialization_events()
+
+    for event in events:
+        key = "dagster/partition_row_count" if event.partition else "dagster/row_count"
+        shown = event.materialization.metadata
+        assert shown[key].value == shown["rows_kept"].value
+        assert len({"dagster/partition_row_count", "dagster/row_count"} & set(shown)) == 1
 
 
 def test_no_document_is_lost_between_stages(corpus: Any, build: Build) -> None:
@@ -176,11 +188,23 @@ def test_broken_input_is_quarantined_and_the_rest_is_unharmed(corpus: Any, build
     assert corpus.store.newest("sharded", "prose").stats.rows_kept > 30
 
 
-def test_a_glob_without_files_stops_the_run_before_any_work(corpus: Any, build: Build) -> None:
+def test_a_glob_without_files_fails_its_source_only(corpus: Any, build: Build) -> None:
     sources = [{"name": "prose", "where": "input/prose/*"}, {"name": "notes", "where": "no/*.gz"}]
 
     with pytest.raises(dg.Failure, match=r"'notes': no input file matches 'no/\*\.gz'"):
         build(change(corpus, sources=sources))
+
+    assert corpus.store.newest("sharded", "prose").stats.rows_kept > 30
+    assert not list(corpus.store.root.glob("*/notes/_manifests"))
+
+
+def test_with_on_source_error_stop_it_stops_the_run_before_any_work(
+    corpus: Any, build: Build
+) -> None:
+    sources = [{"name": "prose", "where": "input/prose/*"}, {"name": "notes", "where": "no/*.gz"}]
+
+    with pytest.raises(dg.Failure, match=r"'notes': no input file matches 'no/\*\.gz'"):
+        build(change(corpus, sources=sources, on_source_error="stop"))
 
     assert not list(corpus.store.root.glob("*/prose"))
 

@@ -17,7 +17,8 @@ from assets.bucketed.sequences import SPAN
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
-from resources.engine.map_parts import Cost, Ended, PartError, map_parts
+from resources.engine.cost import Cost
+from resources.engine.map_parts import Ended, PartError, map_parts
 from resources.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import StoreError
@@ -235,12 +236,13 @@ def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
 
     def took_a_thousand_seconds(*args: Any) -> Iterator[Ended[Any]]:
         for ended in map_parts(*args):
-            yield replace(ended, cost=Cost(1000.0, 0.0))
+            yield replace(ended, cost=Cost(0.0, 1000.0, 1000.0, 0))
 
-    monkeypatch.setattr("assets.sharded.shuffle_files.map_parts", took_a_thousand_seconds)
+    monkeypatch.setattr("assets.sharded.shuffle_files.map_with_progress", took_a_thousand_seconds)
     outcomes = run_passes(corpus, plan.tasks, write_shard)
 
-    assert [round(outcome.seconds, -3) for outcome in outcomes] == [0, 2000, 0, 0]
+    spent = [sum(cost.cpu_seconds for cost in outcome.costs) for outcome in outcomes]
+    assert [round(seconds, -3) for seconds in spent] == [0, 2000, 0, 0]
 
 
 def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path: Path) -> None:

@@ -18,14 +18,13 @@ from assets.deduped.clusters.duplicates import drop_duplicates
 from assets.deduped.duplicates_asset import (
     DUPLICATES,
     ClustersManifest,
-    check_signed,
     cluster_parts,
 )
-from assets.deduped.signatures_asset import SIGNATURES
-from assets.filtered.asset import FILTERED
+from assets.deduped.signatures_asset import SIGNATURES, signed_documents, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.store.records import Manifest, required_file
+from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
 
@@ -46,7 +45,7 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
     """
     signed = corpus.store.newest(SIGNATURES, source)
     clusters = corpus.store.newest(DUPLICATES, GLOBAL)
-    check_up_to_date(corpus, corpus.store.newest(FILTERED, source), clusters)
+    check_up_to_date(corpus, source, clusters)
     decontamination = corpus.settings.dedup.decontamination
     is_rejecting = decontamination is not None and decontamination.action == "reject"
     hits_by_part = {part.name: part.file("contamination") for part in signed.parts}
@@ -66,19 +65,25 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
     return removals
 
 
-def check_up_to_date(
-    corpus: Corpus, filtered: Manifest[Any, Any], clusters: ClustersManifest
-) -> None:
+def clustered_documents(corpus: Corpus, source: str) -> Manifest[Any, Any]:
+    """Return the filtered documents of a source that the duplicates are of."""
+    again = "signatures", "band_index", "duplicates"
+    return signed_documents(corpus, corpus.store.newest(SIGNATURES, source), again)
+
+
+def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) -> None:
     """Raise StoreError if the clusters were made of other documents than the newest ones.
 
     A survivor may be in any source: outdated clusters could remove a document for one that does not
     exist any more.
     """
-    signed = [corpus.store.newest(SIGNATURES, name) for name in corpus.settings.source_names()]
-    own = next(manifest for manifest in signed if manifest.partition == filtered.partition)
-    check_signed(own, filtered, again=("signatures", "band_index", "duplicates"))
-    signatures = [manifest.fingerprint for manifest in signed]
-    made_of = {"signatures than the newest ones": (clusters.provenance.signatures, signatures)}
+    clustered_documents(corpus, source)
+    sources = signed_sources(corpus)
+    if source in sources.left_out:
+        raise StoreError(sources.left_out[source])
+    made_of = {
+        "signatures than the newest ones": (clusters.provenance.signatures, sources.fingerprints)
+    }
     check_made_under(clusters, inputs=made_of, again=("band_index", "duplicates"))
 
 

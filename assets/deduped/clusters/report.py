@@ -12,9 +12,9 @@ from statistics import median
 import numpy as np
 import polars as pl
 
-from assets.report.excerpts import as_excerpt
 from assets.report.histograms import Summary, counted
 from assets.report.plots import as_markdown, bar_chart, heat_map, histogram
+from resources.excerpts import as_excerpt
 
 ARROW = " > "  # between two names of sources, which hold no blank
 STEPS = 40

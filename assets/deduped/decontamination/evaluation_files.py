@@ -61,7 +61,7 @@ def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
     text_field = evaluation_set.fields[0]
     return SourceConfig.model_validate(
         {
-            **evaluation_set.model_dump(include=set(InputPlaces.model_fields)),
+            **{name: getattr(evaluation_set, name) for name in InputPlaces.model_fields},
             **dict.fromkeys(("text_field", "lang_field", "license_field"), text_field),
             "text_documents": "blank_line",
         }

@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.report.excerpts import as_excerpt
 from assets.text.buffers import blocks, text_buffers
 from assets.text.table_rows import replace_rows
+from resources.excerpts import as_excerpt
 from resources.settings.repeats import RepeatedLinesConfig
 
 Unit = Literal["lines", "paragraphs"]

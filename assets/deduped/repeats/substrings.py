@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import polars as pl
 
-from assets.report.excerpts import as_excerpt
 from assets.text.table_rows import replace_rows
+from resources.excerpts import as_excerpt
 from resources.settings.repeats import SubstringsConfig
 
 NUM_LONGEST = 10

@@ -7,7 +7,7 @@ speed of the disk.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -31,6 +31,7 @@ COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
     ".zstd": "zst",
 }
+ReadDigest = Callable[[Path], tuple[int, str]]  # size and digest of a file
 DIGEST_BLOCK_BYTES = 8 << 20
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
@@ -59,7 +60,9 @@ class _Match:
     matched_by: MatchedBy
 
 
-def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> Inputs:
+def find_inputs(
+    source: SourceConfig, base: Path, downloads: Path, read_digest: ReadDigest | None = None
+) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs are fetched into the folder `downloads`. Files in its parent, the store, are left
@@ -67,6 +70,7 @@ def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> Inputs:
     matches (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
+    read_digest = read_digest or digest_file
     files: dict[str, InputFile] = {}
     left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
@@ -75,7 +79,7 @@ def find_inputs(source: SourceConfig, base: Path, downloads: Path) -> Inputs:
         try:
             found |= {each.name: each for each in _find(pattern, source, base, downloads)}
             matches = [each for each in found.values() if isinstance(each, _Match)]
-            inputs = [_input_file(match, source) for match in matches]
+            inputs = [_input_file(match, source, read_digest) for match in matches]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError) as error:  # of the file system and of urllib
@@ -158,7 +162,7 @@ def why_unread(source: SourceConfig) -> str:
     return f"its name is not of the format {source.format}"
 
 
-def _input_file(match: _Match, source: SourceConfig) -> InputFile | None:
+def _input_file(match: _Match, source: SourceConfig, read_digest: ReadDigest) -> InputFile | None:
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
     if match.matched_by == "folder" and told != file_format:
@@ -172,7 +176,7 @@ def _input_file(match: _Match, source: SourceConfig) -> InputFile | None:
         )
     if not _is_utf8(match.name):
         raise InputError(f"the file name {match.name!r} is not UTF-8. Rename the file.")
-    num_bytes, digest = _digest(match.path)
+    num_bytes, digest = read_digest(match.path)
     return InputFile(match.path, match.name, file_format, compression, num_bytes, digest)
 
 
@@ -188,7 +192,8 @@ def _is_utf8(name: str) -> bool:
     return name == name.encode("utf-8", "replace").decode()  # bad bytes are surrogates (PEP 383)
 
 
-def _digest(path: Path) -> tuple[int, str]:
+def digest_file(path: Path) -> tuple[int, str]:
+    """Return size and digest of a file's bytes."""
     state, num_bytes = xxhash.xxh3_128(), 0
     with path.open("rb") as file:
         while block := file.read(DIGEST_BLOCK_BYTES):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.stages import STAGES
+from assets.stages import used_stages
 from pipeline_defs.commands.life.faults import Fault, file_fault, find_faults, record_path
 from pipeline_defs.commands.life.rebuild_checks import (
     ORDER,
@@ -79,6 +79,11 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
         raise NotRebuilt(
             f"this version has no stage {partition.stage!r}, and nothing reads its folder "
             f"{partition.folder.parent}. Remove it."
+        )
+    if partition.stage not in used_stages(settings):
+        raise NotRebuilt(
+            f"pipeline.yaml does not use the stage, and nothing reads its folder "
+            f"{partition.folder}. Remove it, or configure the stage."
         )
     if partition.name not in (*settings.source_names(), *settings.phase_names(), GLOBAL):
         raise NotRebuilt(f"pipeline.yaml has no {partition.name!r} any more")
@@ -156,7 +161,10 @@ def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstan
     """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
     partitions = partitions_of(corpus.settings)
     result = dg.materialize(
-        [stage_asset(stage, partitions) for stage in STAGES],
+        [
+            stage_asset(stage, partitions, corpus.settings)
+            for stage in used_stages(corpus.settings).values()
+        ],
         selection=[partition.stage],
         partition_key=None if partition.name == GLOBAL else partition.name,
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},

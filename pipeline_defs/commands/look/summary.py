@@ -18,7 +18,7 @@ from rich.table import Table
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW, unread_lines
 from assets.sharded.asset import SHARDED
-from assets.stages import STAGES
+from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
@@ -46,8 +46,10 @@ class StageNumbers(msgspec.Struct, frozen=True):
     parts_computed: int
     parts_reused: int
     seconds: float
-    mb_per_second: float
+    cpu_seconds: float
     fingerprint: str
+    docs_per_second: float | UnsetType = UNSET
+    mb_per_second: float | UnsetType = UNSET
     shards: int | UnsetType = UNSET  # of `sharded` only
 
 
@@ -104,8 +106,10 @@ def summarize(corpus: Corpus) -> Summary:
 
 
 def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> Stages:
-    """Return the numbers of one partition, stage by stage."""
-    manifests = (corpus.store.partition(stage, partition).newest_manifest() for stage in stages)
+    """Return the numbers of one partition, stage by stage; not of stages that are not used."""
+    used = used_stages(corpus.settings)
+    folders = (corpus.store.partition(stage, partition) for stage in stages if stage in used)
+    manifests = (folder.newest_manifest() for folder in folders)
     return {
         manifest.stage: stage_numbers(corpus, manifest)
         for manifest in manifests
@@ -128,6 +132,8 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
         parts_computed=report.parts_computed,
         parts_reused=report.parts_reused,
         seconds=report.seconds,
+        cpu_seconds=report.cpu_seconds,
+        docs_per_second=report.docs_per_second,
         mb_per_second=report.mb_per_second,
         fingerprint=manifest.fingerprint,
         shards=len(manifest.parts) if manifest.stage == SHARDED.name else UNSET,

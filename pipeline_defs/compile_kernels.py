@@ -27,7 +27,6 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     cold = [stage.name for stage in stages if stage.warm_up and is_cold(kernels_of(stage))]
     if not cold:
         return
-    calls = warm_ups(tuple(cold))
     processes = len(os.sched_getaffinity(0))
     sys.stdout.write(
         f"Compiling kernels in {processes} processes (once per machine and version of the code) "
@@ -36,7 +35,8 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     sys.stdout.flush()
     context = multiprocessing.get_context("spawn")  # Polars' threads do not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
-        list(pool.map(partial(run_warm_up, tuple(cold)), range(len(calls))))
+        num_calls = pool.submit(count_warm_ups, tuple(cold)).result()
+        list(pool.map(partial(run_warm_up, tuple(cold)), range(num_calls)))
 
 
 def kernels_of(stage: Stage[Any, Any]) -> str:
@@ -46,8 +46,13 @@ def kernels_of(stage: Stage[Any, Any]) -> str:
 
 def is_cold(package: str) -> bool:
     """Return whether a package of kernels has no compiled ones on this machine."""
+    logger = logging.getLogger("tokenmill")
+    level = logger.level
     be_quiet()
-    return bool(import_module(package).IS_COLD)
+    try:
+        return bool(import_module(package).IS_COLD)
+    finally:
+        logger.setLevel(level)
 
 
 def be_quiet() -> None:
@@ -59,6 +64,11 @@ def start_worker() -> None:
     """Prepare a process that only compiles: without garbage collection it takes 8 % less CPU."""
     be_quiet()
     gc.disable()
+
+
+def count_warm_ups(stages: tuple[str, ...]) -> int:
+    """Return the number of calls of some stages; to prepare them takes Polars, hence a worker."""
+    return len(warm_ups(stages))
 
 
 def run_warm_up(stages: tuple[str, ...], number: int) -> None:

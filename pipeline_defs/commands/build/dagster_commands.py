@@ -1,0 +1,68 @@
+"""The commands of Dagster that build a corpus, or a part of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dagster._cli import ENV_PREFIX, create_dagster_cli
+
+from assets.mixed.asset import MIXED
+from assets.sharded.asset import SHARDED
+from assets.stages import used_stages
+from resources.corpus import Corpus
+from resources.stage import Stage, ancestors
+
+MODULE = ("-m", "pipeline_defs.definitions")
+Command = tuple[str, ...]
+
+
+def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iterator[Command]:
+    """Yield the commands that build `sources` (none: all of them) as far as a stage."""
+    names = corpus.settings.source_names()
+    last = to or (SHARDED if sources else MIXED).name
+    used = used_stages(corpus.settings)
+    upstream = used[SHARDED.name if last == MIXED.name else last]
+    every = ("--partition-range", f"{names[0]}...{names[-1]}")
+    if sources and upstream.partitions == "source":
+        if shared := shared_stage(upstream, corpus):
+            yield materialize(shared, *every)
+        for name in sources:
+            yield materialize(upstream, "--partition", name)
+    elif upstream.name == SHARDED.name:
+        yield ("job", "execute", *MODULE, "-j", "build_corpus")
+    else:
+        yield materialize(upstream, *every)
+    if last == MIXED.name:
+        yield ("job", "execute", *MODULE, "-j", "mix_corpus")
+
+
+def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
+    """Return the last stage that reads every source before a stage, None if there is none."""
+    upstream = {earlier.name for earlier in ancestors(stage)}
+    shared = [
+        earlier
+        for earlier in used_stages(corpus.settings).values()
+        if earlier.name in upstream
+        and earlier.partitions == "none"
+        and any(source.partitions == "source" for source in ancestors(earlier))
+    ]
+    return shared[-1] if shared else None
+
+
+def materialize(stage: Stage[Any, Any], *partitions: str) -> Command:
+    """Return the command for a stage and all stages that it reads."""
+    return ("asset", "materialize", *MODULE, "--select", f"*{stage.name}", *partitions)
+
+
+def run_dagster(command: Command) -> int:
+    """Print a command of Dagster and run it in this process; return its exit code."""
+    sys.stdout.write(f"dagster {shlex.join(command)}\n")
+    sys.stdout.flush()
+    try:
+        create_dagster_cli().main(list(command), "dagster", auto_envvar_prefix=ENV_PREFIX)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0

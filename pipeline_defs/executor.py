@@ -1,0 +1,62 @@
+"""The executor of every run, by a job, the command line or a click in the web UI.
+
+It is Dagster's own, in the run's process or with a process per step as `engine.steps` says, inside
+what a run needs from its start to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import dagster as dg
+
+from pipeline_defs.warm_server import PRELOAD, warm_server
+from resources.corpus import Corpus
+
+
+def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
+    """Return the executor that `engine.steps` names."""
+    in_process = corpus.settings.engine.steps == "in_process"
+    dagsters = dg.in_process_executor if in_process else dg.multiprocess_executor
+
+    def create(context: dg.InitExecutorContext) -> CorpusExecutor:
+        return CorpusExecutor(dagsters.executor_creation_fn(context), corpus)  # type: ignore[misc]
+
+    executor = dg.ExecutorDefinition(
+        name=f"corpus_{dagsters.name}",
+        config_schema=dagsters.config_schema,
+        requirements=dagsters.get_requirements,
+        executor_creation_fn=create,
+    )
+    forkserver = {"forkserver": {"preload_modules": list(PRELOAD)}}
+    return executor.configured({} if in_process else {"start_method": forkserver})
+
+
+class CorpusExecutor(dg.Executor):
+    """One of Dagster's executors, in a run over a corpus."""
+
+    def __init__(self, executor: dg.Executor, corpus: Corpus) -> None:
+        self.executor = executor
+        self.corpus = corpus
+
+    @property
+    def retries(self) -> Any:
+        """Whether steps are retried."""
+        return self.executor.retries
+
+    @property
+    def step_dependency_config(self) -> Any:
+        """When a step may start."""
+        return self.executor.step_dependency_config
+
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
+        """Yield the events of a run's steps."""
+        with self.server(execution_plan.step_keys_to_execute):
+            yield from self.executor.execute(plan_context, execution_plan)
+
+    def server(self, stages: list[str]) -> AbstractContextManager[None]:
+        """Return the warm server if steps are its forks."""
+        has_forks = self.corpus.settings.engine.steps == "multiprocess"
+        return warm_server(stages) if has_forks else nullcontext()

@@ -1,0 +1,96 @@
+"""Prepare the fork server of a run, which imports this module last, then serves.
+
+Nothing is computed with Polars here: its threads would not survive the fork.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import traceback
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import alembic.script
+from alembic.config import Config
+from dagster._core.storage.sql import get_alembic_config
+
+from assets.stages import BY_NAME
+from pipeline_defs.compile_kernels import compile_kernels, kernels_of
+from pipeline_defs.warm_server import STAGES_VARIABLE
+from resources.engine.fork_server import server_of_process
+from resources.kernel_cache import load_compiled
+from resources.stage import Stage
+
+STORAGES = (
+    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
+    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
+    "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
+)
+IMPORTED = (
+    *STORAGES,
+    "dagster._core.executor.multiprocess",
+    "dagster._core.instance.factory",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.root",
+    "dagster._core.storage.sqlite_storage",
+    "dagster._core.system_config.composite_descent",
+    "dagster._core.workspace.autodiscovery",
+    "upath.implementations.local",
+    "watchdog.observers.polling",
+)
+SHARED_KERNELS = "assets.text.kernels"
+
+
+def prepare() -> None:
+    """Import, compile and load all that forks of this process need.
+
+    An error is shown and left to the steps, which meet it again and report it as theirs.
+    """
+    server_of_process()
+    names = os.environ.get(STAGES_VARIABLE, "").split(",")
+    stages = [BY_NAME[name] for name in names if name in BY_NAME]
+    try:
+        compile_kernels(stages)
+        for package in kernel_packages(stages):
+            load_compiled(package)
+        load_dagster()
+        for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
+            import_module(module)
+    except Exception:  # noqa: BLE001 - whatever it is, the server serves
+        traceback.print_exc()
+    gc.freeze()  # a collection would otherwise write to, and so copy, every page of the image
+
+
+def load_dagster() -> None:
+    """Make what every step would make again: the jobs, and the list of Dagster's migrations.
+
+    Whoever opens Dagster's records has alembic read 90 scripts per database: 0.13 s of CPU.
+    """
+    for job in import_module("pipeline_defs.definitions").defs.get_repository_def().get_all_jobs():
+        import_module("dagster._core.execution.api").create_execution_plan(job)
+    from_config = alembic.script.ScriptDirectory.from_config
+    scripts: dict[str | None, alembic.script.ScriptDirectory] = {}
+
+    def read_once(config: Config) -> alembic.script.ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in scripts:
+            scripts[place] = from_config(config)
+        return scripts[place]
+
+    alembic.script.ScriptDirectory.from_config = read_once  # type: ignore[assignment,method-assign]
+    for storage in STORAGES:
+        config = get_alembic_config(import_module(storage).__file__)
+        read_once(config).as_revision_number("head")
+
+
+def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
+    """Yield the packages of kernels that some stages call."""
+    for package in sorted({SHARED_KERNELS, *(kernels_of(stage) for stage in stages)}):
+        if find_spec(package) is not None:
+            yield package
+
+
+prepare()

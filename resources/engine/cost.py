@@ -1,0 +1,96 @@
+"""Cost of a part: when it ran, its CPU seconds, and the memory of the process that computed it."""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of one part.
+
+    start, end   seconds on the system's monotonic clock, which all processes share
+    cpu_seconds  CPU seconds of the process while the part ran, as `CpuMeter` divides them
+    peak_bytes   largest resident memory of the process that computed the part, since it began
+    """
+
+    start: float
+    end: float
+    cpu_seconds: float
+    peak_bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds."""
+        return self.end - self.start
+
+
+NO_COST = Cost(0.0, 0.0, 0.0, 0)
+
+
+class CpuMeter:
+    """Divides the CPU seconds of this process among the parts that run in it.
+
+    The clock of a part's own thread misses the threads of Polars and numba, which do most of the
+    work. So the whole process is measured, and the time between two events is divided evenly among
+    the parts that run in it. A worker process runs one part at a time: it gets all of it. Among
+    threads the division is an estimate, but the sum over all parts is exact.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seconds: dict[int, float] = {}  # of the parts that run
+        self._last = 0.0
+        self._next = 0
+
+    def begin(self) -> int:
+        """Begin a part; return its number."""
+        with self._lock:
+            self._divide()
+            self._next += 1
+            self._seconds[self._next] = 0.0
+            return self._next
+
+    def end(self, part: int) -> float:
+        """End a part; return its CPU seconds."""
+        with self._lock:
+            self._divide()
+            return self._seconds.pop(part)
+
+    def _divide(self) -> None:
+        now = self._clock()
+        for part in self._seconds:
+            self._seconds[part] += (now - self._last) / len(self._seconds)
+        self._last = now
+
+
+METER = CpuMeter()
+
+
+def begin_part() -> Callable[[], Cost]:
+    """Begin to measure a part; the function that is returned ends it and gives its cost."""
+    part, start = METER.begin(), time.monotonic()
+    return lambda: Cost(start, time.monotonic(), METER.end(part), peak_bytes())
+
+
+def peak_bytes() -> int:
+    """Return the largest resident memory of this process since it began."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def add_wall_seconds(costs: list[Cost]) -> float:
+    """Return the wall seconds in which at least one of the parts ran.
+
+    Parts that run side by side count once, and pauses not at all: it never exceeds the time from
+    the first start to the last end.
+    """
+    seconds, reached = 0.0, float("-inf")
+    for cost in sorted(costs, key=lambda cost: cost.start):
+        seconds += max(0.0, cost.end - max(cost.start, reached))
+        reached = max(reached, cost.end)
+    return seconds

@@ -1,0 +1,89 @@
+"""One fork server for a run: its steps, and the workers of every step, are forks of it.
+
+multiprocessing has a fork server, but a process that it forked forgets the server and starts a
+second one, which imports everything again. `NestedForkServer` remembers it. The server ends when
+the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
+
+
+class NestedForkServer(forkserver.ForkServer):
+    """A fork server that its own forks use too."""
+
+    _forkserver_address: str | None
+    _forkserver_pid: int | None
+
+    def is_inherited(self) -> bool:
+        """Return whether this process is a fork of the server."""
+        return self._forkserver_pid is None and self._forkserver_address is not None
+
+    def ensure_running(self) -> None:
+        """Start the server, unless this process or the one that it is a fork of has done so."""
+        if self.is_inherited():
+            resource_tracker.ensure_running()
+        else:
+            super().ensure_running()
+
+    def connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
+        """Ask for a fork; where the server that forked this process is gone, start another."""
+        try:
+            return super().connect_to_new_process(list(fds))
+        except (ConnectionRefusedError, FileNotFoundError):
+            if not self.is_inherited():
+                raise
+            self._forkserver_address = None
+            return super().connect_to_new_process(list(fds))
+
+    def stop(self) -> None:
+        """End the server and wait for it, if this process has started one."""
+        if self._forkserver_pid is not None:
+            self._stop()  # type: ignore[attr-defined]
+
+
+def server_of_process() -> NestedForkServer:
+    """Return multiprocessing's fork server of this process, made to serve its own forks."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    if not isinstance(server, NestedForkServer):
+        server.__class__ = NestedForkServer
+        forkserver.ensure_running = server.ensure_running
+        forkserver.connect_to_new_process = server.connect_to_new_process
+    return server  # type: ignore[no-any-return]
+
+
+@contextmanager
+def fork_server(preload: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
+    """Hold a server that imports `preload` under an environment; a server held already is kept.
+
+    It starts at once, beside what its holder does next, and forks as soon as it has imported all.
+    """
+    if is_served():
+        yield
+        return
+    server = server_of_process()
+    server.stop()  # the plain one that an earlier `map_parts` of this process started
+    server.set_forkserver_preload(list(preload))
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    _held.append(server)
+    try:
+        server.ensure_running()
+        yield
+    finally:
+        _held.pop()
+        server.stop()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def is_served() -> bool:
+    """Return whether this process holds a server, or is a fork of one."""
+    return bool(_held) or server_of_process().is_inherited()
+
+
+_held: list[NestedForkServer] = []

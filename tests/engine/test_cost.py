@@ -1,0 +1,58 @@
+"""Costs of parts: wall seconds do not overlap, and CPU seconds add up to those of the process."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from resources.engine.cost import Cost, CpuMeter, add_wall_seconds, begin_part
+
+
+def cost(start: float, end: float) -> Cost:
+    return Cost(start, end, 0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "seconds"),
+    [
+        ([], 0),
+        ([cost(1, 3)], 2),
+        ([cost(5, 6), cost(1, 3)], 3),
+        ([cost(1, 4), cost(2, 3), cost(3, 6)], 5),
+        ([cost(1, 3), cost(1, 3)], 2),
+    ],
+)
+def test_wall_seconds_count_once_whatever_runs_side_by_side(
+    costs: list[Cost], seconds: float
+) -> None:
+    assert add_wall_seconds(costs) == seconds
+
+
+def test_cpu_seconds_are_divided_among_the_parts_that_run() -> None:
+    readings = iter([10.0, 13.0, 17.0, 18.0, 25.0, 26.0])
+    meter = CpuMeter(lambda: next(readings))
+
+    first = meter.begin()  # 10
+    second = meter.begin()  # 13: 3 s of the first part alone
+    assert meter.end(first) == 3 + 2  # 17: half of 4 s
+    assert meter.end(second) == 2 + 1  # 18: 1 s alone
+    third = meter.begin()  # 25: nothing ran for 7 s
+    assert meter.end(third) == 1
+
+
+def test_cpu_seconds_of_other_threads_are_counted() -> None:
+    def multiply() -> None:
+        matrix = np.random.default_rng(0).random((300, 300))
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            matrix @ matrix
+
+    before, end_part = time.process_time(), begin_part()
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(multiply) for _ in range(2)]:
+            done.result()
+    measured = end_part()
+
+    assert measured.cpu_seconds == pytest.approx(time.process_time() - before, abs=0.05)
+    assert measured.seconds >= 0.3 and measured.peak_bytes > 10_000_000

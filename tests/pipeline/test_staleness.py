@@ -1,0 +1,195 @@
+"""What the UI calls stale, and why, as Dagster itself resolves it, on a corpus that is built."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from builders import open_corpus, sentence, write_corpus, write_jsonl
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
+
+import assets.stages as registry
+from pipeline_defs.definitions import build_defs
+from pipeline_defs.observed_inputs import KEY, versions_now
+
+NEW_CODE = "has a new code version"
+NEW_DATA = "has a new dependency data version"
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def run(instance: dg.DagsterInstance, config: Path, *names: str, partition: str = "") -> Any:
+    tags = {f"dagster/asset_partition_range_{end}": partition for end in ("start", "end")}
+    return (
+        build_defs(open_corpus(config))
+        .resolve_job_def("build_corpus")
+        .execute_in_process(
+            instance=instance,
+            asset_selection=[dg.AssetKey(name) for name in names] or None,
+            tags=tags if partition else None,
+        )
+    )
+
+
+def observe(instance: dg.DagsterInstance, config: Path) -> None:
+    """Press `Observe` in the UI."""
+    observed = build_defs(open_corpus(config)).resolve_asset_graph().get(KEY).assets_def
+    dg.observe([observed], instance=instance)
+
+
+def stale(instance: dg.DagsterInstance, config: Path) -> dict[str, set[tuple[str, str]]]:
+    """(partition, reason) of all that is stale, by asset; of a dependency also its name."""
+    graph = build_defs(open_corpus(config)).resolve_asset_graph()
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    found: dict[str, set[tuple[str, str]]] = {}
+    for key in graph.materializable_asset_keys:
+        definition = graph.get(key).partitions_def
+        for partition in definition.get_partition_keys() if definition else [None]:
+            for cause in resolver.get_stale_causes(key, partition):
+                on = cause.dependency_asset_key
+                reason = f"{cause.reason}: {on.to_user_string()}" if on else cause.reason
+                found.setdefault(key.to_user_string(), set()).add((partition or "", reason))
+    return found
+
+
+def change(config: Path, **changes: Any) -> None:
+    content = yaml.safe_load(config.read_text()) | changes
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+@pytest.fixture
+def config(tmp_path: Path, instance: dg.DagsterInstance) -> Path:
+    """The small corpus, built."""
+    path = write_corpus(tmp_path)
+    assert run(instance, path).success
+    return path
+
+
+def both(reason: str) -> set[tuple[str, str]]:
+    return {("prose", reason), ("notes", reason)}
+
+
+def test_after_a_build_nothing_is_stale_and_versions_are_the_fingerprints(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    corpus = open_corpus(config)
+    observe(instance, config)
+
+    assert stale(instance, config) == {}
+    for source in ("prose", "notes"):
+        record = instance.get_latest_data_version_record(
+            dg.AssetKey("filtered"), partition_key=source
+        )
+        assert record is not None and record.event_log_entry.tags is not None
+        version = record.event_log_entry.tags["dagster/data_version"]
+        assert version == corpus.store.newest("filtered", source).fingerprint
+
+
+def test_a_partition_has_one_materialization_a_run(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    wanted = dg.AssetRecordsFilter(dg.AssetKey("filtered"), asset_partitions=["prose"])
+
+    (record,) = instance.fetch_materializations(wanted, limit=9).records
+
+    assert record.asset_materialization is not None
+    assert {"rows_in", "fingerprint"} <= set(record.asset_materialization.metadata)
+
+
+def test_a_changed_threshold_makes_filtered_stale_then_what_follows(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    change(config, filters={"rules": {"length": {"min_chars": 300}}})
+    assert stale(instance, config) == {"filtered": both(NEW_CODE)}
+
+    run(instance, config, "filtered")
+
+    after = stale(instance, config)
+    assert set(after) == {"signatures", "deduped"}
+    assert after["signatures"] == both(f"{NEW_DATA}: filtered")
+    run(instance, config)
+    assert stale(instance, config) == {}
+
+
+def test_a_threshold_that_changes_no_document_ends_there(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    """The manifest names the config, so `filtered` itself has a new version."""
+    change(config, buckets={"mode": "buckets", "edges": [16, 64], "window_tokens": 10**6})
+    assert stale(instance, config) == {"bucketed": both(NEW_CODE)}
+
+
+def test_a_new_code_version_makes_its_stage_stale(
+    instance: dg.DagsterInstance, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = tuple(
+        replace(stage, code_version="99") if stage.name == "tokenized" else stage
+        for stage in registry.STAGES
+    )
+    monkeypatch.setattr(registry, "STAGES", changed)
+
+    assert stale(instance, config) == {"tokenized": both(NEW_CODE)}
+
+
+def test_a_new_file_makes_raw_of_its_source_stale_when_it_is_observed(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+    assert stale(instance, config) == {}
+
+    observe(instance, config)
+
+    assert stale(instance, config) == {"raw": {("prose", f"{NEW_DATA}: input_files")}}
+    run(instance, config, "raw")
+    assert stale(instance, config) == {"filtered": {("prose", f"{NEW_DATA}: raw")}}
+
+
+def test_a_touched_file_is_not_stale_and_a_changed_one_of_equal_size_is(config: Path) -> None:
+    corpus, path = open_corpus(config), config.parent / "input/notes/n.jsonl"
+    before = versions_now(corpus)
+    os.utime(path, ns=(1, 1))
+    assert versions_now(corpus) == before
+
+    path.write_bytes(path.read_bytes().replace(b"river", b"RIVER"))
+
+    now = versions_now(corpus)
+    assert now["prose"] == before["prose"] and now["notes"] != before["notes"]
+
+
+def test_the_sensor_records_what_has_changed_once(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    sensor = build_defs(open_corpus(config)).resolve_sensor_def("observe_input_files")
+    path = config.parent / "input/notes/n.jsonl"
+
+    def tick() -> list[str | None]:
+        context = dg.build_sensor_context(instance=instance)
+        events = sensor.evaluate_tick(context).asset_events
+        for event in events:
+            instance.report_runless_asset_event(event)
+        return [event.partition for event in events]
+
+    assert tick() == []  # the run of `raw` has observed all
+    path.unlink()
+    assert tick() == ["notes"]
+    assert tick() == []
+    assert stale(instance, config) == {"raw": {("notes", f"{NEW_DATA}: input_files")}}
+
+
+def test_a_source_that_fails_stays_stale(instance: dg.DagsterInstance, config: Path) -> None:
+    (config.parent / "input/notes/n.jsonl").unlink()
+    observe(instance, config)
+
+    with pytest.raises(dg.Failure, match="notes: raw: source 'notes': no input file matches"):
+        run(instance, config)
+
+    assert stale(instance, config) == {"raw": {("notes", f"{NEW_DATA}: input_files")}}
