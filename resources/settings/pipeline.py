@@ -29,6 +29,7 @@ from resources.settings.faults import (
     place,
 )
 from resources.settings.filters import FilterConfig
+from resources.settings.language_rules import skipped_rules, undetected_faults, without_rules
 from resources.settings.named_files import NamedFileError
 from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
@@ -177,7 +178,9 @@ class Settings(BaseModel):
         """Yield (key path, message) of every fault in the filters of a source."""
         for index, name in enumerate(self.source_names()):
             try:
-                faults = list(self.missing_models(self.filters_for(name)))
+                filters = self.laid_filters(name)
+                own = self.source(name).filters
+                faults = [*self.missing_models(filters), *undetected_faults(filters, own)]
             except ValidationError as error:
                 faults = list(faults_of(error, FilterConfig))
             for keys, message in faults:
@@ -210,6 +213,14 @@ class Settings(BaseModel):
         return next(phase for phase in self.phases if phase.name == name)
 
     def filters_for(self, name: str) -> FilterConfig:
+        """Return the filters of a source, without rules on a language that is not detected."""
+        return without_rules(self.laid_filters(name), self.skipped_rules(name))
+
+    def skipped_rules(self, name: str) -> list[str]:
+        """Name the rules on the language that do not apply to a source: it detects none."""
+        return skipped_rules(self.laid_filters(name), self.source(name).filters, self.filters)
+
+    def laid_filters(self, name: str) -> FilterConfig:
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters))

@@ -167,6 +167,11 @@ class SourceConfig(InputPlaces):
         None, ge=1, description="size cap of the whole source, bytes of UTF-8 text"
     )
     allow_no_files: bool = Field(False, description="accepts that no file matches `where`")
+    on_damage: Literal["keep", "drop"] = Field(
+        "keep",
+        description="documents of a compressed file that is cut or damaged. keep: all that can be "
+        "read, with `damaged: true` in meta; drop: none of the file",
+    )
     max_record_bytes: int = Field(
         64 * 1024 * 1024,
         ge=1,

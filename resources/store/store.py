@@ -385,6 +385,12 @@ class PartWriter:
         temporary.write_text(text, encoding="utf-8")
         self.add_file(kind, temporary, final, 0)
 
+    def discard(self) -> None:
+        """Remove the files that were written, which are not published."""
+        for temporary, _ in self.pending:
+            temporary.unlink()
+        self.pending = []
+
     def publish(self, stats: Stats) -> PartRecord:
         """Rename the files to their final names, then write the record that makes them count."""
         if not stats.is_conserved():

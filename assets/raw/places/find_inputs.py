@@ -27,7 +27,10 @@ FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
     ".ndjson": "jsonl",
 }
-COMPRESSIONS: dict[str, Compression] = {f".{name}": name for name in get_args(Compression)}
+COMPRESSIONS: dict[str, Compression] = {
+    **{f".{name}": name for name in get_args(Compression)},
+    ".zstd": "zst",
+}
 ReadDigest = Callable[[Path], tuple[int, str]]  # size and digest of a file
 DIGEST_BLOCK_BYTES = 8 << 20
 MOST_SHOWN = 3  # files that were left out, in an error
@@ -82,6 +85,11 @@ def find_inputs(
         except (OSError, ValueError) as error:  # of the file system and of urllib
             raise InputError(f"{place}: {error}", source.identity_query) from error
         left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
+        left_out |= {
+            match.name: LeftOut(match.name.encode("utf-8", "replace").decode(), why_unread(source))
+            for match, file in zip(matches, inputs, strict=True)
+            if file is None
+        }
         if not any(inputs) and not source.allow_no_files:
             raise InputError(
                 _no_match(source, pattern, base, downloads.parent, left_out), source.identity_query
@@ -145,6 +153,13 @@ def _find_local(pattern: str, follow_links: bool, base: Path) -> Iterator[_Match
 def _name(path: Path, base: Path) -> str:
     path = Path(os.path.abspath(path))  # a glob may hold ".."
     return (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
+
+
+def why_unread(source: SourceConfig) -> str:
+    """Return why a file that a folder or glob matches is not read, as a short clause."""
+    if source.format == "auto":
+        return "no reader for its format"
+    return f"its name is not of the format {source.format}"
 
 
 def _input_file(match: _Match, source: SourceConfig, read_digest: ReadDigest) -> InputFile | None:
