@@ -31,8 +31,8 @@ from starlette.applications import Starlette
 
 from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
 from pipeline_defs.load_corpus import load_corpus
+from resources.dagster_home import HOME_VARIABLE, dagster_home
 from resources.errors import UsageError
-from resources.run_reports import HOME_VARIABLE, dagster_home
 
 ADDRESS = "127.0.0.1"
 WORKSPACE = Path(__file__).resolve().parents[3] / "workspace.yaml"
