@@ -23,7 +23,7 @@ from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
-from resources.stage import MainTable, Metadata, Stage, Table
+from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import Plan, Task, tasks_of
@@ -139,6 +139,23 @@ def describe_filtered(
     }
 
 
+def warn_of_skipped_rules(
+    corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
+) -> Conclusion:
+    """Warn of rules on the language that do not apply to a source without detection."""
+    skipped = [
+        f"rules.language.{name}" for name in corpus.settings.skipped_rules(manifest.partition)
+    ]
+    if not skipped:
+        return Conclusion()
+    line = (
+        f"{manifest.partition}: {', '.join(skipped)} skipped: language detection is off for this "
+        "source (domain code, or `language.backend: none`). Set its `filters.language.backend` to "
+        "apply them."
+    )
+    return Conclusion([line], {"skipped_rules": line})
+
+
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     """Read the summary that a part published."""
     file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
@@ -181,4 +198,5 @@ FILTERED = Stage(
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
+    conclude=warn_of_skipped_rules,
 )

@@ -1,5 +1,6 @@
 """classifier: a model of good and bad documents, trained on examples, and how good it is."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.classifier.classifier import (
+    MOST_LINE_BYTES,
     Classifier,
     is_held_out,
     read_labelled,
@@ -31,6 +33,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
+from resources.settings.named_files import check_named_file, open_at_once
 from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import hash_file
@@ -182,8 +185,10 @@ def read_samples(inputs: TrainingInputs) -> Iterator[tuple[pl.Series, NDArray[np
     if labelled is None:
         return
     share = min(1.0, config.sample_bytes / max(1, labelled.stat().st_size))
-    with open(labelled, "rb") as lines:
+    with open(labelled, "rb", opener=open_at_once) as file:
+        lines = iter(lambda: file.readline(MOST_LINE_BYTES + 1), b"")
         try:
+            check_named_file(labelled, sys.maxsize)
             examples = list(read_labelled(take_lines(lines, share, config)))
         except ValueError as error:
             raise ValueError(f"classifier.labelled: {labelled}: {error}") from None

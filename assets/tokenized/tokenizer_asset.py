@@ -22,6 +22,7 @@ from assets.tokenized.training_sample import (
     wider_share,
 )
 from resources.corpus import Corpus
+from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
 from resources.source_states import usable_states
 from resources.stage import Conclusion, Stage
@@ -29,6 +30,8 @@ from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
+
+MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much memory
 
 
 class SampledSource(NamedTuple):
@@ -65,6 +68,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         path = corpus.config.parent / config.path
         inputs = TokenizerInputs(config, path, [])
         left_out: dict[str, str] = {}
+        check_named_file(path, MOST_FILE_BYTES)
         fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
     else:
         names = [
@@ -110,7 +114,7 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
 def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedTokenFacts]:
     """Load (canonical tokenizer.json, facts for later stages); TokenizerError names the file."""
     try:
-        tokenizer_json = canonical_json(path.read_text(encoding="utf-8"))
+        tokenizer_json = canonical_json(read_named_file(path, MOST_FILE_BYTES).decode())
         return tokenizer_json, token_facts(tokenizer_json, config)
     except UnicodeDecodeError as error:
         raise TokenizerError(

@@ -111,6 +111,13 @@ class Store:
         """Return the path of a file that a manifest names, not checked: see `file_of`."""
         return self.root / manifest.stage / manifest.partition / file.path
 
+    def remove_temporaries(self) -> None:
+        """Remove the temporary files of killed attempts, where no writer is at work."""
+        for path in sorted(self.root.glob("*/*/.lock")):
+            with open(path, "ab") as lock:
+                if try_lock_alone(lock.fileno()):
+                    self.partition(path.parent.parent.name, path.parent.name).remove_temporaries()
+
     def file_of(self, manifest: Manifest, file: FileRecord) -> PublishedFile:
         """Return a file that a manifest names, to be checked when it is read."""
         return published_file(self.path_of(manifest, file), file)
@@ -277,6 +284,11 @@ class Partition:
                 folder.rmdir()
         return removed
 
+    def remove_temporaries(self) -> None:
+        """Remove the temporary files; the caller is the only writer."""
+        for path in list(self.folder.rglob(TEMPORARY_PREFIX + "*")):
+            remove(path)
+
     @contextmanager
     def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
         """Hold the partition as a writer; clean up before and after if no other writer is there.
@@ -287,8 +299,7 @@ class Partition:
         make_folder(self.folder)
         with open(self.folder / ".lock", "ab") as lock:
             if try_lock_alone(lock.fileno()):
-                for path in list(self.folder.rglob(TEMPORARY_PREFIX + "*")):
-                    remove(path)
+                self.remove_temporaries()
             fcntl.flock(lock, fcntl.LOCK_SH)
             self.seen = max(self.manifest_numbers(), default=0)
             yield
@@ -373,6 +384,12 @@ class PartWriter:
         temporary, final = self.new_file(kind, suffix)
         temporary.write_text(text, encoding="utf-8")
         self.add_file(kind, temporary, final, 0)
+
+    def discard(self) -> None:
+        """Remove the files that were written, which are not published."""
+        for temporary, _ in self.pending:
+            temporary.unlink()
+        self.pending = []
 
     def publish(self, stats: Stats) -> PartRecord:
         """Rename the files to their final names, then write the record that makes them count."""

@@ -30,7 +30,8 @@ from pipeline_defs.commands.life.rebuild_checks import (
     planned,
 )
 from resources.corpus import Corpus
-from resources.run_reports import HOME_VARIABLE, read_report
+from resources.dagster_home import HOME_VARIABLE
+from resources.run_reports import read_report
 from resources.store.records import PartRecord
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
