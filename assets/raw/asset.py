@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.observed_inputs import INPUT_FILES, version_of
+from assets.raw.places.observed_inputs import INPUT_FILES, known_files, version_of
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
@@ -67,7 +67,9 @@ class RawProvenance(msgspec.Struct, frozen=True):
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    files = find_inputs(source, corpus.config.parent, corpus.downloads)
+    known = known_files(corpus, name)
+    files = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
+    known.save()
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
