@@ -38,7 +38,7 @@ from resources.source_faults import (
     sentence,
     state_of,
 )
-from resources.stage import Metadata, Partitioning, Stage
+from resources.stage import Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
@@ -64,14 +64,16 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
-        yield from run_stage(context, stage)  # Dagster refuses the type of a generator of results
+        with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
+            yield from run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
         for name, description in CHECKS.items()
     ]
     checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
-    checks += [check_spec(stage.check, stage.name)] if stage.check else []
+    others = (stage.check, stage.warning_check)
+    checks += [check_spec(check, stage.name) for check in others if check]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
@@ -128,13 +130,16 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
             version = stage.inputs.version(typed(each.manifest, stage))
             yield observed(stage.inputs.asset, each.manifest, version)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
-    for each in conclude(context, stage, corpus, done):
+    concluded = conclude(context, stage, corpus, done)
+    for each in concluded:
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
     results = check_results(done)
     if stage.check:
         described = {each.manifest.partition: each.described for each in done}
         results.append(check_history(context, stage.check, corpus, described))
+    if stage.warning_check:
+        results.append(warning_result(stage.warning_check, concluded))
     left_out = {name: why for each in done for name, why in each.left_out.items()}
     skipped = report_skipped(context, corpus, stage, faults, left_out)
     complete = check_complete(failed, skipped, left_out)
@@ -149,7 +154,8 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
 class Committed:
     """A partition that a run has committed, with its metadata, damaged files and outcomes.
 
-    `described` is the metadata of the stage's own, `left_out` are sources that it does without.
+    `described` is the metadata of the stage's own, `left_out` are sources that it does without,
+    `warnings` those of `conclude`.
     """
 
     manifest: Manifest
@@ -158,6 +164,7 @@ class Committed:
     damaged: list[str]
     outcomes: list[Outcome]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 def publish_partitions(
@@ -281,8 +288,30 @@ def conclude(
         for warning in conclusion.warnings:
             context.log.warning(warning)
         metadata = {**each.metadata, **shown(conclusion.metadata)}
-        concluded.append(replace(each, metadata=metadata))
+        concluded.append(replace(each, metadata=metadata, warnings=conclusion.warnings))
     return concluded
+
+
+def warning_result(check: WarningCheck, concluded: Sequence[Committed]) -> dg.AssetCheckResult:
+    """Return the result of a check that shows the warnings of all partitions."""
+    lines = [warning for each in concluded for warning in each.warnings]
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        passed=not lines,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="\n".join(lines) or None,
+        metadata={"warnings": lines},
+    )
+
+
+@contextmanager
+def interruption_is_not_retried() -> Iterator[None]:
+    """Fail the step of a stopped run: Dagster's retry policy would begin it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        message = "The run was stopped. Published parts are kept: run again to continue."
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 @contextmanager

@@ -59,6 +59,14 @@ class HistoryCheck:
 
 
 @dataclass(frozen=True)
+class WarningCheck:
+    """A check that warns, and blocks nothing, if `conclude` has warnings."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """Warnings and metadata of one partition that depend on all partitions of a run."""
 
@@ -95,6 +103,7 @@ class Stage(Generic[Provenance, Numbers]):
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
+    warning_check       a check that shows the warnings of `conclude`
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need
@@ -119,6 +128,7 @@ class Stage(Generic[Provenance, Numbers]):
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None
+    warning_check: WarningCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None

@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.observed_inputs import INPUT_FILES, known_files, version_of
-from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk
+from assets.raw.readers.decompress import Damage, FileFault
+from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk, mark_damaged
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
 from assets.text.table_rows import count_bytes
@@ -20,8 +21,9 @@ from resources.corpus import Corpus
 from resources.progress import current
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
-from resources.stage import InputVersions, MainTable, Stage
-from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.store.store import PartWriter, published_file
 from resources.tasks import (
     Outcome,
     Plan,
@@ -35,6 +37,8 @@ from resources.tasks import (
 )
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
+NUM_NAMED = 20  # files that a manifest or a message names
 
 
 @dataclass(frozen=True)
@@ -52,34 +56,54 @@ class SliceInputs:
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a part of raw documents; totals have none."""
+    """Numbers of a part of raw documents.
 
-    is_last: bool | UnsetType = UNSET  # the last part of its slice
+    is_last        the last part of its slice; totals have none
+    faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
+                   or left out for it
+    """
+
+    is_last: bool | UnsetType = UNSET
+    faulty_files: dict[str, int] | UnsetType = UNSET
 
 
 class RawProvenance(msgspec.Struct, frozen=True):
-    """Input files of a source, digest by name, and the fingerprint of its size cap, if any."""
+    """Input files of a source.
+
+    files          digest by name
+    left_out       why a file that `where` matches is not read, by name; NUM_NAMED at most
+    num_left_out   all of these files
+    size_cap       fingerprint of the source's size cap, if any
+    """
 
     files: dict[str, str]
+    left_out: dict[str, str] | UnsetType = UNSET
+    num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+
+
+RawManifest = Manifest[RawProvenance, RawNumbers]
 
 
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
     known = known_files(corpus, name)
-    files = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
+    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
     known.save()
+    left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
         raw_task(corpus, config, SliceInputs(file, file_slice, source, part_bytes))
-        for file in files
+        for file in inputs.files
         for file_slice in plan_slices(file, part_bytes)
     ]
     cap = source.max_text_bytes
     provenance = RawProvenance(
-        files={file.name: file.digest for file in files},
+        files={file.name: file.digest for file in inputs.files},
+        left_out=left_out or UNSET,
+        num_left_out=len(inputs.left_out) or UNSET,
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
@@ -103,15 +127,27 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: SliceInputs) -> 
 
 
 def read_part(task: Task[SliceInputs]) -> list[PartRecord]:
-    """Read one slice and publish its parts as they come; published parts are not rewritten."""
+    """Read one slice and publish its parts.
+
+    The parts of a stream are published together, at its end: only then is it known whether the file
+    is damaged. A damaged file is read again, and all of its documents say so or are left out.
+    """
+    drafts = [write_draft(task, *numbered) for numbered in enumerate(chunks_of(task))]
+    if any(isinstance(draft.fault, Damage) for draft in drafts):
+        for draft in drafts:
+            draft.writer.discard()
+        drafts = [
+            write_draft(task, number, chunk, is_damaged=True)
+            for number, chunk in enumerate(chunks_of(task))
+        ]
+    return [publish_draft(draft, draft is drafts[-1]) for draft in drafts]
+
+
+def chunks_of(task: Task[SliceInputs]) -> Iterator[Chunk]:
+    """Read the chunks of a slice, to the size that the task stops at."""
     inputs = task.payload
     chunks = read_chunks(inputs.file, inputs.file_slice, inputs.source, inputs.part_bytes)
-    if inputs.max_bytes is not None:
-        chunks = up_to(chunks, inputs.max_bytes)
-    return [
-        publish_chunk(task, stream_name(task.name, number), chunk, is_last)
-        for number, (chunk, is_last) in enumerate(mark_last(chunks))
-    ]
+    return chunks if inputs.max_bytes is None else up_to(chunks, inputs.max_bytes)
 
 
 def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
@@ -124,35 +160,48 @@ def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
             return
 
 
-def mark_last(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, bool]]:
-    """Yield each chunk of one or more, with True for the last one."""
-    chunk = next(chunks)
-    for following in chunks:
-        yield chunk, False
-        chunk = following
-    yield chunk, True
+@dataclass(frozen=True)
+class Draft:
+    """A part that is written and not published; `fault` ended the reading of the file in it."""
+
+    writer: PartWriter
+    stats: Stats[RawNumbers]
+    fault: FileFault | None
 
 
-def publish_chunk(task: Task[SliceInputs], name: str, chunk: Chunk, is_last: bool) -> PartRecord:
-    """Publish one part of documents, and its quarantine if there is any."""
-    if (published := task.folder.find_part(name, task.fingerprint)) is not None:
-        return published
-    writer = task.writer(name)
-    writer.write_parquet("documents", chunk.documents)
+def write_draft(
+    task: Task[SliceInputs], number: int, chunk: Chunk, *, is_damaged: bool = False
+) -> Draft:
+    """Write one part of documents, and its quarantine if there is any."""
+    source, documents = task.payload.source, chunk.documents
+    left_out = {"field_filter": chunk.skipped_by_filter}
+    if is_damaged and source.on_damage == "drop":
+        left_out[DAMAGED_FILE] = documents.height
+        documents = documents.clear()
+    elif is_damaged:
+        documents = mark_damaged(documents)
+    writer = task.writer(stream_name(task.name, number))
+    writer.write_parquet("documents", documents)
     if chunk.quarantine.height:
         writer.write_parquet("quarantine", chunk.quarantine)
-    num_bytes = count_bytes(chunk.documents["text"])
-    return writer.publish(
-        Stats(
-            rows_in=chunk.rows_in,
-            rows_kept=chunk.documents.height,
-            rejected={"field_filter": chunk.skipped_by_filter} if chunk.skipped_by_filter else {},
-            quarantined=chunk.quarantine.height,
-            bytes=num_bytes,
-            text_bytes=num_bytes,
-            numbers=RawNumbers(is_last=is_last),
-        )
+    num_bytes = count_bytes(documents["text"])
+    damaged_rows = {task.payload.file.name: chunk.documents.height if is_damaged else 0}
+    stats = Stats(
+        rows_in=chunk.rows_in,
+        rows_kept=documents.height,
+        rejected={reason: count for reason, count in left_out.items() if count},
+        quarantined=chunk.quarantine.height,
+        bytes=num_bytes,
+        text_bytes=num_bytes,
+        numbers=RawNumbers(faulty_files=damaged_rows if is_damaged or chunk.fault else UNSET),
     )
+    return Draft(writer, stats, chunk.fault)
+
+
+def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
+    """Publish a part; the last one of its slice says so."""
+    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last)
+    return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
@@ -242,7 +291,8 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
     )
     if (published := cut.published()) is not None:
         return published[0]
-    tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
     documents = tables["documents"].filter(
         pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
     )
@@ -267,9 +317,53 @@ def settings_of_raw(settings: Settings) -> Any:
     return [settings.part_bytes, sources]
 
 
+def unread_lines(manifest: RawManifest) -> list[str]:
+    """Say in a line each of the files of a source that are not read, or not whole."""
+    provenance, faulty = manifest.provenance, manifest.stats.numbers.faulty_files
+    lines: list[str] = []
+    if provenance.left_out and provenance.num_left_out:
+        num_matched = provenance.num_left_out + len(provenance.files)
+        reasons = [f"{name} ({reason})" for name, reason in provenance.left_out.items()]
+        lines.append(
+            f"{manifest.partition}: {provenance.num_left_out:,} of {num_matched:,} files that "
+            f"`where` matches are not read: {named(reasons, provenance.num_left_out)}. Convert "
+            "them, or match fewer files with `where`."
+        )
+    if faulty:
+        reasons = [
+            f"{name} ({rows:,} damaged rows)" if rows else name
+            for name, rows in sorted(faulty.items())
+        ]
+        lines.append(
+            f"{manifest.partition}: {len(faulty):,} of {len(provenance.files):,} files could not "
+            f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
+            "`quarantine`, each with a next step."
+        )
+    return lines
+
+
+def named(items: list[str], number: int) -> str:
+    """Join the first NUM_NAMED of a number of items, and say how many follow."""
+    rest = f" and {number - NUM_NAMED:,} more" if number > NUM_NAMED else ""
+    return ", ".join(items[:NUM_NAMED]) + rest
+
+
+def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
+    """Warn of files that are not read, or not whole, and count them in the metadata."""
+    left_out, faulty = manifest.provenance.num_left_out, manifest.stats.numbers.faulty_files
+    counts: dict[str, int] = {
+        "files": len(manifest.provenance.files),
+        "files_left_out": left_out or 0,
+        "files_not_read_whole": len(faulty or ()),
+    }
+    lines = unread_lines(manifest)
+    more = {"unread": "\n".join(f"- {line}" for line in lines)} if lines else {}
+    return Conclusion(lines, {**counts, **more})
+
+
 RAW = Stage(
     name="raw",
-    code_version="1",
+    code_version="2",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
     group="ingest",
@@ -283,5 +377,9 @@ RAW = Stage(
     work=read_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
+    conclude=warn_of_unread,
+    warning_check=WarningCheck(
+        "inputs_read", "every file that `where` matches is read, from its first row to its last"
+    ),
     inputs=InputVersions(INPUT_FILES, lambda manifest: version_of(manifest.provenance.files)),
 )

@@ -1,7 +1,7 @@
 """Encode documents to token ids, in Arrow buffers throughout.
 
 Texts are encoded in slices of a megabyte: the output of a slice stays in the processor's cache, and
-peak memory stays low.
+peak memory stays low. Longer texts are cut where that does not change their ids (`text_pieces`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.tokenized.encoders import Encoders, Offsets
+from assets.tokenized.text_pieces import encode_texts, join_arrays
 from assets.tokenized.token_offsets import byte_starts
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
@@ -63,9 +64,9 @@ def encode_documents(
     ids = [np.zeros(0, form.dtype)]
     starts = [np.zeros(0, np.uint32)]
     for texts in slices_of(documents["text"]):
-        text_ids, offsets = encoder.encode(texts.to_list())
+        text_ids, offsets = encode_texts(encoders, encoder, texts.to_list(), form.dtype)
         lengths.append(np.diff(offsets))
-        ids.append(insert_around(text_ids.astype(form.dtype), offsets, form.begin_id, form.end_id))
+        ids.append(insert_around(text_ids, offsets, form.begin_id, form.end_id))
         if form.offsets:
             at = byte_starts(texts, text_ids, offsets, encoders.reference)
             first = None if form.begin_id is None else 0
@@ -73,9 +74,9 @@ def encode_documents(
     num_tokens = np.concatenate(lengths)
     is_kept = num_tokens > 0
     offsets = np.concatenate([[0], np.cumsum(num_tokens[is_kept] + form.num_marks)])
-    columns = {"tokens": list_series(np.concatenate(ids), offsets)}
+    columns = {"tokens": list_series(join_arrays(ids), offsets)}
     if form.offsets:
-        columns["offsets"] = list_series(np.concatenate(starts), offsets)
+        columns["offsets"] = list_series(join_arrays(starts), offsets)
     return documents.select("doc_id").filter(pl.Series(is_kept)).with_columns(**columns)
 
 

@@ -80,6 +80,20 @@ class ReferenceEncoder:
         types = self.component_types
         return types["decoder"] == "ByteLevel" and types["model"] == "BPE"
 
+    @cached_property
+    def splits_as_gpt2(self) -> bool:
+        """Check for GPT-2's split into words, with nothing that changes or spans them."""
+        content = json.loads(self.tokenizer.to_str())
+        split = content["pre_tokenizer"] or {}
+        is_gpt2 = split.get("type") == "ByteLevel" and split["use_regex"]
+        return (
+            self.is_byte_level
+            and is_gpt2
+            and not split["add_prefix_space"]
+            and content["normalizer"] is None
+            and all(token["special"] for token in content["added_tokens"])
+        )
+
     def decode(self, ids: Sequence[list[int]]) -> list[str]:
         """Decode the ids of each document to text."""
         return list(self.tokenizer.decode_batch(ids, skip_special_tokens=False))

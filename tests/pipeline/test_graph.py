@@ -130,7 +130,7 @@ def test_every_stage_has_blocking_checks() -> None:
     names = ("row_conservation", "manifest_integrity")
     every = {(asset, check) for asset in GRAPH for check in names}
     complete = {(asset, "sources_complete") for asset in GRAPH}
-    own = {("deduped", "duplicate_rate"), ("tokenized", "round_trip")}
+    own = {("raw", "inputs_read"), ("deduped", "duplicate_rate"), ("tokenized", "round_trip")}
     assert checks == every | complete | own
     for key in graph.asset_check_keys:
         assert graph.get_check_spec(key).blocking == (key.name in names)

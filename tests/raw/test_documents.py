@@ -313,4 +313,5 @@ def test_json_may_be_nested_to_the_limit_and_no_deeper() -> None:
         return f'{{"text": "x", "deep": {inner}, "flat": []}}'.encode()
 
     assert parse_record(0, nested(MAX_DEPTH)).error == ""
-    assert parse_record(0, nested(MAX_DEPTH + 1)) == (0, None, nested(MAX_DEPTH + 1), TOO_DEEP)
+    too_deep = nested(MAX_DEPTH + 1)
+    assert parse_record(0, too_deep) == (0, None, too_deep, TOO_DEEP, 0)

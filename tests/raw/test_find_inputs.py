@@ -12,7 +12,7 @@ import pytest
 import xxhash
 
 from assets.raw.places import downloads
-from assets.raw.places.find_inputs import find_inputs, tell_format
+from assets.raw.places.find_inputs import LeftOut, find_inputs, tell_format
 from assets.raw.readers.input_file import InputFile
 from corpus_loader import transports
 from resources.errors import InputError
@@ -21,7 +21,7 @@ from resources.settings.sources import SourceConfig
 
 def find(base: Path, *where: str, **options: object) -> list[InputFile]:
     source = SourceConfig.model_validate({"name": "s", "where": where, **options})
-    return find_inputs(source, base, base / "store/_downloads")
+    return find_inputs(source, base, base / "store/_downloads").files
 
 
 def write(path: Path, data: bytes = b"{}") -> Path:
@@ -40,6 +40,29 @@ def test_folder_means_every_known_file_below_sorted_by_name(tmp_path: Path) -> N
         ("d/a/z.csv.gz", "csv", "gz"),
         ("d/b.jsonl", "jsonl", None),
     ]
+
+
+def test_files_without_a_reader_are_named_with_the_reason(tmp_path: Path) -> None:
+    for name in ("d/a.jsonl", "d/b.pdf", "d/c.docx.gz", "d/no_suffix", "d/.hidden"):
+        write(tmp_path / name)
+
+    left_out = left_out_of(tmp_path, "d", "d/*")
+
+    assert [each.name for each in left_out] == ["d/b.pdf", "d/c.docx.gz", "d/no_suffix"]
+    assert {each.reason for each in left_out} == {"no reader for its format"}
+    assert [each.reason for each in left_out_of(tmp_path, "d", format="jsonl")] == [
+        "its name is not of the format jsonl"
+    ] * 3
+    assert left_out_of(tmp_path, "d/*", format="jsonl") == []
+
+
+def left_out_of(base: Path, *where: str, **options: object) -> list[LeftOut]:
+    source = SourceConfig.model_validate({"name": "s", "where": where, **options})
+    return find_inputs(source, base, base / "store/_downloads").left_out
+
+
+def test_zstd_is_another_name_of_zst() -> None:
+    assert tell_format("a.jsonl.zstd") == ("jsonl", "zst")
 
 
 def test_folder_with_a_declared_format_gives_only_that_format(tmp_path: Path) -> None:

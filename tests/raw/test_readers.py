@@ -1,87 +1,23 @@
 """Input files -> chunks: formats, slices, compression, and every way a file can be broken."""
 
-import bz2
 import gzip
 import json
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
 
-from assets.raw.places.find_inputs import tell_format
 from assets.raw.readers import decompress, read_tables
-from assets.raw.readers.documents import Chunk
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
+from assets.raw.readers.read_chunks import Slice, plan_slices
 from resources.settings.sources import SourceConfig
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 MIB = 1 << 20
-
-
-def zst(data: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(data)
-    return bytes(sink.getvalue())
-
-
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lambda data: lzma.compress(data, preset=0),
-    "zst": zst,
-}
-
-
-def write(folder: Path, name: str, data: bytes | str) -> InputFile:
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return as_input(path)
-
-
-def as_input(path: Path) -> InputFile:
-    file_format, compression = tell_format(path.name)
-    assert file_format is not None
-    return InputFile(path, path.name, file_format, compression, path.stat().st_size, "")
-
-
-def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:
-    source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
-    pieces = plan_slices(file, part_bytes)
-    found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
-    for c in found:
-        assert c.rows_in == len(c.documents) + len(c.quarantine) + c.skipped_by_filter
-    return found
-
-
-def read(file: InputFile, part_bytes: int = MIB, **options: object) -> Chunk:
-    parts = chunks(file, part_bytes, **options)
-    return Chunk(
-        pl.concat([c.documents for c in parts]),
-        pl.concat([c.quarantine for c in parts]),
-        sum(c.rows_in for c in parts),
-        sum(c.skipped_by_filter for c in parts),
-    )
-
-
-def texts(chunk: Chunk) -> list[str]:
-    return chunk.documents["text"].to_list()
-
-
-def jsonl(*values: str) -> bytes:
-    return b"".join(json.dumps({"text": value}).encode() + b"\n" for value in values)
-
-
-def numbers(count: int, width: int = 1) -> list[str]:
-    # Digits of a multiplicative sequence: compresses badly enough to be no bomb.
-    return [f"{i:0{width}d} {i * 2654435761 % 2**64:020d}" for i in range(count)]
 
 
 # JSON lines
@@ -93,7 +29,9 @@ def test_only_the_broken_line_is_lost(tmp_path: Path) -> None:
     chunk = read(file)
 
     assert texts(chunk) == ["one", "two"]
-    assert chunk.quarantine.drop("error").row(0) == ("s", "a.jsonl", "byte 16", b'{"text": oops}')
+    row = chunk.quarantine.drop("error").row(0)
+    step = "Correct the line, or the program that wrote it."
+    assert row == ("s", "a.jsonl", "byte 16", 2, step, b'{"text": oops}')
 
 
 def test_bom_crlf_and_blank_lines_do_no_harm(tmp_path: Path) -> None:

@@ -1,20 +1,22 @@
 """Decompression of a file to a bounded stream of blocks.
 
-Every decoder yields the good bytes before a break and then raises `BrokenStream` with the reason,
-so that a reader keeps the records before it. A block of output has at most 1 MiB, whatever the
+Every decoder yields all bytes that can be decoded and then raises `BrokenStream` with the reason,
+so that a reader keeps the records before a break. A block of output has at most 1 MiB, whatever the
 input claims, and a stream that is both large and far too compressible is refused as a
 decompression bomb.
 """
 
 import bz2
 import lzma
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from isal import igzip_lib
 
+from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
 from assets.raw.readers.input_file import Compression
 
 Blocks = Iterator[tuple[bytes, int]]
@@ -24,33 +26,70 @@ READ_BYTES = 1 << 16
 BOMB_BYTES = 256 << 20  # natural text compresses 3 to 20 times, logs and zeros up to 1,000 (gz)
 BOMB_RATIO = 200
 XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
+WRONG_CHECKSUM = "Error -6 Incorrect checksum found"  # igzip: of checksum and length
+ZSTD_WINDOW_BYTES = 1 << 27  # the limit of `zstd -d`, and of the library
+
+
+class FileFault(str):
+    """Error that ends the reading of a file."""
+
+    __slots__ = ()
+
+
+class Damage(FileFault):
+    """Error of a file whose bytes have changed: any of its rows may be wrong."""
+
+    __slots__ = ()
 
 
 class BrokenStream(ValueError):
     """A stream that ends early, is damaged, has another format than its name says, or is a bomb.
 
-    `head` holds the first bytes of the file (64 KiB) if nothing could be decoded.
+    `head` holds the first bytes of the file (64 KiB) if nothing could be decoded. With
+    `is_complete` only a checksum is wrong: the last line is whole.
     """
 
-    head = b""
+    def __init__(self, reason: str, *, head: bytes = b"", is_complete: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason if isinstance(reason, FileFault) else FileFault(reason)
+        self.head = head
+        self.is_complete = is_complete
 
 
 def read_blocks(path: Path, compression: Compression | None, start: int = 0) -> Iterator[bytes]:
     """Yield a file's uncompressed bytes in blocks of at most 1 MiB.
 
     `start` is a byte offset, for files without compression. Raises BrokenStream after the last good
-    bytes. An empty file yields nothing, whatever its name.
+    bytes, and at once where the bytes are of another format than text; a later slice of such a file
+    is empty. An empty file yields nothing, whatever its name.
     """
-    if compression is None:
-        yield from _read_plain(path, start)
+    if start:
+        if not foreign_content(file_head(path)):
+            yield from _read_plain(path, start)
         return
+    blocks = _read_plain(path, 0) if compression is None else _read_packed(path, compression)
+    first = next(blocks, b"")
+    if foreign := foreign_content(first):
+        raise BrokenStream(foreign, head=first[:READ_BYTES])
+    if first:
+        yield first
+    yield from blocks
+
+
+def _read_packed(path: Path, compression: Compression) -> Iterator[bytes]:
     num_written = 0
     try:
         for block in _bounded_blocks(path, compression):
             num_written += len(block)
             yield block
     except BrokenStream as error:
-        error.head = b"" if num_written else file_head(path)
+        if num_written:
+            raise
+        head = file_head(path)
+        if hint := foreign_content(head, compression) or plain_content(head, compression):
+            reason = f"{compression} stream is broken near byte 0 of the file: {hint}"
+            raise BrokenStream(reason, head=head) from error
+        error.head = head
         raise
 
 
@@ -97,28 +136,84 @@ DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error)
 
 
 def _read_members(path: Path, compression: Compression) -> Blocks:
-    """Yield blocks of all members of a gz, bz2 or xz file (RFC 1952 2.2), each with bytes read."""
+    """Yield blocks of all members of a gz, bz2 or xz file (RFC 1952 2.2), each with bytes read.
+
+    A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
+    """
+    wrong: BrokenStream | None = None
     with path.open("rb") as file:
-        data = file.read(READ_BYTES)
-        while data:
-            decoder = DECODERS[compression]()
-            while not decoder.eof:
-                try:
-                    block = decoder.decompress(data, BLOCK_BYTES)
-                except DAMAGE as error:
-                    raise _damaged(compression, file.tell(), str(error)) from error
-                if block:
-                    yield block, file.tell()
-                data = file.read(READ_BYTES) if decoder.needs_input and not decoder.eof else b""
-                if not data and decoder.needs_input and not decoder.eof:
-                    raise _damaged(compression, file.tell(), "the stream ends early (truncated)")
-            data = decoder.unused_data.lstrip(b"\0") or file.read(READ_BYTES).lstrip(b"\0")
+        while _is_at_member(file):
+            try:
+                yield from _read_member(file, compression)
+            except BrokenStream as error:
+                if not error.is_complete:
+                    raise
+                wrong = wrong or error
+    if wrong:
+        raise wrong
+
+
+def _is_at_member(file: BinaryIO) -> bool:
+    """Skip zeros between members, and return whether bytes follow."""
+    is_first = file.tell() == 0
+    while data := file.read(READ_BYTES):
+        if rest := data if is_first else data.lstrip(b"\0"):
+            file.seek(-len(rest), os.SEEK_CUR)
+            return True
+    return False
+
+
+def _read_member(file: BinaryIO, compression: Compression) -> Blocks:
+    """Yield the blocks of one member, and leave the file at its end."""
+    start, num_written, decoder = file.tell(), 0, DECODERS[compression]()
+    fed = start  # offset of the last input, from which a failed member is read byte by byte
+    while not decoder.eof:
+        data = b""
+        if decoder.needs_input:
+            fed = file.tell()
+            data = file.read(READ_BYTES)
+        if not data and decoder.needs_input:
+            raise _damaged(compression, file.tell(), "the stream ends early (truncated)")
+        try:
+            block = decoder.decompress(data, BLOCK_BYTES)
+        except DAMAGE:
+            yield from _last_good_blocks(file, compression, (start, fed), num_written)
+            return
+        num_written += len(block)
+        if block:
+            yield block, file.tell()
+    file.seek(-len(decoder.unused_data), os.SEEK_CUR)
+
+
+def _last_good_blocks(
+    file: BinaryIO, compression: Compression, member: tuple[int, int], num_written: int
+) -> Blocks:
+    """Yield the bytes after `num_written` that decode, and raise BrokenStream.
+
+    A failing call of a decoder loses the output of its input, so the member's last input is read
+    byte by byte. `member` is its start and the offset of that input.
+    """
+    start, slow = member
+    file.seek(start)
+    decoder, num_skipped = DECODERS[compression](), 0
+    try:
+        while True:
+            data = b""
+            if decoder.needs_input:
+                data = file.read(min(READ_BYTES, slow - file.tell()) if file.tell() < slow else 1)
+            block = decoder.decompress(data, BLOCK_BYTES)
+            num_skipped += (num_again := min(len(block), num_written - num_skipped))
+            if len(block) > num_again:
+                yield block[num_again:], file.tell()
+    except DAMAGE as error:
+        is_complete = str(error) == WRONG_CHECKSUM
+        raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
 
 
 def _read_zstd(path: Path) -> Blocks:
     """Yield blocks of all frames of a zst file, each with the number of bytes read.
 
-    Windows over 2^27 bytes are refused, as `zstd -d` does by default.
+    Windows over 2^27 bytes are refused, as `zstd -d` does by default: they would be held in memory.
     """
     num_written = 0
     with pa.OSFile(str(path)) as file:
@@ -132,6 +227,9 @@ def _read_zstd(path: Path) -> Blocks:
         except OSError as error:
             if rest := _last_good_bytes(path, num_written):
                 yield rest, file.size()
+            window = 0 if num_written else zstd_window(file_head(path))
+            if window > ZSTD_WINDOW_BYTES:
+                raise BrokenStream(_window_error(path, window)) from error
             raise _damaged("zst", file.tell(), str(error)) from error
 
 
@@ -150,7 +248,17 @@ def _last_good_bytes(path: Path, start: int) -> bytes:
     return bytes(good)
 
 
-def _damaged(compression: Compression, num_read: int, reason: str) -> BrokenStream:
-    return BrokenStream(
-        f"{compression} stream is broken near byte {num_read:,} of the file: {reason}"
+def _window_error(path: Path, window: int) -> str:
+    long = (window - 1).bit_length()
+    return (
+        f"zst stream is broken near byte 0 of the file: this window is {window:,} bytes, above "
+        f"{ZSTD_WINDOW_BYTES:,}: compress the file again with a smaller one, "
+        f"zstd -dc --long={long} {path.name} | zstd -o new-{path.name}"
     )
+
+
+def _damaged(
+    compression: Compression, num_read: int, reason: str, *, is_complete: bool = False
+) -> BrokenStream:
+    text = f"{compression} stream is broken near byte {num_read:,} of the file: {reason}"
+    return BrokenStream(Damage(text), is_complete=is_complete)

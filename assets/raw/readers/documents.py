@@ -7,11 +7,13 @@ in silence: rows_in == documents + quarantine + skipped_by_filter, always.
 Price: 100 bytes of memory per record where `id_field` is set.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 import xxhash
 
+from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
     as_json,
@@ -20,6 +22,7 @@ from assets.raw.readers.input_record import (
     encode_error,
     matches_filter,
 )
+from assets.raw.readers.next_steps import next_step
 from resources.settings.sources import SourceConfig
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
@@ -48,21 +51,28 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "source": pl.String(),
     "file": pl.String(),
     "position": pl.String(),
+    "line": pl.Int64(),
     "error": pl.String(),
+    "next_step": pl.String(),
     "raw": pl.Binary(),
 }
 RAW_LIMIT_BYTES = 65536
+MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
 
 @dataclass
 class Chunk:
-    """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`."""
+    """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
+
+    `fault` is the error that ended the reading of the file in this run, if any.
+    """
 
     documents: pl.DataFrame
     quarantine: pl.DataFrame
     rows_in: int
     skipped_by_filter: int
+    fault: FileFault | None = None
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -76,13 +86,17 @@ def document_id(source: str, file: str, row: int) -> str:
 class DocumentBuilder:
     """Collector of the records of one file; `take` returns them as a Chunk and starts the next.
 
-    The first of the records that share an id stays, over all chunks of the builder.
+    The first of the records that share an id stays, over all chunks of the builder. `lines_before`
+    counts the file's lines before the slice, and is called for records in quarantine only.
     """
 
-    def __init__(self, source: SourceConfig, file: str, unit: str) -> None:
+    def __init__(
+        self, source: SourceConfig, file: str, unit: str, lines_before: Callable[[], int] = int
+    ) -> None:
         self._source = source
         self._file = file
         self._unit = unit
+        self._lines_before = lines_before
         self._seen_ids: set[int] = set()
         self._start()
 
@@ -90,7 +104,8 @@ class DocumentBuilder:
         self._frames: list[pl.DataFrame] = []
         self._documents: list[tuple[str | None, ...]] = []
         self._rows: list[int] = []
-        self._rejected: list[tuple[str, str, bytes]] = []
+        self._rejected: list[tuple[str, int | None, str, str, bytes]] = []
+        self._fault: FileFault | None = None
         self._skipped = 0
         self._pending_bytes = 0
         self.num_bytes = 0
@@ -134,7 +149,10 @@ class DocumentBuilder:
         raw = as_json(record.fields) if record.raw is None else record.raw
         position = f"{self._unit} {record.row}"
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
-        self._rejected.append((position, reason, bytes(raw[:RAW_LIMIT_BYTES])))
+        line = self._lines_before() + record.line if record.line else None
+        step = next_step(reason)
+        self._rejected.append((position, line, reason, step, bytes(raw[:RAW_LIMIT_BYTES])))
+        self._fault = error if isinstance(error, FileFault) else self._fault
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
 
     def take(self) -> Chunk:
@@ -146,6 +164,7 @@ class DocumentBuilder:
             quarantine=self._quarantine_frame(),
             rows_in=len(documents) + len(self._rejected) + self._skipped,
             skipped_by_filter=self._skipped,
+            fault=self._fault,
         )
         self._start()
         return chunk
@@ -173,3 +192,9 @@ class DocumentBuilder:
     def _quarantine_frame(self) -> pl.DataFrame:
         rows = [(self._source.name, self._file, *rejected) for rejected in self._rejected]
         return pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
+
+
+def mark_damaged(documents: pl.DataFrame) -> pl.DataFrame:
+    """Return the documents of a damaged file, with `damaged: true` as the last key of `meta`."""
+    before = pl.when(pl.col("meta") == "{}").then(pl.lit("{")).otherwise(MARKED_META)
+    return documents.with_columns(meta=before + '"damaged":true}')

@@ -25,7 +25,8 @@ STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 class InputRecord(NamedTuple):
     """One record of an input file: its fields, or the error that makes it unreadable.
 
-    `row` is the byte offset of the line (JSON lines) or the record number from 0 (other formats).
+    `row` is the byte offset of the line (JSON lines) or the record number from 0 (other formats),
+    `line` the number of its first line, from 1 at the start of the slice; 0 if it has no lines.
     `raw` is the JSON text that `fields` was decoded from. None means that the fields come from
     another format, so that their strings are still to be checked and quarantine shows them as JSON.
     """
@@ -34,19 +35,20 @@ class InputRecord(NamedTuple):
     fields: Mapping[str, object] | None
     raw: bytes | None = None
     error: str = ""
+    line: int = 0
 
 
-def parse_record(row: int, line: bytes) -> InputRecord:
+def parse_record(row: int, text: bytes, line: int = 0) -> InputRecord:
     """Decode one JSON object strictly (RFC 8259, UTF-8); a fault becomes the record's error."""
-    if is_too_deep(line):
-        return InputRecord(row, None, line, TOO_DEEP)
+    if is_too_deep(text):
+        return InputRecord(row, None, text, TOO_DEEP, line)
     try:
-        return InputRecord(row, DECODE_OBJECT(line), line)
+        return InputRecord(row, DECODE_OBJECT(text), text, "", line)
     except UnicodeDecodeError as error:
-        return InputRecord(row, None, line, f"not valid UTF-8: {error.reason}")
+        return InputRecord(row, None, text, f"not valid UTF-8: {error.reason}", line)
     except msgspec.DecodeError as error:
-        fields = _with_big_numbers(line) if "out of range" in str(error) else None
-        return InputRecord(row, fields, line, "" if fields else _json_error(line, error))
+        fields = _with_big_numbers(text) if "out of range" in str(error) else None
+        return InputRecord(row, fields, text, "" if fields else _json_error(text, error), line)
 
 
 def is_too_deep(data: bytes) -> bool:

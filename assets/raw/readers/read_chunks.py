@@ -12,6 +12,7 @@ Price: memory of about five times part_bytes.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -22,7 +23,7 @@ from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import read_jsonl, read_text
+from assets.raw.readers.read_lines import lines_before, read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
@@ -74,7 +75,9 @@ def read_chunks(
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
     rows of `quarantine`. A record that is repeated (by `id_field`) is kept once per slice.
     """
-    builder = DocumentBuilder(source, file.name, _position_unit(file))
+    start = file_slice.start if file_slice.unit == "bytes" else 0
+    before = cache(lambda: lines_before(file, start))
+    builder = DocumentBuilder(source, file.name, _position_unit(file), before)
     num_chunks = 0
     for record in _records(file, file_slice, source):
         builder.add(record)

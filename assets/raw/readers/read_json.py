@@ -15,7 +15,7 @@ from itertools import chain
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import MAX_DEPTH, TOO_DEEP, InputRecord, parse_record
-from assets.raw.readers.read_lines import split_lines
+from assets.raw.readers.read_lines import Line, split_lines
 from resources.settings.sources import SourceConfig
 
 WHITESPACE = " \t\n\r\ufeff"
@@ -32,16 +32,21 @@ def read_json(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     except BrokenStream as broken:
         error = broken
     if error is not None:
-        yield InputRecord(0, None, error.head, str(error))
+        yield InputRecord(0, None, error.head, error.reason)
     elif _is_json_lines(head):
-        lines = split_lines(chain([head], blocks), 0, source.max_record_bytes)
-        kept = (line for line in lines if line.error or line.data.strip())
-        for row, line in enumerate(kept):
-            data = line.data.removeprefix(codecs.BOM_UTF8)
-            is_whole = not line.error
-            yield parse_record(row, data) if is_whole else InputRecord(row, None, data, line.error)
+        yield from _read_lines(split_lines(chain([head], blocks), 0, source.max_record_bytes))
     else:
         yield from _read_values(_Window(chain([head], blocks)), source.max_record_bytes)
+
+
+def _read_lines(lines: Iterator[Line]) -> Iterator[InputRecord]:
+    kept = (each for each in enumerate(lines, 1) if each[1].error or each[1].data.strip())
+    for row, (number, line) in enumerate(kept):
+        data = line.data.removeprefix(codecs.BOM_UTF8)
+        if line.error:
+            yield InputRecord(row, None, data, line.error, number)
+        else:
+            yield parse_record(row, data, number)
 
 
 def _is_json_lines(head: bytes) -> bool:
@@ -68,7 +73,7 @@ class _Window:
                 parts.append(self._decoder.decode(block))
                 wanted -= len(block)
         except BrokenStream as error:
-            self.broken = str(error)
+            self.broken = error.reason
             wanted = 1
         if wanted > 0:
             self.is_complete = True

@@ -2,7 +2,8 @@
 
 One `split` cuts the lines of a 1 MiB block. A line above the cap is skipped to its newline and not
 held in memory. The row of a JSON line is the byte offset of its start in the uncompressed stream:
-the line number of a slice in the middle of a file is unknown without reading everything before it.
+the line number of a slice in the middle of a file is unknown without reading everything before it,
+which is done only for slices with a record in quarantine.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,8 @@ class Line(NamedTuple):
 def split_lines(blocks: Iterable[bytes], offset: int, max_bytes: int) -> Iterator[Line]:
     """Yield the lines of a stream that starts at `offset`; memory: max_bytes + two blocks.
 
-    A line above `max_bytes`, and the rest before a break, are lines with an error.
+    A line above `max_bytes`, and the rest before a break, are lines with an error. A break where
+    only a checksum is wrong has no rest: the last line is whole.
     """
     parts: list[bytes] = []  # the unfinished line; its tail is dropped once it is above max_bytes
     pending = 0
@@ -47,7 +49,10 @@ def split_lines(blocks: Iterable[bytes], offset: int, max_bytes: int) -> Iterato
                 offset += len(line) + 1
             parts, pending = [rest], len(rest)
     except BrokenStream as error:
-        yield Line(offset, b"".join(parts) or error.head, str(error))
+        if error.is_complete and pending:
+            yield _line(offset, b"".join(parts), pending, max_bytes)
+            offset, parts = offset + pending, []
+        yield Line(offset, b"".join(parts) or error.head, error.reason)
         return
     if pending:
         yield _line(offset, b"".join(parts), pending, max_bytes)
@@ -78,31 +83,43 @@ def read_jsonl(
     lines = split_lines(
         read_blocks(file.path, file.compression, first), first, source.max_record_bytes
     )
-    for line in dropwhile(lambda line: line.offset < start, lines):
+    for number, line in enumerate(dropwhile(lambda line: line.offset < start, lines), 1):
         if line.offset >= stop:
             return
         data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
         if line.error:
-            yield InputRecord(line.offset, None, data, line.error)
+            yield InputRecord(line.offset, None, data, line.error, number)
         elif data and not data.isspace():
-            yield parse_record(line.offset, data)
+            yield parse_record(line.offset, data, number)
+
+
+def lines_before(file: InputFile, offset: int) -> int:
+    """Count the lines of a plain file that start before a byte offset."""
+    num_newlines, left = 0, offset - 1  # a newline at `offset` - 1 ends the last of them
+    blocks = read_blocks(file.path, None)
+    while left > 0 and (block := next(blocks, b"")):
+        num_newlines += block.count(b"\n", 0, left)
+        left -= len(block)
+    return num_newlines + 1 if offset else 0
 
 
 def read_text(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield a .txt file as one record, or each run of lines between blank lines as one."""
     lines = split_lines(read_blocks(file.path, file.compression), 0, source.max_record_bytes)
     is_split = source.text_documents == "blank_line"
-    row, size, error, parts = 0, 0, "", list[bytes]()
-    for line in chain(lines, [None]):  # None ends the last document
+    row, first, size, error, parts = 0, 0, 0, "", list[bytes]()
+    for number, line in enumerate(chain(lines, [None]), 1):  # None ends the last document
         if line is not None and not (is_split and not line.error and not line.data.strip()):
             data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
+            first = first or number
             size += len(data) + 1
             error = error or line.error
             if size <= source.max_record_bytes + 1:
                 parts.append(data)
         elif size:
-            yield _text_record(row, b"\n".join(parts), size - 1, error, source)
-            row, size, error, parts = row + 1, 0, "", []
+            record = _text_record(row, b"\n".join(parts), size - 1, error, source)
+            yield record._replace(line=first)
+            row, first, size, error, parts = row + 1, 0, 0, "", []
 
 
 def _text_record(row: int, data: bytes, size: int, error: str, source: SourceConfig) -> InputRecord:

@@ -17,9 +17,11 @@ from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
     BrokenStream,
+    FileFault,
     file_head,
     read_blocks,
 )
+from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord, as_json
 from assets.raw.readers.read_lines import BOM, Line, split_lines
@@ -47,10 +49,12 @@ class _CsvLines:
         self._max_bytes = max_bytes
         self._again = io.BytesIO()
         self._fault: Line | None = None
+        self._num_lines = 0
         self.start_row()
 
     def start_row(self) -> None:
         self.row = bytearray()
+        self.line = self._num_lines + 1
         self._has_new_lines = False
 
     def __iter__(self) -> Iterator[str]:
@@ -58,6 +62,7 @@ class _CsvLines:
 
     def __next__(self) -> str:
         data = self._again.readline() or self._new_line()
+        self._num_lines += 1
         self.row += data
         if len(self.row) > self._max_bytes + 1:
             raise _LineFault(f"row is above max_record_bytes={self._max_bytes:,}")
@@ -80,6 +85,7 @@ class _CsvLines:
         else:
             self._again.seek(end - len(self.row), io.SEEK_CUR)
         del self.row[end:]
+        self._num_lines = self.line
 
 
 def read_csv(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
@@ -96,12 +102,13 @@ def read_csv(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     for values, fault in _csv_rows(lines, "\t" if file.format == "tsv" else ","):
         error = fault or _row_error(values, header, source.text_field)
         if error:
-            yield InputRecord(number, None, bytes(lines.row), error)
+            yield InputRecord(number, None, bytes(lines.row), error, lines.line)
             number += 1
             if not header:
                 return
         elif header and values:
-            yield InputRecord(number, dict(zip(header, values, strict=True)))
+            fields = dict(zip(header, values, strict=True))
+            yield InputRecord(number, fields, line=lines.line)
             number += 1
         header = header or _distinct(values)
 
@@ -117,7 +124,8 @@ def _csv_rows(lines: _CsvLines, delimiter: str) -> Iterator[tuple[list[str], str
         except (csv.Error, _LineFault) as error:
             is_broken = True
             lines.step_back()
-            yield [], f"CSV is broken: {error}" if isinstance(error, csv.Error) else str(error)
+            is_csv = isinstance(error, csv.Error)
+            yield [], f"CSV is broken: {error}" if is_csv else error.args[0]
             lines.start_row()
 
 
@@ -152,10 +160,12 @@ def read_parquet(
     try:
         table = pq.ParquetFile(_parquet_bytes(file))
     except BrokenStream as error:
-        yield InputRecord(0, None, error.head or file_head(file.path), str(error))
+        yield InputRecord(0, None, error.head or file_head(file.path), error.reason)
         return
     except (pa.ArrowException, OSError) as error:
-        yield InputRecord(0, None, _tail(file), f"Parquet file cannot be opened: {error}")
+        reason = foreign_content(file_head(file.path)) or error
+        error_text = FileFault(f"Parquet file cannot be opened: {reason}")
+        yield InputRecord(0, None, _tail(file), error_text)
         return
     first, last = groups or (0, table.num_row_groups)
     if source.text_field not in table.schema_arrow.names:

@@ -54,7 +54,7 @@ class _Stream:
                 parts.append(block)
                 size += len(block)
         except BrokenStream as error:
-            self.broken, self.head = str(error), error.head
+            self.broken, self.head = error.reason, error.head
         self._ready = b"".join(parts) if len(parts) > 1 else self._ready
         return self._ready
 

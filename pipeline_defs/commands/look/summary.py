@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assets.mixed.asset import MIXED
+from assets.raw.asset import RAW, unread_lines
 from assets.sharded.asset import SHARDED
 from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json
@@ -71,6 +72,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
     sources: dict[str, Stages]
     global_: Stages
     phases: dict[str, dict[str, PhaseShare]]
+    unread: list[str] | UnsetType = UNSET  # files that are not read, or not whole: a line a source
 
     @property
     def is_empty(self) -> bool:
@@ -99,6 +101,7 @@ def summarize(corpus: Corpus) -> Summary:
         sources={name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()},
         global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
+        unread=list(unread_of(corpus)) or UNSET,
     )
 
 
@@ -137,6 +140,14 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
     )
 
 
+def unread_of(corpus: Corpus) -> Iterator[str]:
+    """Yield the lines on files that are not read, source by source."""
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest_or_none(RAW, source)
+        if manifest is not None and manifest.code_version == RAW.code_version:
+            yield from unread_lines(manifest)
+
+
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
     """Return the tokens of each source of a phase; none if it is not materialized."""
     manifest = corpus.store.newest_or_none(MIXED, phase)
@@ -158,6 +169,8 @@ def show(numbers: Summary) -> None:
         console.print(reasons)
     if any(numbers.phases.values()):
         console.print(mix_table(numbers))
+    for line in numbers.unread or ():
+        print_line(console, line)
     print_line(console, f"The corpus is in {numbers.store}")
     print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
 

@@ -1,0 +1,138 @@
+"""Cut long texts into pieces that are encoded one by one, to the same ids.
+
+An encoder takes up to 25 bytes of memory a token, 1.3 GB for 50 MB of digits. GPT-2's split, which
+the tokenizers trained here have, begins a new word between certain characters wherever they meet,
+so that a text may be cut there. A word longer than a piece is cut inside, and the cut is moved
+until the tokens on both sides of it, encoded together, are the same: no merge of BPE then crosses
+it. Other tokenizers get their texts whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets
+from assets.tokenized.token_offsets import token_sizes
+
+PIECE_CHARS = 4 << 20
+SEARCHED_CHARS = 1 << 16  # at the end of a piece
+TRIES = 32  # places of a cut inside of a word; two in three random digits will do
+# A blank after another character, letters beside digits, a mark after either.
+BETWEEN_WORDS = re.compile(
+    r"(?<=\S)(?=[ \n\t])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])"
+    r"|(?<=[A-Za-z0-9\u4e00-\u9fff])(?=[-,.;:!?(){}<>/=+\"\uff0c\u3001\u3002])"
+)
+# Eight characters of one kind: no contraction such as 'll ends in them.
+INSIDE = re.compile(r"(?:[0-9]{8}|[A-Za-z\u4e00-\u9fff\u3041-\u3094\u30a1-\u30fa\uac00-\ud7a3]{8})")
+
+
+def encode_texts(
+    encoders: Encoders, encoder: Encoder, texts: list[str], dtype: type[np.unsignedinteger[Any]]
+) -> tuple[NDArray[Any], Offsets]:
+    """Encode texts to ids of a type, the long ones in pieces where the tokenizer allows it."""
+    if max(map(len, texts), default=0) <= PIECE_CHARS or not encoders.reference.splits_as_gpt2:
+        ids, offsets = encoder.encode(texts)
+        return ids.astype(dtype), offsets
+    sizes = token_sizes(encoders.reference)
+    all_ids, lengths = [np.zeros(0, dtype)], [0]
+    for text in texts:
+        pieces = [piece.astype(dtype) for piece in encode_pieces(encoder, text, sizes)]
+        lengths.append(sum(piece.size for piece in pieces))
+        all_ids += pieces
+        del pieces
+    return join_arrays(all_ids), np.cumsum(lengths, dtype=np.int64)
+
+
+def join_arrays(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenate arrays of a type and empty the list: each is freed when it is copied."""
+    joined = np.empty(sum(array.size for array in arrays), arrays[0].dtype)
+    start = 0
+    while arrays:
+        array = arrays.pop(0)
+        joined[start : start + array.size] = array
+        start += array.size
+    return joined
+
+
+def encode_pieces(encoder: Encoder, text: str, sizes: Ids) -> Iterator[Ids]:
+    """Yield the ids of a text piece by piece; `sizes` is the number of bytes of each id."""
+    start, end = 0, piece_end(text, 0)
+    ids = encode_one(encoder, text[start:end])
+    while end < len(text):
+        following = piece_end(text, end)
+        for cut in cuts_before(text, start, end):
+            if cut < end:
+                ids = encode_one(encoder, text[start:cut])
+            after = encode_one(encoder, text[cut:following])
+            if joins(encoder, (text[start:cut], ids), (text[cut:following], after), sizes):
+                yield ids
+                start, ids = cut, after
+                break
+        else:
+            ids = encode_one(encoder, text[start:following])
+        end = following
+    yield ids
+
+
+def encode_one(encoder: Encoder, text: str) -> Ids:
+    """Encode one text."""
+    return encoder.encode([text])[0]
+
+
+def piece_end(text: str, start: int) -> int:
+    """Return the end of the piece that begins at `start`: the last cut between words, if any."""
+    end = start + PIECE_CHARS
+    while end < len(text):
+        cuts = BETWEEN_WORDS.finditer(text, max(end - SEARCHED_CHARS, start + 1), end)
+        last = max((cut.start() for cut in cuts), default=end)
+        if any(cuts_before(text, start, last)):
+            return last
+        end += PIECE_CHARS
+    return len(text)
+
+
+def cuts_before(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield the places to try for a cut at `end`: itself, or up to TRIES inside of a word."""
+    if BETWEEN_WORDS.match(text, end):
+        yield end
+        return
+    for cut in range(end, max(end - TRIES, start + 4), -1):
+        if INSIDE.match(text, cut - 4):
+            yield cut
+
+
+def joins(encoder: Encoder, left: tuple[str, Ids], right: tuple[str, Ids], sizes: Ids) -> bool:
+    """Return whether the ids of two neighbouring pieces are those of both together.
+
+    They are if the last tokens of the one and the first of the other, as many as make whole
+    characters, are their own encoding.
+    """
+    (text, ids), (next_text, next_ids) = left, right
+    if BETWEEN_WORDS.match(text[-1:] + next_text[:1], 1):
+        return True
+    num_last, tail = whole_characters(text[-64:], sizes[ids[:-64:-1]], from_end=True)
+    num_first, head = whole_characters(next_text[:64], sizes[next_ids[:64]], from_end=False)
+    if not num_last or not num_first:
+        return False
+    wanted = np.concatenate([ids[-num_last:], next_ids[:num_first]])
+    return np.array_equal(encode_one(encoder, tail + head), wanted)
+
+
+def whole_characters(text: str, sizes: Ids, *, from_end: bool) -> tuple[int, str]:
+    """Return the least number of tokens at an end of a text that make characters, and these.
+
+    `sizes` are those of the tokens, from that end. (0, "") if there are none in the text.
+    """
+    data = text.encode()
+    for number, num_bytes in enumerate(np.cumsum(sizes).tolist(), 1):
+        edge = len(data) - num_bytes if from_end else num_bytes
+        if not 0 <= edge <= len(data):
+            break
+        if edge == len(data) or data[edge] & 0xC0 != 0x80:  # RFC 3629: no continuation byte
+            return number, (data[edge:] if from_end else data[:edge]).decode()
+    return 0, ""

@@ -1,0 +1,65 @@
+"""Rules on the language of a source whose language detection is off.
+
+A rule of the whole file is meant for the sources that it can judge: it is skipped for a source
+without detection, which it would reject to the last document. The same rule written at that source
+is a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from resources.settings.filters import FilterConfig
+
+GROUP = ("rules", "language")
+NEED_DETECTION = ("min_score", "allowed_detected", "min_paragraph_share")
+
+
+def is_undetected(filters: FilterConfig) -> bool:
+    """Return whether rules on the language are set and none is detected."""
+    return filters.language.backend == "none" and filters.rules.language is not None
+
+
+def own_rules(own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the rules on the language among a source's own filters."""
+    rules = own.get("rules")
+    group = rules.get("language") if isinstance(rules, dict) else None
+    return group if isinstance(group, dict) else {}
+
+
+def skipped_rules(filters: FilterConfig, own: Mapping[str, Any], file: FilterConfig) -> list[str]:
+    """Name the rules on the language that are skipped for a source, given its laid filters.
+
+    `allowed` judges declared languages too: it stays if the source sets it, or if the file switches
+    detection off for all sources.
+    """
+    rules = filters.rules.language
+    if rules is None or not is_undetected(filters):
+        return []
+    given = rules.model_fields_set
+    stays = "allowed" in own_rules(own) or file.language.backend == "none"
+    names = [*NEED_DETECTION, *([] if stays else ["allowed"])]
+    return [name for name in names if name in given and getattr(rules, name) is not None]
+
+
+def without_rules(filters: FilterConfig, skipped: list[str]) -> FilterConfig:
+    """Return the filters without some rules on the language, without the group if none is left."""
+    if not skipped or filters.rules.language is None:
+        return filters
+    group = filters.rules.language.model_copy(update=dict.fromkeys([*NEED_DETECTION, *skipped]))
+    rules = filters.rules.model_copy(update={"language": group if group.allowed else None})
+    return filters.model_copy(update={"rules": rules})
+
+
+def undetected_faults(
+    filters: FilterConfig, own: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield (key path, message) of a source's own rules that need the detection it has not."""
+    for name in NEED_DETECTION if is_undetected(filters) else ():
+        if own_rules(own).get(name) is not None:
+            yield (
+                (*GROUP, name),
+                "language detection is off here (`language.backend: none`, the default of domain "
+                "code). Set `language.backend` of this source, or null for this rule",
+            )

@@ -1,0 +1,78 @@
+"""Input files of tests, and what the readers make of them."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from assets.raw.places.find_inputs import tell_format
+from assets.raw.readers.documents import Chunk
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_chunks import plan_slices, read_chunks
+from resources.settings.sources import SourceConfig
+
+MIB = 1 << 20
+
+
+def zst(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "zst": zst,
+}
+
+
+def write(folder: Path, name: str, data: bytes | str) -> InputFile:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return as_input(path)
+
+
+def as_input(path: Path) -> InputFile:
+    file_format, compression = tell_format(path.name)
+    assert file_format is not None
+    return InputFile(path, path.name, file_format, compression, path.stat().st_size, "")
+
+
+def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:
+    source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
+    pieces = plan_slices(file, part_bytes)
+    found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
+    for c in found:
+        assert c.rows_in == len(c.documents) + len(c.quarantine) + c.skipped_by_filter
+    return found
+
+
+def read(file: InputFile, part_bytes: int = MIB, **options: object) -> Chunk:
+    parts = chunks(file, part_bytes, **options)
+    return Chunk(
+        pl.concat([c.documents for c in parts]),
+        pl.concat([c.quarantine for c in parts]),
+        sum(c.rows_in for c in parts),
+        sum(c.skipped_by_filter for c in parts),
+    )
+
+
+def texts(chunk: Chunk) -> list[str]:
+    return chunk.documents["text"].to_list()
+
+
+def jsonl(*values: str) -> bytes:
+    return b"".join(json.dumps({"text": value}).encode() + b"\n" for value in values)
+
+
+def numbers(count: int, width: int = 1) -> list[str]:
+    # Digits of a multiplicative sequence: compresses badly enough to be no bomb.
+    return [f"{i:0{width}d} {i * 2654435761 % 2**64:020d}" for i in range(count)]

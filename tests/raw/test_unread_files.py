@@ -1,0 +1,102 @@
+"""Files that no reader takes, or that are not read whole: counted and named everywhere."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+from builders import Build, open_corpus, write_corpus
+from input_files import jsonl, zst
+
+from pipeline_defs.commands.main import main
+
+SENTENCE = "9 of 10 files that `where` matches are not read: input/mixed/f0.pdf (no reader for its"
+
+
+@pytest.fixture
+def mixed_folder(tmp_path: Path) -> Any:
+    """A corpus with a source of ten files, one of which is read."""
+    config = write_corpus(tmp_path)
+    folder = tmp_path / "input/mixed"
+    folder.mkdir()
+    for number in range(9):
+        (folder / f"f{number}.pdf").write_bytes(b"%PDF-1.7")
+    (folder / "read.jsonl.zstd").write_bytes(zst(jsonl("the only one")))
+    settings = msgspec.yaml.decode(config.read_bytes())
+    settings["sources"][1]["where"] = "input/mixed"
+    config.write_bytes(msgspec.yaml.encode(settings))
+    return open_corpus(config)
+
+
+def metadata_of(result: Any, partition: str) -> Any:
+    events = result.asset_materializations_for_node("raw")
+    return next(event for event in events if event.partition == partition).metadata
+
+
+def test_files_that_no_reader_takes_are_named_and_stop_nothing(
+    mixed_folder: Any, build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = build(mixed_folder, "raw")
+
+    [check] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
+    assert result.success and not check.passed and not check.blocking
+    assert check.severity == dg.AssetCheckSeverity.WARN
+    assert SENTENCE in check.description and "input/mixed/f8.pdf" in check.description
+    assert "WARNING" in (log := capfd.readouterr().err) and SENTENCE in log
+    assert metadata_of(result, "notes")["files_left_out"].value == 9
+    assert SENTENCE in metadata_of(result, "notes")["unread"].value
+    assert metadata_of(result, "prose")["files_left_out"].value == 0
+    about = mixed_folder.store.newest("raw", "notes").provenance
+    assert about["num_left_out"] == len(about["left_out"]) == 9
+    assert "left_out" not in mixed_folder.store.newest("raw", "prose").provenance
+
+
+CHECK = "inputs_read"
+
+
+def test_a_source_that_is_read_whole_passes(tmp_path: Path, build: Build) -> None:
+    result = build(open_corpus(write_corpus(tmp_path)), "raw")
+
+    assert all(each.passed for each in result.get_asset_check_evaluations())
+
+
+def test_many_files_are_counted_and_twenty_are_named(mixed_folder: Any, build: Build) -> None:
+    for number in range(100):
+        (mixed_folder.config.parent / f"input/mixed/more{number}").write_bytes(b"")
+
+    build(mixed_folder, "raw")
+
+    manifest = mixed_folder.store.newest("raw", "notes")
+    assert manifest.provenance["num_left_out"] == 109
+    assert len(manifest.provenance["left_out"]) == 20
+
+
+def test_a_file_that_is_not_read_whole_is_named(mixed_folder: Any, build: Build) -> None:
+    folder = mixed_folder.config.parent / "input/mixed"
+    (folder / "wrong.jsonl").write_bytes(jsonl("a").decode().encode("utf-16"))
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(jsonl("b", "c"))[:-2])
+
+    result = build(mixed_folder, "raw")
+
+    [check] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
+    named = "2 of 3 files could not be read whole: input/mixed/cut.jsonl.gz (2 damaged rows), "
+    assert named + "input/mixed/wrong.jsonl." in check.description
+
+
+def test_summary_says_what_is_not_read(
+    mixed_folder: Any,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(mixed_folder.config))
+    build(mixed_folder, "raw")
+    capsys.readouterr()
+
+    assert main(["summary"]) == 0
+    assert f"notes: {SENTENCE}" in capsys.readouterr().out
+    assert main(["summary", "--json"]) == 0
+    assert SENTENCE in json.loads(capsys.readouterr().out)["unread"][0]

@@ -1,0 +1,44 @@
+"""A worker's memory on a million empty documents and one of 50 MB."""
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+from small_tokenizer import VOCAB_SIZE, trained
+
+ROOT = Path(__file__).parents[2]
+LIMIT_MB = 1500
+WORK = """
+import sys
+from pathlib import Path
+from assets.tokenized.asset import EncodeInputs, encode_part
+from assets.tokenized.encode_documents import TokenFormat
+from resources.tasks import Task
+
+folder, vocab_size = Path(sys.argv[1]), int(sys.argv[2])
+form = TokenFormat(vocab_size, 0, None, offsets=True)
+inputs = EncodeInputs(folder / "documents.parquet", folder / "tokenizer.json", form, True)
+[record] = encode_part(Task(folder, "tokenized", "s", "part", "f" * 32, 1, inputs))
+status = Path("/proc/self/status").read_text()
+peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+print(record.stats.rows_in, record.stats.tokens, int(peak.split()[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's peak memory")
+def test_a_million_empty_documents_and_one_of_50_mb_fit(tmp_path: Path) -> None:
+    texts = [""] * 1_000_000 + ["".join(Random(1).choices("0123456789", k=50_000_000))]
+    ids = (pl.int_range(len(texts), eager=True)).cast(pl.String).str.zfill(32)
+    columns = {"doc_id": ids, "text": pl.Series(texts), "lang": pl.lit(None, pl.String)}
+    pl.select(**columns).write_parquet(tmp_path / "documents.parquet")
+    (tmp_path / "tokenizer.json").write_text(trained())
+
+    command = [sys.executable, "-c", WORK, str(tmp_path), str(VOCAB_SIZE)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    rows, tokens, peak_mb = map(int, ran.stdout.split())
+    assert rows == 1_000_001 and 20_000_000 < tokens <= 50_000_001
+    assert peak_mb < LIMIT_MB
