@@ -16,6 +16,6 @@ def tell(line: str) -> None:
 
 with run_lock(Path(sys.argv[1]), this_holder("0123456789", "build_corpus"), tell, time.sleep):
     if "forking" in sys.argv and os.fork() == 0:
-        time.sleep(60)
+        time.sleep(600)
     tell("held")
-    time.sleep(60)
+    time.sleep(600)
