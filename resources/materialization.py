@@ -64,7 +64,8 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
-        yield from run_stage(context, stage)  # Dagster refuses the type of a generator of results
+        with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
+            yield from run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
@@ -125,10 +126,9 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
         for each in done:
-            yield observed(
-                stage.inputs.asset, each.manifest, stage.inputs.version(typed(each.manifest, stage))
-            )
-        tags = provenance_tags(context)
+            version = stage.inputs.version(typed(each.manifest, stage))
+            yield observed(stage.inputs.asset, each.manifest, version)
+        tags = provenance_tags(context)  # of what was planned, which is now the newest observation
     for each in conclude(context, stage, corpus, done):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
@@ -284,6 +284,16 @@ def conclude(
         metadata = {**each.metadata, **shown(conclusion.metadata)}
         concluded.append(replace(each, metadata=metadata))
     return concluded
+
+
+@contextmanager
+def interruption_is_not_retried() -> Iterator[None]:
+    """Fail the step of a stopped run: Dagster's retry policy would begin it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        message = "The run was stopped. Published parts are kept: run again to continue."
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from corpus_loader.url_secrets import redacted
@@ -27,12 +26,14 @@ from resources.settings.faults import (
     dotted,
     faults_of,
     nearest,
-    node_lines,
     place,
 )
 from resources.settings.filters import FilterConfig
+from resources.settings.named_files import NamedFileError
+from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
@@ -42,6 +43,7 @@ NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
+MOST_FAULTS = 100  # shown at once
 
 
 class SettingsError(ValueError):
@@ -92,6 +94,9 @@ class Settings(BaseModel):
     )
     schedule: ScheduleConfig = Field(
         default=ScheduleConfig(), description="automatic rebuilding of the corpus"
+    )
+    notify: NotifyConfig = Field(
+        default=NotifyConfig(), description="hook that is called when a run fails"
     )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"
@@ -236,20 +241,11 @@ def store_root(settings: Settings, config: Path) -> Path:
 def load_settings(path: Path) -> Settings:
     """Read and check a config file; SettingsError lists every mistake in it."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{path}: cannot be read ({error}). Write one, or point {CONFIG_VARIABLE} at it."
-        ) from error
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {} if root is None else dict(node_lines(root, ()))
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a 13th month
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise SettingsError(f"{path}{line}: not valid YAML: {problem}") from None
+        content, lines = read_yaml(path)
+    except NamedFileError as error:
+        raise SettingsError(f"{error}. Write one, or point {CONFIG_VARIABLE} at it.") from error
+    except YamlError as error:
+        raise SettingsError(str(error)) from error
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: expected a mapping with `store`, `sources` and `phases`.")
     try:
@@ -259,6 +255,8 @@ def load_settings(path: Path) -> Settings:
             f"{path}{place(keys, lines)}{dotted(keys)}: {message}"
             for keys, message in faults_of(error, Settings)
         ]
+        if (more := len(faults) - MOST_FAULTS) > 0:
+            faults[MOST_FAULTS:] = [f"and {more:,} more mistakes"]
         raise SettingsError("\n".join(faults)) from None
 
 

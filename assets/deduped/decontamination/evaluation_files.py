@@ -23,6 +23,7 @@ from resources.settings.decontamination import DecontaminationConfig, Evaluation
 from resources.settings.sources import InputPlaces, SourceConfig
 
 CHUNK_BYTES = 8 << 20
+MOST_BYTES = 256 << 20  # of items and unreadable records, which are in memory at once
 CHECKED_RECORDS = 100  # first records of a file, one of which must be readable
 ITEM_SCHEMA = {"set": pl.String(), "item": pl.String(), "text": pl.String()}
 
@@ -127,6 +128,7 @@ def read_items(files: list[EvaluationFile]) -> tuple[pl.DataFrame, pl.DataFrame]
     cannot be read or lack the first field are rows of quarantine, as in `raw`, with the set as
     source.
     """
+    held = 0
     items, quarantine = [pl.DataFrame(schema=ITEM_SCHEMA)], [pl.DataFrame(schema=QUARANTINE_SCHEMA)]
     for file in files:
         for chunk in _read_chunks(file, CHUNK_BYTES):
@@ -135,6 +137,13 @@ def read_items(files: list[EvaluationFile]) -> tuple[pl.DataFrame, pl.DataFrame]
             # A Python loop is fast enough: benchmarks have fewer than 200,000 items.
             named = [_item(file, *row) for row in rows.iter_rows()]
             items.append(pl.DataFrame(named, schema=ITEM_SCHEMA, orient="row"))
+            held += int(items[-1].estimated_size() + quarantine[-1].estimated_size())
+            if held > MOST_BYTES:
+                raise InputError(
+                    f"dedup.decontamination: over {MOST_BYTES:,} bytes of items with file "
+                    f"{file.file.name!r} of evaluation set {file.evaluation_set.name!r}. Name "
+                    "evaluation sets only, or a sample of them."
+                )
     return pl.concat(items), pl.concat(quarantine)
 
 
