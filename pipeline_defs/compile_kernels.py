@@ -19,6 +19,7 @@ from typing import Any
 
 from assets.stages import STAGES
 from pipeline_defs.load_corpus import load_corpus
+from resources.engine.fork_server import end_with_parent
 from resources.stage import Stage
 
 
@@ -63,6 +64,7 @@ def be_quiet() -> None:
 def start_worker() -> None:
     """Prepare a process that only compiles: without garbage collection it takes 8 % less CPU."""
     be_quiet()
+    end_with_parent()
     gc.disable()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from pipeline_defs.interruption import ended_by_signals
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
 
@@ -52,11 +53,23 @@ class CorpusExecutor(dg.Executor):
         return self.executor.step_dependency_config
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Yield the events of a run's steps."""
-        with self.server(execution_plan.step_keys_to_execute):
-            yield from self.executor.execute(plan_context, execution_plan)
+        """Yield the events of a run's steps; an interruption is no failure, and not retried."""
+        instance, run_id = plan_context.instance, plan_context.run_id
+        tidy = self.corpus.store.remove_temporaries
+        with (
+            ended_by_signals(instance, run_id, tidy) as is_interrupted,
+            self.server(execution_plan.step_keys_to_execute),
+        ):
+            for event in self.executor.execute(plan_context, execution_plan):
+                yield event
+                if is_interrupted.is_set() and not self.has_step_processes:
+                    raise dg.DagsterExecutionInterruptedError
+
+    @property
+    def has_step_processes(self) -> bool:
+        """Return whether steps have processes of their own; they are told of an interruption."""
+        return self.corpus.settings.engine.steps == "multiprocess"
 
     def server(self, stages: list[str]) -> AbstractContextManager[None]:
         """Return the warm server if steps are its forks."""
-        has_forks = self.corpus.settings.engine.steps == "multiprocess"
-        return warm_server(stages) if has_forks else nullcontext()
+        return warm_server(stages) if self.has_step_processes else nullcontext()

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from multiprocessing.util import register_after_fork
 from typing import Any
 
 import alembic.script
@@ -20,7 +24,7 @@ from dagster._core.storage.sql import get_alembic_config
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import compile_kernels, kernels_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.engine.fork_server import server_of_process
+from resources.engine.fork_server import end_with_parent, server_of_process
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
@@ -49,19 +53,40 @@ def prepare() -> None:
 
     An error is shown and left to the steps, which meet it again and report it as theirs.
     """
-    server_of_process()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the run ends its server
+    register_after_fork(server_of_process(), lambda _: end_with_parent())  # a step, with its run
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
-        compile_kernels(stages)
-        for package in kernel_packages(stages):
-            load_compiled(package)
-        load_dagster()
-        for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
-            import_module(module)
+        with ended_with_run():
+            compile_kernels(stages)
+            for package in kernel_packages(stages):
+                load_compiled(package)
+            load_dagster()
+            for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
+                import_module(module)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
     gc.freeze()  # a collection would otherwise write to, and so copy, every page of the image
+
+
+@contextmanager
+def ended_with_run() -> Iterator[None]:
+    """End this process when that of the run ends, which a server notices only when it serves."""
+    run, is_ready = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not is_ready.wait(0.2):
+            if os.getppid() != run:
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_ready.set()
+        watcher.join()  # the server forks, and has no threads then
 
 
 def load_dagster() -> None:

@@ -42,6 +42,7 @@ from resources.stage import Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
+from resources.system_errors import final_errors_explained
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
@@ -63,7 +64,8 @@ def stage_asset(
     """Make the Dagster asset of a stage: group, retries, checks, one run for many partitions."""
 
     def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
-        yield from run_stage(context, stage)  # Dagster refuses the type of a generator of results
+        with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
+            yield from run_stage(context, stage)
 
     checks = [
         dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
@@ -117,15 +119,17 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     faults = SourceFaults(stops_on_error(corpus), earlier)
     tags = provenance_tags(context)
     with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
-        done = publish_partitions(corpus, stage, partitions, faults)
+        with final_errors_explained(corpus.store.root):
+            done = publish_partitions(corpus, stage, partitions, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
         for each in done:
-            yield observed(stage.inputs.asset, each.manifest, stage.inputs.version(each.manifest))
-        tags = provenance_tags(context)
+            version = stage.inputs.version(typed(each.manifest, stage))
+            yield observed(stage.inputs.asset, each.manifest, version)
+        tags = provenance_tags(context)  # of what was planned, which is now the newest observation
     concluded = conclude(context, stage, corpus, done)
     for each in concluded:
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
@@ -169,7 +173,7 @@ def publish_partitions(
     """Plan, compute and commit partitions; `faults` takes the errors of each."""
     plans: dict[str, Plan] = {}
     for name in partitions:
-        with faults.of(name, is_planned=False):
+        with faults.of(name, is_planned=False), final_errors_explained(corpus.store.root):
             plans[name] = stage.plan(corpus, name)
     done: list[Committed] = []
     with ExitStack() as every_writer:
@@ -185,7 +189,7 @@ def publish_partitions(
         by_partition = group_by_partition(outcomes)
         for name, plan in plans.items():
             if not faults.has(name):
-                with faults.of(name):
+                with faults.of(name), final_errors_explained(corpus.store.root):
                     done.append(
                         commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
                     )
@@ -298,6 +302,16 @@ def warning_result(check: WarningCheck, concluded: Sequence[Committed]) -> dg.As
         description="\n".join(lines) or None,
         metadata={"warnings": lines},
     )
+
+
+@contextmanager
+def interruption_is_not_retried() -> Iterator[None]:
+    """Fail the step of a stopped run: Dagster's retry policy would begin it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        message = "The run was stopped. Published parts are kept: run again to continue."
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 @contextmanager

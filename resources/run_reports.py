@@ -22,7 +22,7 @@ HOME_VARIABLE = "DAGSTER_HOME"
 SHORTEST = 0.001  # seconds; a speed over less measures the clock
 
 
-class RunReport(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunReport(msgspec.Struct, frozen=True):
     """The last run of one partition of one stage, or of a whole step.
 
     seconds       wall seconds in which at least one of its parts was computed

@@ -12,8 +12,10 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
 from resources.progress import current
 from resources.settings.engine import EngineConfig
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store, StoreError
+from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
+from resources.system_errors import SystemFault, concerns_all, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
@@ -81,13 +83,13 @@ class Task(Generic[Payload]):
                 return records
         return None
 
-    def published_file(self, kind: str) -> tuple[Path, int]:
-        """Return the path and the rows of the file of a kind; the task must have run."""
+    def published_file(self, kind: str) -> tuple[PublishedFile, int]:
+        """Return the file of a kind and its rows; the task must have run."""
         published = self.published()
         assert published is not None, f"{self.title} is not published"
         file = published[0].file(kind)
         assert file is not None, f"{self.title} has no {kind}"
-        return self.folder.folder / file.path, file.rows
+        return published_file(self.folder.folder / file.path, file), file.rows
 
 
 Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the parts of one task
@@ -191,12 +193,30 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
+    needed = sum(task.work_bytes for task in to_do)
     for ended in map_with_progress(work, to_do, corpus.settings.engine):
-        records = ended.value() if stops_on_error(corpus) else ended.result or []
-        index = missing[ended.index]
+        error = explained(corpus, ended.error, needed)
+        if error is not None and stops_on_error(corpus):
+            raise error
+        index, records = missing[ended.index], ended.result or []
+        needed -= tasks[index].work_bytes
         current().add_records(records)
-        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, ended.error)
+        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:
+    """Return the error of a part, with what the system lacks if that is the reason.
+
+    `needed` is the work left in bytes: what a part writes is rarely more than what it reads.
+    Raises SystemFault for what concerns every partition alike, such as a full disk.
+    """
+    if error is None or error.errno is None or not is_final(error.errno):
+        return error
+    explanation = f"{error}. {explain(error.errno, corpus.store.root, needed)}"
+    if concerns_all(error.errno):
+        raise SystemFault(explanation)
+    return PartUseError(explanation)
 
 
 def stops_on_error(corpus: Corpus) -> bool:

@@ -27,6 +27,7 @@ from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.store import published_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 
@@ -58,7 +59,7 @@ class Index:
             (
                 segment.prefix_bits,
                 [
-                    (task.folder.folder / file.path, file.rows)
+                    (published_file(task.folder.folder / file.path, file), file.rows)
                     for task in self.tasks[segment]
                     for record in task.published() or []
                     if (file := record.file(kind)) is not None
@@ -185,7 +186,7 @@ def key_file(
 ) -> KeyFile:
     """Return the file of a signed part's keys."""
     file = required_file(manifest, part, "keys")
-    return KeyFile(number, corpus.store.path_of(manifest, file), file.rows)
+    return KeyFile(number, corpus.store.file_of(manifest, file), file.rows)
 
 
 def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[Task]]:

@@ -23,7 +23,7 @@ from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.store.store import PartWriter, published_file
 from resources.tasks import (
     Outcome,
     Plan,
@@ -289,7 +289,8 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
     )
     if (published := cut.published()) is not None:
         return published[0]
-    tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
     documents = tables["documents"].filter(
         pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
     )

@@ -26,6 +26,7 @@ from resources.settings.tokenizer import TokenizerConfig
 from resources.source_states import usable_states
 from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
+from resources.store.published import PublishedFile
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
 
@@ -35,7 +36,7 @@ class SampledSource(NamedTuple):
 
     name: str
     available: int
-    paths: list[Path]
+    files: list[PublishedFile]
 
 
 @dataclass
@@ -87,8 +88,8 @@ def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSo
     sources = []
     for manifest in manifests:
         files = [required_file(manifest, part, "documents") for part in manifest.parts]
-        paths = [corpus.store.path_of(manifest, file) for file in files]
-        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, paths))
+        documents = [corpus.store.file_of(manifest, file) for file in files]
+        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, documents))
     return sources
 
 
@@ -187,7 +188,7 @@ def texts_between(
     source: SampledSource, share: float, seed: int, earlier: float
 ) -> Iterator[pl.Series]:
     """Yield the texts of the documents in `share` that were not in the smaller share `earlier`."""
-    for path in source.paths:
+    for path in (file.checked() for file in source.files):
         doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
         is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
         if is_new.any():  # not so in most parts of a large corpus: their texts are not read

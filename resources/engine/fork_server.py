@@ -2,15 +2,21 @@
 
 multiprocessing has a fork server, but a process that it forked forgets the server and starts a
 second one, which imports everything again. `NestedForkServer` remembers it. The server ends when
-the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe.
+the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe. A
+server that was killed is started again for the next fork.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import wait
+
+WATCH_SECONDS = 0.5
 
 
 class NestedForkServer(forkserver.ForkServer):
@@ -30,16 +36,6 @@ class NestedForkServer(forkserver.ForkServer):
         else:
             super().ensure_running()
 
-    def connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
-        """Ask for a fork; where the server that forked this process is gone, start another."""
-        try:
-            return super().connect_to_new_process(list(fds))
-        except (ConnectionRefusedError, FileNotFoundError):
-            if not self.is_inherited():
-                raise
-            self._forkserver_address = None
-            return super().connect_to_new_process(list(fds))
-
     def stop(self) -> None:
         """End the server and wait for it, if this process has started one."""
         if self._forkserver_pid is not None:
@@ -52,7 +48,6 @@ def server_of_process() -> NestedForkServer:
     if not isinstance(server, NestedForkServer):
         server.__class__ = NestedForkServer
         forkserver.ensure_running = server.ensure_running
-        forkserver.connect_to_new_process = server.connect_to_new_process
     return server  # type: ignore[no-any-return]
 
 
@@ -84,6 +79,23 @@ def fork_server(preload: Sequence[str], environment: Mapping[str, str]) -> Itera
 def is_served() -> bool:
     """Return whether this process holds a server, or is a fork of one."""
     return bool(_held) or server_of_process().is_inherited()
+
+
+def end_with_parent() -> None:
+    """End this process with the one that asked for it, and with the one that it is a fork of.
+
+    Otherwise it would go on, or wait for work, for ever after a kill -9 of the first. After that of
+    the server the first takes it for dead, and starts another in its place.
+    """
+    asked_by, forked_by = multiprocessing.parent_process(), os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == forked_by and not wait([asked_by.sentinel], WATCH_SECONDS):
+            pass
+        os._exit(1)
+
+    if asked_by is not None:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 _held: list[NestedForkServer] = []

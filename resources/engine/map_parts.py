@@ -10,26 +10,28 @@ the run (fork_server.py), or where there is none, in tests, one that is started 
 from __future__ import annotations
 
 import multiprocessing
-import os
-import threading
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import polars as pl
 
 from resources.engine.cost import NO_COST, Cost, begin_part
-from resources.engine.fork_server import is_served
+from resources.engine.fork_server import end_with_parent, is_served
 from resources.settings.engine import EngineConfig
+from resources.system_errors import errno_of, is_final
 
 AUTO_PROCESS_BYTES = 2 << 30
 PRELOAD = ("resources.engine.fork_server", "resources.store.store")  # of a server of our own
 ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
 
 Result = TypeVar("Result")
+Pool = TypeVar("Pool", bound=Executor)
 
 
 class PartTask(Protocol):
@@ -50,11 +52,16 @@ Task = TypeVar("Task", bound=PartTask)
 
 
 class PartError(RuntimeError):
-    """A part that could not be computed; the message names the part and the reason."""
+    """A part that could not be computed; the message names the part and the reason.
+
+    `errno` is the number of the system's error, None if it was another.
+    """
+
+    errno: int | None = None
 
 
 class PartUseError(PartError, ValueError):
-    """A part that no retry can compute: its input or config is wrong."""
+    """A part that no retry can compute: its input or config is wrong, or a disk is full."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def map_parts(
     if config.kind == "processes" or is_large:
         yield from map_in_processes(function, tasks, workers, config.retries)
     else:
-        with ThreadPoolExecutor(workers) as pool:
+        with stopped_at_once(ThreadPoolExecutor(workers)) as pool:
             yield from map_in_pool(pool, function, list(enumerate(tasks)), workers)
 
 
@@ -107,7 +114,7 @@ def map_in_processes(
         width = 1 if num_suspects else workers
         done: set[int] = set()
         try:
-            with process_pool(function.__module__, width) as pool:
+            with stopped_at_once(process_pool(function.__module__, width)) as pool:
                 for outcome in map_in_pool(pool, function, waiting[: num_suspects or None], width):
                     done.add(outcome.index)
                     yield outcome
@@ -123,6 +130,26 @@ def map_in_processes(
                 del waiting[0]
                 num_suspects = max(num_suspects - 1, 0)
                 yield Ended(index, None, death_of(task, deaths[index]), NO_COST)
+
+
+@contextmanager
+def stopped_at_once(pool: Pool) -> Iterator[Pool]:
+    """Wait for the running parts of a pool at its end, unless the run was interrupted.
+
+    Then processes are killed; threads, which nothing can stop, end with their process.
+    """
+    try:
+        yield pool
+    except (Exception, GeneratorExit):
+        pool.shutdown()
+        raise
+    except BaseException:
+        if isinstance(pool, ProcessPoolExecutor):
+            for worker in list(pool._processes.values()):
+                worker.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def death_of(task: PartTask, deaths: int) -> PartError:
@@ -158,8 +185,12 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
     try:
         result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
-        kind = PartUseError if isinstance(error, ValueError) else PartError
-        fault = kind(f"{task.title}: {type(error).__name__}: {error}")
+        number = errno_of(error)
+        is_use = isinstance(error, ValueError) or is_final(number)
+        fault = (PartUseError if is_use else PartError)(
+            f"{task.title}: {type(error).__name__}: {error}"
+        )
+        fault.errno = number
     return Ended(index, result, fault, end_part())
 
 
@@ -175,15 +206,8 @@ def start_worker() -> None:
     """Set up a worker: one Polars thread, and an end when its parent ends.
 
     The workers together use every core. Polars reads the number when it is imported, which the
-    fork server has done, and again here; it makes its threads at the first computation. A pool's
-    workers would otherwise wait for ever after a kill -9 of their parent.
+    fork server has done, and again here; it makes its threads at the first computation.
     """
     pl.Config.load(ONE_THREAD)
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
+    end_with_parent()

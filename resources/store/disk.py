@@ -14,6 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 HASH_BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20  # that is hashed by itself, in a file of which ranges are read
 
 
 def hash_file(path: Path) -> tuple[str, str]:
@@ -32,6 +33,17 @@ def xxh3_of(path: Path) -> str:
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
+def block_hashes(path: Path) -> str:
+    """Return the digest of every block of BLOCK_BYTES of a file, one after the other."""
+    with open(path, "rb") as file:
+        return "".join(map(block_digest, iter(lambda: file.read(BLOCK_BYTES), b"")))
+
+
+def block_digest(block: bytes) -> str:
+    """Return the xxh3_64 of a block in hex."""
+    return xxhash.xxh3_64_hexdigest(block)
+
+
 def has_size(path: Path, num_bytes: int) -> bool:
     """Return whether the file exists and has that size in bytes."""
     return path.is_file() and path.stat().st_size == num_bytes
@@ -48,10 +60,13 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_descriptor(path: Path, flags: int) -> None:
-    """Open a path, fsync it, close it."""
+    """Open a path, fsync it, close it; an error names the path."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         os.close(descriptor)
 

@@ -1,12 +1,20 @@
 """Functions for worker processes: they are imported there by name, so they live in a module."""
 
+import multiprocessing
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+
+from resources.engine.fork_server import end_with_parent, fork_server
+from resources.engine.map_parts import map_parts
+from resources.settings.engine import EngineConfig
+
+PROCESSES = EngineConfig(kind="processes", workers=2)
 
 
 @dataclass(frozen=True)
@@ -56,3 +64,35 @@ def meet(part: Part) -> int:
                 raise TimeoutError("no other part came: they are computed one by one")
             time.sleep(0.01)
     return result
+
+
+def family_of(part: Part) -> tuple[int, int]:
+    """(process id, parent's) of the process that computes the part."""
+    return os.getpid(), os.getppid()
+
+
+def compute_in_workers(folder: Path) -> tuple[int, list[tuple[int, int]]]:
+    """As a step does: the parent of this process, and the families of its two workers."""
+    ended = map_parts(family_of, [Part("part-0", folder), Part("part-1", folder)], PROCESSES)
+    return os.getppid(), [each.value() for each in ended]
+
+
+def wait_for_ever(part: Part) -> None:
+    """Leave the process id behind, then wait."""
+    (part.folder / f"{os.getpid()}.pid").touch()
+    time.sleep(600)
+
+
+def run_for_ever(folder: Path) -> None:
+    """As a step of a long run does."""
+    end_with_parent()
+    (folder / f"{os.getpid()}.pid").touch()
+    list(map_parts(wait_for_ever, [Part("part-0", folder), Part("part-1", folder)], PROCESSES))
+
+
+if __name__ == "__main__":  # a run: a server, a step, two workers
+    here = Path(sys.argv[1])
+    with fork_server(("tests.engine.engine_workers",), {}):
+        step = multiprocessing.get_context("forkserver").Process(target=run_for_ever, args=(here,))
+        step.start()
+        step.join()

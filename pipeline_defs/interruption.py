@@ -1,0 +1,110 @@
+"""End a run as canceled, soon, on SIGINT, SIGTERM and Terminate (which is a SIGINT).
+
+Python raises a signal in the main thread, between two of its own instructions; Dagster takes that
+for a failure, to be retried. Kernels and Polars listen to nothing, and a process waits for its
+threads before it ends. A thread here is told of a signal at once, in whatever call the main thread
+is, and stops what has not stopped by itself: processes of steps after CHILD_SECONDS, then this one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from dagster._utils.interrupts import check_captured_interrupt
+
+CHILD_SECONDS = 1.5  # a step needs some 0.1 s to report that it was stopped
+RUN_SECONDS = 3.0  # of the 5 that a user waits at most
+FINISHED = (dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS)
+STOPPING = (*FINISHED, dg.DagsterRunStatus.CANCELING)
+
+
+class Interruption:
+    """The interruption of one run, if it comes."""
+
+    def __init__(self, instance: dg.DagsterInstance, run_id: str, tidy: Callable[[], None]) -> None:
+        self.instance = instance
+        self.run_id = run_id
+        self.tidy = tidy
+        self.reader, self.writer = os.pipe()
+        self.has_come = threading.Event()
+        self.is_reported = threading.Event()
+
+    def watch(self) -> None:
+        """Wait for a signal, then for the end of the run; bring about what does not come."""
+        while not {signal.SIGINT, signal.SIGTERM} & (received := set(os.read(self.reader, 64))):
+            if END_OF_WATCH in received:
+                return
+        begun = time.monotonic()
+        self.begin()
+        time.sleep(max(0.0, begun + CHILD_SECONDS - time.monotonic()))
+        for child in multiprocessing.active_children():
+            child.kill()
+        while time.monotonic() < begun + RUN_SECONDS and threading.main_thread().is_alive():
+            time.sleep(0.05)
+        self.end_process()
+
+    def begin(self) -> None:
+        """Tell Dagster that the run is being canceled; it would otherwise end as a failure."""
+        self.has_come.set()
+        with shown_and_passed_over():
+            run = self.instance.get_run_by_id(self.run_id)
+            if run is not None and run.status not in STOPPING:
+                self.instance.report_run_canceling(run, "Stopped by a signal.")
+        self.is_reported.set()
+
+    def end_process(self) -> None:
+        """End this process, of which threads are still computing, with exit code 1."""
+        with shown_and_passed_over():
+            run = self.instance.get_run_by_id(self.run_id)
+            if run is not None and run.status not in FINISHED:
+                self.instance.report_run_canceled(run)
+            self.tidy()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(1)
+
+
+@contextmanager
+def shown_and_passed_over() -> Iterator[None]:
+    """Print an error and go on: the process ends even if Dagster's records cannot be written."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - whatever it is
+        traceback.print_exc()
+
+
+END_OF_WATCH = 0
+
+
+@contextmanager
+def ended_by_signals(
+    instance: dg.DagsterInstance, run_id: str, tidy: Callable[[], None]
+) -> Iterator[threading.Event]:
+    """Watch over a run; the event is set when a signal has come. `tidy` is called at its end."""
+    interruption = Interruption(instance, run_id, tidy)
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption.has_come  # as in a test: signals are not ours
+        return
+    os.set_blocking(interruption.writer, False)
+    before = signal.set_wakeup_fd(interruption.writer, warn_on_full_buffer=False)
+    threading.Thread(target=interruption.watch, daemon=True, name="interruption").start()
+    if check_captured_interrupt():  # before now
+        os.write(interruption.writer, bytes([signal.SIGINT]))
+    try:
+        yield interruption.has_come
+    finally:
+        if interruption.has_come.is_set():
+            interruption.is_reported.wait(RUN_SECONDS)
+            tidy()
+        else:
+            signal.set_wakeup_fd(before)
+            os.write(interruption.writer, bytes([END_OF_WATCH]))

@@ -1,0 +1,83 @@
+"""One fork server serves a run, its steps and their workers, and ends with the run."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from resources.engine.fork_server import fork_server, is_served, server_of_process
+from tests.engine.engine_workers import compute_in_workers, run_for_ever
+
+ROOT = Path(__file__).resolve().parents[2]
+PRELOAD = ("tests.engine.engine_workers",)
+
+
+@pytest.fixture
+def step() -> Iterator[ProcessPoolExecutor]:
+    """Runs functions as steps: in one process that is a fork of the run's server."""
+    with fork_server(PRELOAD, {}):
+        context = multiprocessing.get_context("forkserver")
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            yield pool
+
+
+def test_a_step_and_its_workers_are_forks_of_one_server(
+    step: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    parent, workers = step.submit(compute_in_workers, tmp_path).result()
+
+    assert parent == server_of_process()._forkserver_pid
+    assert {worker_parent for _, worker_parent in workers} == {parent}
+
+
+def test_a_step_ends_with_its_server_and_the_next_one_has_another(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("forkserver")
+    with fork_server(PRELOAD, {}):
+        lost = context.Process(target=run_for_ever, args=(tmp_path,))
+        lost.start()
+        while len(pids := [int(path.stem) for path in tmp_path.glob("*.pid")]) < 3:
+            time.sleep(0.02)
+        family = [psutil.Process(pid) for pid in pids]
+
+        os.kill(server_of_process()._forkserver_pid or 0, signal.SIGKILL)
+
+        assert psutil.wait_procs(family, timeout=20)[1] == []
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            parent, _ = pool.submit(compute_in_workers, tmp_path).result()
+        assert parent == server_of_process()._forkserver_pid
+
+
+def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
+    with fork_server(PRELOAD, {"TOKENMILL_TEST": "1"}):
+        first = server_of_process()._forkserver_pid
+        with fork_server((), {}):
+            assert server_of_process()._forkserver_pid == first
+        assert is_served() and first is not None
+        assert psutil.Process(first).environ()["TOKENMILL_TEST"] == "1"
+
+    assert not is_served() and "TOKENMILL_TEST" not in os.environ
+    assert not psutil.pid_exists(first)
+
+
+def test_nothing_survives_a_kill_of_the_runs_process(tmp_path: Path) -> None:
+    module = "tests.engine.engine_workers"
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    run = subprocess.Popen([sys.executable, "-m", module, tmp_path], cwd=ROOT, env=environment)
+    while len(list(tmp_path.glob("*.pid"))) < 3:
+        assert run.poll() is None
+        time.sleep(0.02)
+    family = psutil.Process(run.pid).children(recursive=True)
+
+    run.send_signal(signal.SIGKILL)
+
+    run.wait()
+    assert {int(path.stem) for path in tmp_path.glob("*.pid")} <= {each.pid for each in family}
+    assert psutil.wait_procs(family, timeout=20)[1] == []

@@ -1,0 +1,132 @@
+"""A run that is stopped ends soon, as canceled; nothing of it stays, and the next one continues."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+from builders import hashes, write_corpus
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = ["-m", "pipeline_defs.definitions"]
+JOB = ["-m", "dagster", "job", "execute", *MODULE, "-j", "build_corpus"]
+BUILD = ["-m", "pipeline_defs.commands.main", "build"]
+LONGEST_SECONDS = 5
+# A part that takes a minute inside one call, as of Polars or a kernel: it listens to no signal.
+RULES = """
+import time
+from pathlib import Path
+import polars as pl
+from assets.filtered.rules.custom import CustomRule
+
+HERE = Path(__file__).parent
+
+def slowly(texts):
+    if len(texts) > 5 and (HERE / "slow").exists():
+        (HERE / "store/filtered/prose/.tmp-unfinished").touch()
+        (HERE / "reached").touch()
+        time.sleep(60)
+    return texts.str.len_chars()
+
+RULES = [CustomRule("slow", pl.col("text").map_batches(slowly, pl.UInt32), minimum=1)]
+"""
+
+
+def start(config: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own."""
+    environment = os.environ | {"TOKENMILL_CONFIG": str(config), "PYTHONPATH": str(ROOT)}
+    with open(config.with_name("output"), "ab") as output:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def write_slow_corpus(folder: Path, steps: str, kind: str) -> Path:
+    """A corpus of which one part of `filtered` takes a minute."""
+    filters = {"rules": {"length": {"min_chars": 20}}, "custom": "rules.py"}
+    engine = {"steps": steps, "kind": kind, "workers": 2}
+    config = write_corpus(folder, engine=engine, filters=filters)
+    (folder / "rules.py").write_text(RULES)
+    (folder / "slow").touch()
+    return config
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a file is there."""
+    while not path.exists():
+        assert process.poll() is None, (path.parent / "output").read_text()[-3000:]
+        time.sleep(0.02)
+
+
+def stop(process: subprocess.Popen[bytes], signal_number: int) -> tuple[int, float]:
+    """Send a signal to one process; return its exit code and the seconds that it took."""
+    family = psutil.Process(process.pid).children(recursive=True)
+    before = time.monotonic()
+    os.kill(process.pid, signal_number)
+    code = process.wait(60)
+    seconds = time.monotonic() - before
+    _, alive = psutil.wait_procs(family, timeout=3)
+    assert not alive
+    return code, seconds
+
+
+def last_status() -> dg.DagsterRunStatus:
+    with dg.DagsterInstance.get() as instance:
+        return instance.get_runs(limit=1)[0].status
+
+
+def temporaries(store: Path) -> list[Path]:
+    return list(store.rglob(".tmp-*"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind", "signal_number"),
+    [
+        ("in_process", "in_process", signal.SIGINT),
+        ("in_process", "processes", signal.SIGTERM),
+        ("multiprocess", "in_process", signal.SIGTERM),
+        ("multiprocess", "processes", signal.SIGINT),
+    ],
+)
+def test_a_signal_cancels_a_run_in_the_middle_of_a_part(
+    tmp_path: Path, steps: str, kind: str, signal_number: int
+) -> None:
+    config = write_slow_corpus(tmp_path, steps, kind)
+    process = start(config, JOB)
+    wait_for(tmp_path / "reached", process)
+
+    code, seconds = stop(process, signal_number)
+
+    assert code != 0 and seconds < LONGEST_SECONDS, (code, seconds)
+    assert last_status() == dg.DagsterRunStatus.CANCELED
+    assert temporaries(tmp_path / "store") == []
+
+
+def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path) -> None:
+    config = write_slow_corpus(tmp_path, "multiprocess", "in_process")
+    process = start(config, BUILD)
+    wait_for(tmp_path / "reached", process)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "store/raw").rglob("*.parquet")}
+
+    assert stop(process, signal.SIGINT)[0] != 0
+    assert "mix_corpus" not in (tmp_path / "output").read_text()
+
+    (tmp_path / "slow").unlink()
+    assert start(config, BUILD).wait() == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    whole = write_slow_corpus(tmp_path / "whole", "in_process", "in_process")
+    (tmp_path / "whole/slow").unlink()
+    assert start(whole, BUILD).wait() == 0
+    assert hashes(tmp_path / "store") == hashes(tmp_path / "whole/store")

@@ -1,0 +1,106 @@
+"""Errors of the system are recognised, whoever raises them, and say what to do."""
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from resources.engine.map_parts import PartError, PartUseError, run_task
+from resources.system_errors import (
+    SystemFault,
+    concerns_all,
+    errno_of,
+    explain,
+    final_errors_explained,
+)
+from tests.engine.engine_workers import Part
+
+FULL = "/dev/full"  # the kernel's file on which every write fails with ENOSPC
+
+
+def write_with_polars() -> None:
+    pl.DataFrame({"n": [1]}).write_parquet(FULL)
+
+
+def write_with_numpy() -> None:
+    with open(FULL, "wb", buffering=0) as file:
+        np.zeros(100_000).tofile(file)
+
+
+def write_with_python() -> None:
+    with open(FULL, "wb", buffering=0) as file:
+        file.write(b"0")
+
+
+@pytest.mark.parametrize("write", [write_with_polars, write_with_numpy, write_with_python])
+def test_a_full_disk_is_recognised(write: object) -> None:
+    with pytest.raises(Exception) as raised:
+        write()  # type: ignore[operator]
+    assert errno_of(raised.value) == errno.ENOSPC
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (OSError(errno.EIO, "Input/output error"), errno.EIO),
+        (MemoryError(), errno.ENOMEM),
+        (OSError("Read-only file system (os error 30): /store/a.parquet"), errno.EROFS),
+        (pl.exceptions.ComputeError("no such column"), None),
+        (ValueError("400 requested and 128 written, or so"), None),
+    ],
+)
+def test_the_number_of_an_error_is_known(error: Exception, number: int | None) -> None:
+    assert errno_of(error) == number
+
+
+def test_a_part_that_fails_for_the_disk_is_not_tried_again(tmp_path: Path) -> None:
+    def work(_part: Part) -> None:
+        write_with_python()
+
+    ended = run_task(work, 0, Part("part-0", tmp_path))
+    assert isinstance(ended.error, PartUseError)
+    assert ended.error.errno == errno.ENOSPC
+
+
+def test_another_error_of_a_part_is_tried_again(tmp_path: Path) -> None:
+    def work(_part: Part) -> None:
+        raise RuntimeError("a bug")
+
+    ended = run_task(work, 0, Part("part-0", tmp_path))
+    assert isinstance(ended.error, PartError)
+    assert not isinstance(ended.error, PartUseError)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "MB are free); about 12 MB more are needed. Make room"),
+        (errno.EROFS, "Read-only file system for user"),
+        (errno.EIO, "Input/output error: the disk"),
+        (errno.EMFILE, "`ulimit -n`"),
+        (errno.ENOMEM, "Lower `part_bytes`"),
+    ],
+)
+def test_what_to_do_is_said(number: int, words: str, tmp_path: Path) -> None:
+    sentence = explain(number, tmp_path, needed=12_000_000)
+    assert words in sentence
+    assert sentence.endswith("then run the same command again: it continues with what is missing.")
+
+
+def test_what_concerns_one_file_is_no_reason_to_stop_the_others() -> None:
+    assert concerns_all(errno.ENOSPC)
+    assert not concerns_all(errno.EIO)
+
+
+def test_an_error_outside_of_parts_is_explained(tmp_path: Path) -> None:
+    told = pytest.raises(SystemFault, match=r"No space left on device.*run the same command again")
+    with told, final_errors_explained(tmp_path):
+        write_with_python()
+
+
+def test_an_error_that_is_not_the_systems_passes(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), final_errors_explained(tmp_path):
+        os.stat(tmp_path / "missing")
