@@ -27,7 +27,7 @@ def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
 
     executor = dg.ExecutorDefinition(
         name=f"corpus_{dagsters.name}",
-        config_schema=dagsters.config_schema,
+        config_schema=dagsters.config_schema,  # type: ignore[arg-type]
         requirements=dagsters.get_requirements,
         executor_creation_fn=create,
     )
