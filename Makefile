@@ -21,8 +21,7 @@ summary: .venv/installed ## print the summary of the corpus
 	@$(BIN)/corpus summary
 
 ui: .venv/installed ## serve Dagster's web UI at http://127.0.0.1:3000
-	@echo "The web UI is at http://127.0.0.1:3000 (Ctrl-C ends it)"
-	$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p 3000
+	$(BIN)/corpus ui --port 3000
 
 test: .venv/installed-dev ## run all tests; those of readers that are not installed are skipped
 	$(PYTEST)

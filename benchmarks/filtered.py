@@ -120,10 +120,11 @@ def whole_stage(part: Path, folder: Path) -> None:
     from assets.filtered.asset import FilterInputs, filter_part
     from assets.filtered.filter_files import digests_of
     from resources.settings.filters import FilterConfig
+    from resources.store.published import as_it_is
     from resources.tasks import Task
 
     config = FilterConfig.model_validate(ALL_RULES)
-    inputs = FilterInputs(part, config, ROOT, digests_of(config, ROOT), None)
+    inputs = FilterInputs(as_it_is(part), config, ROOT, digests_of(config, ROOT), None)
     filter_part(Task(folder, "filtered", "bench", "part", "0" * 32, 0, inputs))
 
 

@@ -181,6 +181,7 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     from assets.tokenized.encode_documents import TokenFormat, encode_documents
     from assets.tokenized.encoders import load_encoders
     from assets.tokenized.round_trip import round_trip
+    from resources.store.published import as_it_is
     from resources.tasks import Task
 
     start = time.process_time()
@@ -189,7 +190,7 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END), None, offsets)
     one = pl.DataFrame({"doc_id": ["0" * 32], "text": ["a document"]})
     round_trip(one, encode_documents(one, encoders, form), encoders, form)  # loads numba: 1 s
-    inputs = EncodeInputs(part, tokenizer, form, is_trained=False)
+    inputs = EncodeInputs(as_it_is(part), as_it_is(tokenizer), form, is_trained=False)
     with tempfile.TemporaryDirectory() as folder:
         return rounds_of(
             start,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from corpus_loader.url_secrets import redacted
+
 
 class CorpusError(RuntimeError):
-    """The corpus, or a request to it, is invalid; the message says what to do."""
+    """The corpus, or a request to it, is invalid; the message says what to do, without secrets."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 def repair(relative: str) -> str:

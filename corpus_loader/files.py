@@ -16,6 +16,7 @@ from corpus_loader.checks import Checks
 from corpus_loader.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
+AT_ONCE = {".idx"}  # it says where rows are, and is a hundredth of its shard
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
 
@@ -44,7 +45,8 @@ class LocalFiles:
     """A store on a local disk. Files are read in place and never changed.
 
     A file's size is checked when it is opened; its sha256 by threads while it is read
-    ("background": `checks` has their findings), before it is read ("first"), or not (False).
+    ("background": `checks` has their findings), before it is read ("first"), or not (False). An
+    index is always compared before it is read, unless nothing is.
     """
 
     def __init__(self, root: str | Path, verify: Verify = "first") -> None:
@@ -100,7 +102,7 @@ class LocalFiles:
             check_sha256(path, key[0], sha256)
             self.verified.add(key)
 
-        if self.verify == "background":
+        if self.verify == "background" and path.suffix not in AT_ONCE:
             self.checks.add(key, check)
         else:
             check()

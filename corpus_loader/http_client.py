@@ -1,42 +1,50 @@
 """The http(s) client of the loader and of ingest, on the standard library.
 
-One place for timeouts, ranges, the meaning of a status, and the guard on redirects. The
-environment's proxies are used. obstore's client is no substitute: it encodes a signed query again
-and follows every redirect.
+One place for time limits, ranges, lengths, credentials, the meaning of a status, and the guard on
+redirects. The environment's proxies are used. obstore's client is no substitute: it encodes a
+signed query again and follows every redirect.
 """
 
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import re
+import socket
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, partial
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from corpus_loader.errors import CorpusError
+from corpus_loader.networks import Reach, reach_of
 from corpus_loader.transports import BLOCK_BYTES, Interrupted
+from corpus_loader.url_secrets import NetrcError, authorization, shown, split_url
 
 CONNECT_SECONDS = 10.0
-READ_SECONDS = 30.0
+READ_SECONDS = 30.0  # for each read of the socket
+ANSWER_SECONDS = 120.0  # for all headers of an answer
+BLOCK_SECONDS = 60.0  # for each block of 1 MB
+CLOSE_SECONDS = 1.0  # for the server to close the connection after the last byte
 LISTING_BYTES = 1 << 24
 OK, PARTIAL, NOT_MODIFIED = 200, 206, 304
 NOT_THERE = frozenset({403, 404, 410})  # 403: what S3 says of a missing key to who may not list
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+SECRET_HEADERS = frozenset({"Authorization", "Cookie", "Proxy-authorization"})  # as urllib spells
 LINK = re.compile(rb'href="([^"?#/]+/?)"')
-Reach = Literal["loopback", "link-local", "private", "public"]
 
 
 class StatusError(CorpusError):
     """A status that another attempt will not change."""
 
-    def __init__(self, url: str, status: int, reason: str) -> None:
-        super().__init__(f"{url}: HTTP {status} {reason}")
+    def __init__(self, url: str, status: int) -> None:
         self.status = status
-        self.fact = f"HTTP {status} {reason}"
+        self.fact = status_text(status)
+        super().__init__(f"{shown(url)}: {self.fact}")
 
 
 class HttpTransport:
@@ -66,7 +74,7 @@ class HttpTransport:
         ]
         return sorted({link.rstrip("/") for link in links}) or None
 
-    def ask(self, name: str, start: int) -> http.client.HTTPResponse:
+    def ask(self, name: str, start: int) -> Answer:
         """Request a file from `start` on; the answer is open, successful and of that range."""
         url = f"{self.base}/{urllib.parse.quote(name)}"
         try:
@@ -82,40 +90,130 @@ class HttpTransport:
         return answer
 
 
-def open_url(
-    url: str, headers: Mapping[str, str], read_seconds: float | None = None
-) -> http.client.HTTPResponse:
+def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = None) -> Answer:
     """Send a GET request and return the open answer, whose status is a success.
 
-    `read_seconds` bounds the wait for each block of bytes (default READ_SECONDS). Raises
+    A user and password in the URL, or in netrc for its host, are sent as Basic authorization, to
+    that host only. `read_seconds` bounds the wait for each byte (default READ_SECONDS). Raises
     Interrupted for what another attempt may change, StatusError for any other status but success,
     CorpusError for a broken URL or a redirect that the guard refuses.
     """
     try:
-        request = TracedRequest(url, headers=dict(headers))
+        request = TracedRequest(without_user(url), headers=dict(headers))
+        if "Authorization" not in request.headers and (credentials := authorization(url)):
+            request.add_header("Authorization", credentials)
         timeout = READ_SECONDS if read_seconds is None else read_seconds
-        answer: http.client.HTTPResponse = opener().open(request, timeout=timeout)
+        answer: Answer = opener().open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in TRY_AGAIN:
-            raise Interrupted(f"HTTP {error.code} {error.reason}") from None
-        raise StatusError(url, error.code, error.reason) from None
-    except (ValueError, http.client.InvalidURL) as error:
-        raise CorpusError(f"{url!r} is not a valid URL ({error}). Correct it.") from error
+            raise Interrupted(status_text(error.code)) from None
+        raise StatusError(url, error.code) from None
+    except NetrcError as error:
+        raise CorpusError(str(error)) from None
+    except (ValueError, http.client.InvalidURL):  # their messages quote the URL
+        raise CorpusError(f"{shown(url)!r} is not a valid URL. Correct it.") from None
     except (OSError, http.client.HTTPException) as error:
-        raise Interrupted(f"{url}: {type(error).__name__}: {error}") from error
+        raise Interrupted(f"{shown(url)}: {type(error).__name__}: {error}") from error
     return answer
 
 
-def read_block(answer: http.client.HTTPResponse) -> bytes:
-    """Read the next block of an answer, b"" at its end; Interrupted if it ends too early."""
+def status_text(status: int) -> str:
+    """Return a status in words: the standard's, since the server's own could be anything."""
+    if status in REDIRECTS:
+        return f"HTTP {status}: too many redirects, no target, or one that is not http(s)"
+    return f"HTTP {status} {http.client.responses.get(status, '')}".rstrip()
+
+
+def without_user(url: str) -> str:
+    """Return a URL without user and password, which urllib would take for the host."""
+    user = split_url(url).user
+    return url.replace(f"://{user}@", "://", 1) if user else url
+
+
+class Answer(http.client.HTTPResponse):
+    """An answer that can be cut off from another thread."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.socket = sock
+
+
+def read_block(answer: Answer, most: int | None = None) -> bytes:
+    """Read the next block of an answer, of `most` bytes if that is less; b"" at its end.
+
+    Raises Interrupted if the answer ends too early, or the block takes over BLOCK_SECONDS.
+    """
+    block, size = bytearray(), BLOCK_BYTES if most is None else min(BLOCK_BYTES, most)
     try:
-        block = answer.read(BLOCK_BYTES)
+        with at_most(BLOCK_SECONDS, answer.socket):
+            while len(block) < size and (some := answer.read1(size - len(block))):
+                block += some
+    except Interrupted:
+        raise
     except (OSError, http.client.HTTPException) as error:
         raise Interrupted(f"{type(error).__name__}: {error}") from error
     if not block and answer.length:
         raise Interrupted(f"the connection was cut {answer.length:,} bytes before the end")
-    return block
+    return bytes(block)
+
+
+def whole_body(answer: Answer, max_bytes: int) -> Iterator[bytes]:
+    """Yield the blocks of an answer that must have the length it announces, `max_bytes` at most."""
+    announced, received = answer.length, 0
+    answer.length = None  # http.client would stop at it, and hide bytes that follow
+    if announced is not None and announced > max_bytes:
+        raise CorpusError(f"the server announces {announced:,} bytes, over {max_bytes:,}")
+    while announced is None or received < announced:
+        block = read_block(answer, (max_bytes + 1 if announced is None else announced) - received)
+        received += len(block)
+        if received > max_bytes:
+            raise CorpusError(f"the server sends over {max_bytes:,} bytes")
+        if block:
+            yield block
+        elif announced is None:
+            return
+        else:
+            cut = announced - received
+            raise Interrupted(f"the connection was cut {cut:,} bytes before the end")
+    if sends_more(answer):
+        raise CorpusError(f"the server sends more than the {announced:,} bytes that it announces")
+
+
+def sends_more(answer: Answer) -> bool:
+    """Check for bytes after the last; a server that keeps the connection open sends none."""
+    try:
+        with at_most(CLOSE_SECONDS, answer.socket):
+            return bool(answer.read1(1))
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+@contextmanager
+def at_most(seconds: float, connection: socket.socket) -> Iterator[None]:
+    """Cut a connection after so many seconds, and raise Interrupted: a server may drip for ever.
+
+    A socket's own timeout starts again with every byte.
+    """
+    is_late = threading.Event()
+
+    def cut() -> None:
+        is_late.set()
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # of TLS too: no farewell
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if not is_late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise Interrupted(f"the server is too slow: not done within {seconds:g} s")
 
 
 class TracedRequest(urllib.request.Request):
@@ -132,8 +230,8 @@ class TracedRequest(urllib.request.Request):
         """
         if self.is_redirected and reach not in ("public", self.reached):
             raise CorpusError(
-                f"{self.full_url} was not requested: a redirect from a {self.reached} address led "
-                f"to it, a {reach} one. If it is meant, give this URL itself."
+                f"{shown(self.full_url)} was not requested: a redirect from a {self.reached} "
+                f"address led to it, a {reach} one. If it is meant, give this URL itself."
             )
         self.reached = reach
 
@@ -152,17 +250,30 @@ class Redirects(urllib.request.HTTPRedirectHandler):
     ) -> TracedRequest | None:
         """Return the request that a redirect asks for; CorpusError for other schemes."""
         if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
-            raise CorpusError(f"{req.full_url} redirects to {newurl}, which is not http(s)")
-        plain = super().redirect_request(req, fp, code, msg, headers, newurl)
+            raise CorpusError(
+                f"{shown(req.full_url)} redirects to {shown(newurl)}, which is not http(s)"
+            )
+        plain = super().redirect_request(req, fp, code, msg, headers, without_user(newurl))
         if plain is None:
             return None
+        fp.close()  # unread: its body may have no end
         request = TracedRequest(plain.full_url, headers=plain.headers, unverifiable=True)
+        for name in SECRET_HEADERS if origin_of(newurl) != origin_of(req.full_url) else ():
+            request.remove_header(name)
         request.reached, request.is_redirected = getattr(req, "reached", None), True
         return request
 
 
+def origin_of(url: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port: credentials are meant for all three of them."""
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
 class PlainConnection(http.client.HTTPConnection):
     """A connection that is given up sooner than an answer, and checked by the guard."""
+
+    response_class = Answer
 
     def __init__(self, *args: Any, traced: TracedRequest, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -174,6 +285,11 @@ class PlainConnection(http.client.HTTPConnection):
         super().connect()
         arrive(self, self.traced)
         self.sock.settimeout(read_seconds)
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        """Receive all headers within ANSWER_SECONDS."""
+        with at_most(ANSWER_SECONDS, self.sock):
+            return super().getresponse()
 
 
 class SecureConnection(PlainConnection, http.client.HTTPSConnection):
@@ -198,8 +314,19 @@ class SecureHandler(urllib.request.HTTPSHandler):
 
 @cache
 def opener() -> urllib.request.OpenerDirector:
-    """Build the opener of URLs, which also uses the environment's proxies."""
-    return urllib.request.build_opener(PlainHandler, SecureHandler, Redirects)
+    """Build the opener of http(s) URLs, which also uses the environment's proxies."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        PlainHandler(),
+        SecureHandler(),
+        Redirects(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
 
 
 def arrive(connection: http.client.HTTPConnection, request: TracedRequest) -> None:
@@ -216,20 +343,3 @@ def arrive(connection: http.client.HTTPConnection, request: TracedRequest) -> No
     except CorpusError:
         connection.close()
         raise
-
-
-def reach_of(host: str) -> Reach:
-    """Return the kind of network of an address; a name counts as public, "localhost" excepted."""
-    if host == "localhost":
-        return "loopback"
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "public"
-    mapped = getattr(address, "ipv4_mapped", None)
-    address = mapped or address
-    if address.is_loopback or address.is_unspecified:
-        return "loopback"
-    if address.is_link_local:
-        return "link-local"
-    return "public" if address.is_global else "private"

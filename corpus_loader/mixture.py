@@ -17,6 +17,7 @@ from corpus_loader.epochs import SourceShape
 from corpus_loader.errors import CorpusError
 from corpus_loader.files import DIGITS, Files
 from corpus_loader.order import PhaseOrder
+from corpus_loader.seal import unsealed
 
 VERSION = 1
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
@@ -157,9 +158,13 @@ def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
 def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:
     """Read the mixture that a manifest names; CorpusError if it names none, or a damaged one."""
     try:
-        parts = [part["files"] for part in json.loads(content)["parts"]]
+        said = json.loads(unsealed(content))
+        place = f"{said.get('stage', 'mixed')}/{said.get('partition', PurePosixPath(folder).name)}"
+        if place != folder:
+            raise ValueError(f"it says that it is of {place}")
+        parts = [part["files"] for part in said["parts"]]
         records = [file for part in parts for file in part if file["kind"] == MIXTURE_FILE]
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorpusError(
             f"{manifest} is not a manifest ({type(error).__name__}: {error}). `corpus verify "
             "--repair` writes it again."

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from corpus_loader.errors import CorpusError
 from corpus_loader.transports import BLOCK_BYTES, Interrupted, pause
+from corpus_loader.url_secrets import redacted, shown
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -178,7 +179,7 @@ class Objects:
     def clear_errors(self, key: str, done: str) -> Iterator[None]:
         """Translate obstore's errors to ours, with the object's URL and the first line of each."""
         check_process()
-        url, errors = f"{self.url}/{key}", self.exceptions
+        url, errors = f"{shown(self.url)}/{key}", self.exceptions
         try:
             yield
         except FileNotFoundError as error:
@@ -196,7 +197,7 @@ class Objects:
                 f"{key!r} is no valid key: {first_line(error)}. Keys are relative, without '..'."
             ) from None
         except errors.BaseError as error:
-            raise Interrupted(f"{url} could not be {done}: {first_line(error)}") from error
+            raise Interrupted(f"{url} could not be {done}: {first_line(error)}") from None
 
 
 def check_process() -> None:
@@ -219,5 +220,5 @@ def object_info(info: ObjectMeta) -> ObjectInfo:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error; obstore's go on with its internals."""
-    return str(error).split("\n", 1)[0]
+    """Return the first line of an error without secrets; obstore's go on with its internals."""
+    return redacted(str(error).split("\n", 1)[0])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from corpus_loader.errors import CorpusError
+from corpus_loader.url_secrets import redacted
 
 ATTEMPTS = 6  # without a byte in between: waits of 0.5, 1, 2, 4 and 8 seconds
 FIRST_WAIT_SECONDS = 0.5
@@ -20,7 +21,10 @@ BLOCK_BYTES = 1 << 20
 
 
 class Interrupted(ConnectionError):
-    """The connection failed in a way that may pass."""
+    """The connection failed in a way that may pass; the message has no secrets."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 class Transport(Protocol):

@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from pipeline_defs.interruption import ended_by_signals
+from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
 
@@ -53,6 +54,12 @@ class CorpusExecutor(dg.Executor):
         return self.executor.step_dependency_config
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
+        """Yield the events of a run's steps, when no other run works on the store."""
+        stages = execution_plan.step_keys_to_execute
+        events = self.events(plan_context, execution_plan)
+        yield from guarded(self.corpus, plan_context, stages, events)
+
+    def events(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps; an interruption is no failure, and not retried."""
         instance, run_id = plan_context.instance, plan_context.run_id
         tidy = self.corpus.store.remove_temporaries

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from resources.corpus import Corpus
+from resources.runs.run_tags import STORE
 from resources.settings.pipeline import Settings
 from resources.stage import Partitioning
 
@@ -16,4 +18,13 @@ def partitions_of(
         "source": dg.StaticPartitionsDefinition(settings.source_names()),
         "phase": dg.StaticPartitionsDefinition(settings.phase_names()),
         "none": None,
+    }
+
+
+def run_tags(corpus: Corpus, keys: list[str]) -> dict[str, str]:
+    """Return the tags of a job: its runs cover every partition, and name their store."""
+    return {
+        "dagster/asset_partition_range_start": keys[0],
+        "dagster/asset_partition_range_end": keys[-1],
+        STORE: str(corpus.store.root),
     }

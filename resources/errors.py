@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from corpus_loader.url_secrets import redacted
 
 
 class UsageError(ValueError):
@@ -18,5 +20,15 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; {hint}"
 
 
+class StoreError(RuntimeError):
+    """A request that the store cannot serve; the message says what to do."""
+
+
 class InputError(ValueError):
-    """A source's `where` that cannot be turned into files; the message says what was searched."""
+    """A source's `where` that cannot be turned into files; the message says what was searched.
+
+    Secrets of URLs are taken out of the message; values of the query stay for keys in `keys`.
+    """
+
+    def __init__(self, message: str, keys: Collection[str] = ()) -> None:
+        super().__init__(redacted(message, keys))

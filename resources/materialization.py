@@ -126,8 +126,9 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
         for each in done:
-            yield observed(stage.inputs.asset, each.manifest, stage.inputs.version(each.manifest))
-        tags = provenance_tags(context)
+            version = stage.inputs.version(typed(each.manifest, stage))
+            yield observed(stage.inputs.asset, each.manifest, version)
+        tags = provenance_tags(context)  # of what was planned, which is now the newest observation
     for each in conclude(context, stage, corpus, done):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)

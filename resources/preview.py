@@ -25,7 +25,7 @@ def main_file(corpus: Corpus, table: MainTable | None, manifest: Manifest) -> Pa
         return None
     files = [file for part in manifest.parts if (file := part.file(table.kind))]
     file = next((file for file in files if file.rows), files[0] if files else None)
-    return None if file is None else corpus.store.path_of(manifest, file)
+    return None if file is None else corpus.store.file_of(manifest, file).checked()
 
 
 def column_schema(path: Path, table: MainTable) -> dg.TableSchema:

@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from resources.dagster_home import records_folder
 from resources.engine.cost import add_wall_seconds
-from resources.store.records import add_stats, fingerprint_of, to_json
+from resources.store.records import add_stats, to_json
 from resources.tasks import Outcome
 
-HOME_VARIABLE = "DAGSTER_HOME"
 SHORTEST = 0.001  # seconds; a speed over less measures the clock
 
 
-class RunReport(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunReport(msgspec.Struct, frozen=True):
     """The last run of one partition of one stage, or of a whole step.
 
     seconds       wall seconds in which at least one of its parts was computed
@@ -41,16 +41,9 @@ class RunReport(msgspec.Struct, frozen=True, omit_defaults=True):
     mb_per_second: float | UnsetType = UNSET
 
 
-def dagster_home() -> Path:
-    """Return $DAGSTER_HOME, or .dagster beside the packages."""
-    default = Path(__file__).resolve().parent.parent / ".dagster"
-    return Path(os.environ.get(HOME_VARIABLE) or default)
-
-
 def report_path(store: Path, stage: str, partition: str) -> Path:
     """Return the path of a partition's report."""
-    folder = dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
-    return folder / stage / f"{partition}.json"
+    return records_folder(store) / stage / f"{partition}.json"
 
 
 def report_of(outcomes: Sequence[Outcome]) -> RunReport:

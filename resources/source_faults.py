@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from resources.store.store import Partition, StoreError
+from resources.system_errors import concerns_all, errno_of
 
 CHECK_COMPLETE = "sources_complete"
 COMPLETE = "no source failed, and none is left out: each is in the state of this run"
@@ -36,11 +37,11 @@ class SourceFaults:
 
     @contextmanager
     def of(self, partition: str, *, is_planned: bool = True) -> Iterator[None]:
-        """Take the error of a partition, so that the others go on."""
+        """Take the error of a partition, so that the others go on; a full disk stops all."""
         try:
             yield
         except Exception as error:
-            if self.stops:
+            if self.stops or concerns_all(errno_of(error.__cause__ or error)):
                 raise
             is_consequence = (
                 not is_planned and partition in self.earlier and isinstance(error, WRONG_USE)

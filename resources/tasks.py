@@ -12,8 +12,9 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
 from resources.progress import current
 from resources.settings.engine import EngineConfig
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
-from resources.store.store import Partition, PartWriter, Store, StoreError
+from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
 from resources.system_errors import SystemFault, concerns_all, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
@@ -82,13 +83,13 @@ class Task(Generic[Payload]):
                 return records
         return None
 
-    def published_file(self, kind: str) -> tuple[Path, int]:
-        """Return the path and the rows of the file of a kind; the task must have run."""
+    def published_file(self, kind: str) -> tuple[PublishedFile, int]:
+        """Return the file of a kind and its rows; the task must have run."""
         published = self.published()
         assert published is not None, f"{self.title} is not published"
         file = published[0].file(kind)
         assert file is not None, f"{self.title} has no {kind}"
-        return self.folder.folder / file.path, file.rows
+        return published_file(self.folder.folder / file.path, file), file.rows
 
 
 Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the parts of one task

@@ -48,6 +48,18 @@ def module_names(*tops: str) -> list[str]:
     return sorted(name for name in dotted if "kernels" not in name and name != needs_torch)
 
 
+def test_stages_read_published_files_through_their_check() -> None:
+    """`Store.path_of` and `unchecked_path` give a path without comparing the file's hash."""
+    unchecked = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in sorted((ROOT / "assets").rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "store.path_of(" in line or "unchecked_path" in line or "folder.folder / file" in line
+        if "has_size(" not in line and "published_file(" not in line
+    }
+    assert unchecked == set()
+
+
 def test_stages_load_without_dagster() -> None:
     names = [name for name in module_names("assets", "corpus_loader")]
 

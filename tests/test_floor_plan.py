@@ -20,7 +20,12 @@ ROLES = {"__init__.py", "asset.py", "config.py", "report.py"}
 MOST_MODULES = 25
 TOUCHES_DISK = ("places", "readers", "formats")
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
-PURE_RESOURCES = ("resources.settings", "resources.errors", "resources.kernel_cache")
+PURE_RESOURCES = (
+    "resources.excerpts",
+    "resources.settings",
+    "resources.errors",
+    "resources.kernel_cache",
+)
 
 Arrow = tuple[str, str]
 

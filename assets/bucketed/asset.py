@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 
 import polars as pl
 from msgspec.structs import asdict
@@ -23,6 +22,7 @@ from assets.tokenized.token_facts import TokenizedProvenance
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.stage import Conclusion, MainTable, Metadata, Stage
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
 
@@ -40,7 +40,7 @@ BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 class WindowInputs:
     """Input of one task: the tokenized parts of a window, and the token to pad with."""
 
-    paths: list[Path]
+    files: list[PublishedFile]
     config: BucketConfig
     padding: int
     text_bytes: int
@@ -56,7 +56,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
         inputs = WindowInputs(
-            paths=[corpus.store.path_of(manifest, file) for file in files],
+            files=[corpus.store.file_of(manifest, file) for file in files],
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
@@ -71,7 +71,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
-    tables = [pl.read_ipc(path, columns=["doc_id", "tokens"]) for path in inputs.paths]
+    tables = [pl.read_ipc(file.checked(), columns=["doc_id", "tokens"]) for file in inputs.files]
     sequences, numbers = make_sequences(tables, inputs.config, inputs.padding)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)

@@ -1,7 +1,6 @@
 """deduped: documents without duplicates, evaluation items and repeats, and what was cut of them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,6 +25,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
 from resources.stage import HistoryCheck, MainTable, Metadata, Stage
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -49,7 +49,7 @@ DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lin
 class Repeats:
     """File of one part's repeats, None if not configured, and an identity that changes with it."""
 
-    path: Path | None = None
+    file: PublishedFile | None = None
     identity: str = ""
 
 
@@ -57,10 +57,10 @@ class Repeats:
 class DedupInputs:
     """Inputs of one part: its documents, and the files of what is removed and cut."""
 
-    documents: Path
+    documents: PublishedFile
     removals: Removals
-    repeated: Path | None
-    spans: Path | None
+    repeated: PublishedFile | None
+    spans: PublishedFile | None
     config: DedupConfig
 
 
@@ -95,8 +95,8 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
     for part in manifest.parts:
         file, removed = required_file(manifest, part, "documents"), removals[part.name]
         of_lines, of_spans = lines.get(part.name, Repeats()), spans.get(part.name, Repeats())
-        path = corpus.store.path_of(manifest, file)
-        inputs = DedupInputs(path, removed, of_lines.path, of_spans.path, dedup)
+        documents = corpus.store.file_of(manifest, file)
+        inputs = DedupInputs(documents, removed, of_lines.file, of_spans.file, dedup)
         size = sizes.get((source, part.name), "")
         identities = (*removed.identity, size, of_lines.identity, of_spans.identity)
         made_of = (config, part.fingerprint, identities)
@@ -125,7 +125,7 @@ def lines_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> di
     )
     files = {part.name: part.file("repeated") for part in manifest.parts}
     return {
-        name: Repeats(corpus.store.path_of(manifest, file), file.sha256)
+        name: Repeats(corpus.store.file_of(manifest, file), file.sha256)
         for name, file in files.items()
         if file is not None
     }
@@ -144,7 +144,7 @@ def spans_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> di
     )
     return {
         part.stats.numbers.part: Repeats(
-            corpus.store.path_of(manifest, required_file(manifest, part, "spans")),
+            corpus.store.file_of(manifest, required_file(manifest, part, "spans")),
             part.stats.numbers.spans_id,
         )
         for part in manifest.parts
@@ -160,9 +160,9 @@ def newest_duplicates(made_of: object, clusters: ClustersManifest) -> dict[str, 
 def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
     """Apply to one part what was found; publish its documents, changes and contaminated items."""
     inputs = task.payload
-    documents = pl.read_parquet(inputs.documents)
+    documents = pl.read_parquet(inputs.documents.checked())
     findings = Findings(
-        clusters=pl.read_parquet(inputs.removals.clusters),
+        clusters=pl.read_parquet(inputs.removals.clusters.checked()),
         hits=read_if_any(inputs.removals.contamination),
         spans=read_if_any(inputs.spans),
         repeated=read_if_any(inputs.repeated),
@@ -200,16 +200,16 @@ def numbers_of_result(result: Deduped) -> DedupedNumbers:
     return numbers
 
 
-def read_if_any(path: Path | None) -> pl.DataFrame | None:
+def read_if_any(file: PublishedFile | None) -> pl.DataFrame | None:
     """Read a table, None without one."""
-    return None if path is None else pl.read_parquet(path)
+    return None if file is None else pl.read_parquet(file.checked())
 
 
 def describe_deduped(corpus: Corpus, manifest: DedupedManifest) -> Metadata:
     """Describe the share of duplicates, and the documents with items of evaluation sets."""
     stats = manifest.stats
     files = [file for part in manifest.parts if (file := part.file("contamination"))]
-    hits = [pl.read_parquet(corpus.store.path_of(manifest, file)) for file in files]
+    hits = [pl.read_parquet(corpus.store.file_of(manifest, file).checked()) for file in files]
     return {
         "duplicate_rate": stats.duplicates / max(1, stats.rows_in),
         **(contamination_markdown(pl.concat(hits)) if hits else {}),

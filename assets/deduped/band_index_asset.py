@@ -25,9 +25,13 @@ from assets.deduped.signatures_asset import SIGNATURES, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
+from resources.settings.named_files import read_named_file
 from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.store import published_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
+
+MOST_LEDGER_BYTES = 256 << 20  # a part takes 80 to 120 bytes
 
 
 class BandIndexProvenance(msgspec.Struct, frozen=True):
@@ -58,7 +62,7 @@ class Index:
             (
                 segment.prefix_bits,
                 [
-                    (task.folder.folder / file.path, file.rows)
+                    (published_file(task.folder.folder / file.path, file), file.rows)
                     for task in self.tasks[segment]
                     for record in task.published() or []
                     if (file := record.file(kind)) is not None
@@ -177,7 +181,9 @@ def plan_update(corpus: Corpus, index: Index, signed: Sequence[Manifest[Any, Any
 def read_ledger(corpus: Corpus) -> Order:
     """Read the ingest order of the exported ledger that `dedup.ledger` names, if it names one."""
     name = corpus.settings.dedup.ledger
-    return {} if name is None else read_order(name, (corpus.config.parent / name).read_bytes())
+    if name is None:
+        return {}
+    return read_order(name, read_named_file(corpus.config.parent / name, MOST_LEDGER_BYTES))
 
 
 def key_file(
@@ -185,7 +191,7 @@ def key_file(
 ) -> KeyFile:
     """Return the file of a signed part's keys."""
     file = required_file(manifest, part, "keys")
-    return KeyFile(number, corpus.store.path_of(manifest, file), file.rows)
+    return KeyFile(number, corpus.store.file_of(manifest, file), file.rows)
 
 
 def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[Task]]:

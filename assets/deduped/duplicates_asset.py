@@ -50,6 +50,7 @@ from resources.progress import current
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import has_size
+from resources.store.published import PublishedFile
 from resources.store.records import (
     Manifest,
     PartRecord,
@@ -80,7 +81,7 @@ class ClusteringInputs:
     """Inputs of the clustering: all signed parts, the files of their pairs, the last decisions."""
 
     parts: list[SignedFiles]
-    pairs: list[Path]
+    pairs: list[PublishedFile]
     config: DedupConfig
     decided: Decided
 
@@ -126,7 +127,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     pairs = [required_file(index, part, "pairs") for part in index.parts]
     inputs = ClusteringInputs(
         parts=signed_files(corpus, index, sources.manifests),
-        pairs=[corpus.store.path_of(index, file) for file in pairs if file.rows],
+        pairs=[corpus.store.file_of(index, file) for file in pairs if file.rows],
         config=dedup,
         decided=read_decided(corpus, index, config),
     )
@@ -152,10 +153,10 @@ def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> 
     for entry in index.provenance.ledger:
         manifest, part = parts[entry.key]
         texts = filtered[entry.source]
-        path = corpus.store.path_of(manifest, required_file(manifest, part, "signatures"))
+        signatures = corpus.store.file_of(manifest, required_file(manifest, part, "signatures"))
         text_file = required_file(texts, documents[entry.key], "documents")
-        text_path = corpus.store.path_of(texts, text_file)
-        files.append(SignedFiles(entry, path, text_path, part.stats.text_bytes))
+        text = corpus.store.file_of(texts, text_file)
+        files.append(SignedFiles(entry, signatures, text, part.stats.text_bytes))
     return files
 
 
@@ -171,14 +172,14 @@ def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -
     before = {entry.id: entry for entry in manifest.provenance.ledger}
     if any(before.get(entry.id, entry) != entry for entry in index.provenance.ledger):
         return NOTHING_DECIDED
-    paths: dict[str, Path] = {}
+    files: dict[str, PublishedFile] = {}
     for part in manifest.parts:
         file = required_file(manifest, part, "digests" if part.name == STATE else "clusters")
-        paths[part.name] = corpus.store.path_of(manifest, file)
-        if not has_size(paths[part.name], file.bytes):
+        files[part.name] = corpus.store.file_of(manifest, file)
+        if not has_size(files[part.name].unchecked_path, file.bytes):
             return NOTHING_DECIDED
-    digests = paths.pop(STATE)
-    return Decided(digests, {int(name): path for name, path in paths.items()})
+    digests = files.pop(STATE)
+    return Decided(digests, {int(name): clusters for name, clusters in files.items()})
 
 
 def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
@@ -206,8 +207,8 @@ def published_parts(task: Task[ClusteringInputs]) -> list[PartRecord] | None:
     state = task.published()
     if state is None:
         return None
-    path, _ = task.published_file("parts")
-    names = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+    listed, _ = task.published_file("parts")
+    names = msgspec.json.decode(listed.checked().read_bytes(), type=dict[str, str])
     records = [task.folder.find_part(name, fingerprint) for name, fingerprint in names.items()]
     present = [record for record in records if record is not None]
     return present + state if len(present) == len(records) else None
@@ -231,14 +232,15 @@ def cluster_in(scratch: Path, task: Task[ClusteringInputs]) -> list[PartRecord]:
     inputs = task.payload
     by_number = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
     numbers = np.array(by_number, np.int64).reshape(-1, 2)
+    pairs = [file.checked() for file in inputs.pairs]
     membership = find_components(
-        inputs.pairs, (numbers[:, 0], numbers[:, 1]), scratch, inputs.config.memory_bytes
+        pairs, (numbers[:, 0], numbers[:, 1]), scratch, inputs.config.memory_bytes
     )
     row_ids, labels = membership.open()
     digests = digest_components(row_ids, labels, scratch)
     is_known = known_members(labels, digests, inputs.decided.read_digests())
     components = Components(row_ids, labels, is_known)
-    decisions = decide_batches(inputs.parts, inputs.pairs, components, inputs.config, scratch)
+    decisions = decide_batches(inputs.parts, pairs, components, inputs.config, scratch)
     tables = inputs.decided.tables
     records = [
         publish_clusters(
@@ -250,7 +252,10 @@ def cluster_in(scratch: Path, task: Task[ClusteringInputs]) -> list[PartRecord]:
 
 
 def clusters_of(
-    part: SignedFiles, components: Components, decisions: list[pl.DataFrame], before: Path | None
+    part: SignedFiles,
+    components: Components,
+    decisions: list[pl.DataFrame],
+    before: PublishedFile | None,
 ) -> pl.DataFrame:
     """Return the clusters of one signed part, decided now or `before`, sorted by row."""
     decided = rows_of_part(part.entry.id, decisions)
@@ -318,8 +323,8 @@ def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
     counts: list[Summary] = []
     largest: list[tuple[int, str, PartKey]] = []
     for part in cluster_parts(manifest):
-        path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
-        summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
+        file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
+        summary = msgspec.json.decode(file.checked().read_bytes(), type=PartSummary)
         counts.append(summary.counts)
         largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
     largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:TOP_CLUSTERS]
@@ -332,8 +337,8 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
     source, part_name = key
     manifest = signed_documents(corpus, corpus.store.newest(SIGNATURES, source))
     part = next(part for part in manifest.parts if part.name == part_name)
-    path = corpus.store.path_of(manifest, required_file(manifest, part, "documents"))
-    document = pl.scan_parquet(path).filter(pl.col("doc_id") == doc_id)
+    file = corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
+    document = pl.scan_parquet(file.checked()).filter(pl.col("doc_id") == doc_id)
     texts = document.select(pl.col("text").str.slice(0, EXCERPT_CHARS)).collect()["text"]
     return str(texts.first() or "")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from unicodedata import unidata_version
 
 import msgspec
@@ -24,6 +23,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.decontamination import DecontaminationConfig
 from resources.stage import MainTable, Metadata, Stage
+from resources.store.published import PublishedFile
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -98,7 +98,7 @@ def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadat
     """Describe the items of each set, and count those that are not looked for by reason."""
     files = index_files(corpus, manifest)
     by_set = (
-        pl.scan_parquet(files.items)
+        pl.scan_parquet(files.items.checked())
         .group_by("set", maintain_order=True)
         .agg(
             pl.len(),
@@ -121,17 +121,17 @@ def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadat
 
 @dataclass(frozen=True)
 class IndexFiles:
-    """Paths of a published index: small, for tasks that cross a process border."""
+    """Files of a published index: small, for tasks that cross a process border."""
 
-    items: Path
-    ngrams: Path
-    filter: Path
+    items: PublishedFile
+    ngrams: PublishedFile
+    filter: PublishedFile
 
 
 def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles:
     """Return the files of a manifest's index."""
     files = [required_file(manifest, manifest.parts[0], name) for name in TABLES]
-    return IndexFiles(*(corpus.store.path_of(manifest, file) for file in files))
+    return IndexFiles(*(corpus.store.file_of(manifest, file) for file in files))
 
 
 def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:
@@ -151,7 +151,9 @@ def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:
 def load_index(files: IndexFiles) -> EvaluationIndex:
     """Read a published index, once per process: its file names carry its fingerprint."""
     return EvaluationIndex(
-        pl.read_parquet(files.items), pl.read_parquet(files.ngrams), pl.read_parquet(files.filter)
+        pl.read_parquet(files.items.checked()),
+        pl.read_parquet(files.ngrams.checked()),
+        pl.read_parquet(files.filter.checked()),
     )
 
 

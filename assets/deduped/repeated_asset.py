@@ -11,7 +11,6 @@ threshold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,7 +39,9 @@ from resources.passes import Earlier, Pass, in_passes
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
 from resources.stage import MainTable, Metadata, Stage
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, numbers_of, required_file
+from resources.store.store import published_file
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
@@ -88,25 +89,28 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     tasks = []
     for part in manifest.parts:
         file, removed = required_file(manifest, part, "documents"), removals[part.name]
-        inputs = PartInputs(part.name, corpus.store.path_of(manifest, file), removed, configs)
+        documents = corpus.store.file_of(manifest, file)
+        inputs = PartInputs(part.name, documents, removed, configs)
         made_of = (comparisons, part.fingerprint, removed.identity)
         tasks.append(make.task(COUNT + part.name, made_of, inputs, work_bytes=file.bytes))
     provenance = RepeatedProvenance(manifest.fingerprint, clusters.fingerprint)
     return Plan(tasks, configs_of(dedup), provenance)
 
 
-def files_of(outcomes: Sequence[Outcome], unit: Unit) -> list[Path]:
+def files_of(outcomes: Sequence[Outcome], unit: Unit) -> list[PublishedFile]:
     """Return the file of a unit of each outcome's part."""
     files = [(outcome.task.folder.folder, outcome.records[0].file(unit)) for outcome in outcomes]
-    return [folder / file.path for folder, file in files if file is not None]
+    return [published_file(folder / file.path, file) for folder, file in files if file is not None]
 
 
-def files_by_unit(outcomes: Sequence[Outcome], units: Sequence[Unit]) -> dict[Unit, list[Path]]:
+def files_by_unit(
+    outcomes: Sequence[Outcome], units: Sequence[Unit]
+) -> dict[Unit, list[PublishedFile]]:
     """Return the files of each outcome's part, by unit."""
     return {unit: files_of(outcomes, unit) for unit in units}
 
 
-def file_by_unit(outcome: Outcome, units: Sequence[Unit]) -> dict[Unit, Path]:
+def file_by_unit(outcome: Outcome, units: Sequence[Unit]) -> dict[Unit, PublishedFile]:
     """Return the file of one outcome's part, by unit."""
     return {unit: files_of([outcome], unit)[0] for unit in units}
 
@@ -187,7 +191,9 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     for unit in manifest.config:
         tables = [
             most_frequent(
-                pl.read_ipc(corpus.store.path_of(manifest, required_file(manifest, part, unit)))
+                pl.read_ipc(
+                    corpus.store.file_of(manifest, required_file(manifest, part, unit)).checked()
+                )
             )
             for part in manifest.parts
             if part.name.startswith(TOTAL)

@@ -5,7 +5,6 @@ Contaminated documents that will be rejected have no keys: no clean copy is remo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
@@ -29,6 +28,7 @@ from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
 from resources.source_states import usable_states
 from resources.stage import MainTable, Stage
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import newest_first
 from resources.tasks import Plan, Task, tasks_of
@@ -50,8 +50,8 @@ SIGNATURE_COLUMNS = {
 class SigningInputs:
     """Inputs of one part: its documents and decisions, and the index of evaluation sets."""
 
-    documents: Path
-    decisions: Path
+    documents: PublishedFile
+    decisions: PublishedFile
     config: DedupConfig
     evaluation: IndexFiles | None
 
@@ -80,8 +80,8 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
         documents = required_file(manifest, part, "documents")
         decisions = required_file(manifest, part, "decisions")
         inputs = SigningInputs(
-            documents=corpus.store.path_of(manifest, documents),
-            decisions=corpus.store.path_of(manifest, decisions),
+            documents=corpus.store.file_of(manifest, documents),
+            decisions=corpus.store.file_of(manifest, decisions),
             config=dedup,
             evaluation=index,
         )
@@ -93,7 +93,7 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
 def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     """Sign one part; publish its signatures and its sorted keys."""
     config = task.payload.config
-    documents = pl.read_parquet(task.payload.documents, columns=columns_read(config))
+    documents = pl.read_parquet(task.payload.documents.checked(), columns=columns_read(config))
     scores = read_scores(task.payload.decisions, config)
     signed, keys = sign_documents(documents, config, scores)
     hits = find_hits(documents, task.payload)
@@ -124,7 +124,7 @@ def count_values(signed: pl.DataFrame, config: DedupConfig) -> dict[str, int]:
     return {name: signed.height - signed[column].null_count() for name, column in columns.items()}
 
 
-def read_scores(decisions: Path, config: DedupConfig) -> pl.DataFrame | None:
+def read_scores(decisions: PublishedFile, config: DedupConfig) -> pl.DataFrame | None:
     """Read the score of `filtered` that the keep policy compares, None if it compares none.
 
     Raises ValueError if the decisions have no such score.
@@ -132,13 +132,13 @@ def read_scores(decisions: Path, config: DedupConfig) -> pl.DataFrame | None:
     field = config.quality_field
     if field is None or field.startswith("meta."):
         return None
-    columns = pl.read_parquet_schema(decisions)
+    columns = pl.read_parquet_schema(decisions.checked())
     if field not in columns:
         raise ValueError(
             f"dedup.quality_field: `filtered` has no score {field!r}. It has "
             f"{', '.join(name for name in columns if name != 'doc_id')}; or name meta.<field>."
         )
-    return pl.read_parquet(decisions, columns=["doc_id", field])
+    return pl.read_parquet(decisions.checked(), columns=["doc_id", field])
 
 
 def find_hits(documents: pl.DataFrame, inputs: SigningInputs) -> pl.DataFrame | None:

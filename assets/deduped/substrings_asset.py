@@ -107,7 +107,7 @@ def plan_parts(
             source=source,
             part=name,
             number=number,
-            documents=corpus.store.path_of(manifest, required_file(manifest, part, "documents")),
+            documents=corpus.store.file_of(manifest, required_file(manifest, part, "documents")),
             removals=removed,
             config=config,
             salt=int(fingerprint_of(source)[:16], 16) if config.within == "source" else 0,
@@ -196,8 +196,8 @@ def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
     """Describe how much repeats, and show the longest spans, as Markdown."""
     longest: list[LongestSpan] = []
     for part in manifest.parts:
-        path = corpus.store.path_of(manifest, required_file(manifest, part, "longest"))
-        longest += msgspec.json.decode(path.read_bytes(), type=list[LongestSpan])
+        file = corpus.store.file_of(manifest, required_file(manifest, part, "longest"))
+        longest += msgspec.json.decode(file.checked().read_bytes(), type=list[LongestSpan])
     stats = manifest.stats
     return {"report": substrings_markdown(stats.numbers, stats.text_bytes, longest)}
 

@@ -24,6 +24,7 @@ from resources.corpus import Corpus
 from resources.settings.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import MainTable, Metadata, Stage, Table
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import Plan, Task, tasks_of
 
@@ -35,7 +36,7 @@ class FilterInputs:
     `folder` is what the config's paths are relative to; `digests` are those of `digests_of`.
     """
 
-    documents: Path
+    documents: PublishedFile
     config: FilterConfig
     folder: Path
     digests: tuple[str, ...]
@@ -73,8 +74,8 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     tasks: list[Task] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
-        path = corpus.store.path_of(manifest, file)
-        payload = FilterInputs(path, config, folder, digests, classifier)
+        documents = corpus.store.file_of(manifest, file)
+        payload = FilterInputs(documents, config, folder, digests, classifier)
         made_of = (dump, part.fingerprint, inputs)
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
     return Plan(tasks, dump, FilteredProvenance(raw=manifest.fingerprint))
@@ -102,7 +103,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     inputs = task.payload
     data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
     data = replace(data, classifier=inputs.classifier)
-    documents = pl.read_parquet(inputs.documents)
+    documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
     summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))
     writer = task.writer()
@@ -140,8 +141,8 @@ def describe_filtered(
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     """Read the summary that a part published."""
-    path = corpus.store.path_of(manifest, required_file(manifest, part, "summary"))
-    return msgspec.json.decode(path.read_bytes(), type=Summary)
+    file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
+    return msgspec.json.decode(file.checked().read_bytes(), type=Summary)
 
 
 def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:

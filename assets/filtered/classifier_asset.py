@@ -1,5 +1,6 @@
 """classifier: a model of good and bad documents, trained on examples, and how good it is."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.classifier.classifier import (
+    MOST_LINE_BYTES,
     Classifier,
     is_held_out,
     read_labelled,
@@ -31,9 +33,11 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.filter_steps import NormalizeConfig
+from resources.settings.named_files import check_named_file, open_at_once
 from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import hash_file
+from resources.store.published import PublishedFile
 from resources.store.records import (
     Empty,
     Manifest,
@@ -58,7 +62,7 @@ MODEL_COLUMNS = {
 class Sample:
     """A file of raw documents of one side, and the share of them to train on (0 to 1)."""
 
-    documents: Path
+    documents: PublishedFile
     is_good: bool
     share: float
 
@@ -89,9 +93,9 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
     dump = config.model_dump(mode="json")
     (good, no_good), (bad, no_bad) = (parts_of(corpus, each) for each in (config.good, config.bad))
     samples = tuple(
-        Sample(path, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
+        Sample(file, is_good, min(1.0, config.sample_bytes / side_bytes(side)))
         for side, is_good in ((good, True), (bad, False))
-        for path, _ in side
+        for file, _ in side
     )
     labelled = labelled_file(corpus, config)
     inputs = [
@@ -110,21 +114,21 @@ def plan_classifier(corpus: Corpus, partition: str) -> Plan:
 
 def parts_of(
     corpus: Corpus, names: tuple[str, ...]
-) -> tuple[list[tuple[Path, PartRecord]], dict[str, str]]:
+) -> tuple[list[tuple[PublishedFile, PartRecord]], dict[str, str]]:
     """Return (file of documents, record) of every raw part of the named sources.
 
     Also reasons for the sources that are left out, by name.
     """
     states, left_out = usable_states(names, lambda name: corpus.store.newest(RAW, name))
     parts = [
-        (corpus.store.path_of(manifest, required_file(manifest, part, "documents")), part)
+        (corpus.store.file_of(manifest, required_file(manifest, part, "documents")), part)
         for manifest in states.values()
         for part in manifest.parts
     ]
     return parts, left_out
 
 
-def side_bytes(side: list[tuple[Path, PartRecord]]) -> int:
+def side_bytes(side: list[tuple[PublishedFile, PartRecord]]) -> int:
     """Return the bytes of text of one side's parts, at least 1."""
     return max(1, sum(part.stats.bytes for _, part in side))
 
@@ -175,14 +179,16 @@ def read_samples(inputs: TrainingInputs) -> Iterator[tuple[pl.Series, NDArray[np
     """
     config, labelled = inputs.config, inputs.labelled
     for sample in inputs.samples:
-        documents = pl.read_parquet(sample.documents, columns=["doc_id", "text"])
+        documents = pl.read_parquet(sample.documents.checked(), columns=["doc_id", "text"])
         texts = take_sample(documents, sample.share, config)
         yield heads(texts, config), np.full(len(texts), sample.is_good)
     if labelled is None:
         return
     share = min(1.0, config.sample_bytes / max(1, labelled.stat().st_size))
-    with open(labelled, "rb") as lines:
+    with open(labelled, "rb", opener=open_at_once) as file:
+        lines = iter(lambda: file.readline(MOST_LINE_BYTES + 1), b"")
         try:
+            check_named_file(labelled, sys.maxsize)
             examples = list(read_labelled(take_lines(lines, share, config)))
         except ValueError as error:
             raise ValueError(f"classifier.labelled: {labelled}: {error}") from None
@@ -197,8 +203,8 @@ def heads(texts: pl.Series, config: ClassifierConfig) -> pl.Series:
 
 def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumbers]) -> Metadata:
     """Return the report as Markdown, with its plot."""
-    path = corpus.store.path_of(manifest, required_file(manifest, manifest.parts[0], "report"))
-    report = msgspec.json.decode(path.read_bytes(), type=ClassifierReport)
+    file = corpus.store.file_of(manifest, required_file(manifest, manifest.parts[0], "report"))
+    report = msgspec.json.decode(file.checked().read_bytes(), type=ClassifierReport)
     return {"report": classifier_markdown(report)}
 
 
@@ -214,7 +220,7 @@ def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
     manifest = corpus.store.newest(CLASSIFIER, GLOBAL)
     check_made_under(manifest, config=config.model_dump(mode="json"))
     file = required_file(manifest, manifest.parts[0], "model")
-    model = Classifier.from_table(pl.read_parquet(corpus.store.path_of(manifest, file)))
+    model = Classifier.from_table(pl.read_parquet(corpus.store.file_of(manifest, file).checked()))
     return model, file.sha256
 
 

@@ -21,11 +21,14 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.scores import uses_profanity
 from resources.settings.filters import FilterConfig
+from resources.settings.named_files import NamedFileError, check_named_file
 from resources.store.disk import hash_file
 
 DATA = Path(__file__).parent / "data"
 T = TypeVar("T")
 SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
+MOST_BYTES = 64 << 20  # of a list or vocabulary: 4 million domains, 400 MB in memory
+MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
 LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
@@ -55,7 +58,7 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
     rules = config.rules
     named: dict[str, str | None] = {
         "filters.custom": config.custom,
-        "filters.fasttext.path": config.fasttext.path if config.fasttext else None,
+        MODEL: config.fasttext.path if config.fasttext else None,
         "filters.words.vocabulary_file": config.words.vocabulary_file if rules.medical else None,
     }
     if uses_profanity(config):
@@ -66,10 +69,14 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
             named[f"filters.rules.metadata.{key}"] = getattr(rules.metadata, key)
     files = {key: (folder / name) for key, name in named.items() if name is not None}
     for key, path in files.items():
-        if not path.is_file():
+        if not path.exists():
             raise FilterFileError(
                 f"{key}: no file {named[key]!r} (looked for {path}). Correct it, or leave it out."
             )
+        try:
+            check_named_file(path, sys.maxsize if key == MODEL else MOST_BYTES)
+        except NamedFileError as error:
+            raise FilterFileError(f"{key}: {error}.") from error
     if uses_profanity(config) and config.words.builtin_profanity:
         files["profanity"] = PROFANITY
     if rules.medical and not config.words.vocabulary_file:
@@ -132,7 +139,7 @@ def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
         blocked_domains=frozenset(map(_plain_address, blocked)),
         allowed_domains=frozenset(map(_plain_address, allowed)),
         custom=load_custom_rules(files["filters.custom"]) if config.custom else (),
-        fasttext_path=str(files["filters.fasttext.path"]) if config.fasttext else None,
+        fasttext_path=str(files[MODEL]) if config.fasttext else None,
     )
 
 
@@ -151,7 +158,7 @@ def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
 def _decode(path: Path, record: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=record)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FilterFileError(f"{path}: {error}. See assets/filtered/data for the form.") from error
 
 

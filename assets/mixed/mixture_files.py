@@ -149,8 +149,8 @@ def count_samples(
 
 def read_mixture(store: Store, manifest: Manifest[Any, Any]) -> Mixture:
     """Read the mixture of a phase that is materialized."""
-    path = store.path_of(manifest, required_file(manifest, manifest.parts[0], MIXTURE_FILE))
-    return parse_mixture(path.read_bytes())
+    file = store.file_of(manifest, required_file(manifest, manifest.parts[0], MIXTURE_FILE))
+    return parse_mixture(file.checked().read_bytes())
 
 
 def mixture_files(mixture: Mixture) -> Iterator[tuple[str, FileRecord]]:

@@ -33,6 +33,7 @@ from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus
 from resources.store.disk import has_size, hash_file
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
 from resources.tasks import Task, map_with_progress
@@ -44,7 +45,7 @@ DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the byt
 class PhaseShardInputs:
     """Input of the task that writes one shard of a phase: the samples at positions [first, end)."""
 
-    mixture: Path
+    mixture: PublishedFile
     shards: ShardSet
     number: int
     positions: tuple[int, int]
@@ -60,8 +61,8 @@ class PhaseIndexInputs:
 
 def shard_tasks(phase: Task[PhaseInputs]) -> list[Task[PhaseShardInputs]]:
     """Return the tasks that write a mixed phase, in order."""
-    path, _ = phase.published_file(MIXTURE_FILE)
-    mixture = mixture_at(path)
+    file, _ = phase.published_file(MIXTURE_FILE)
+    mixture = mixture_at(file)
     shards = shard_set(phase, mixture)
     num_bytes = stored_tokens(mixture, phase.payload.sources) * shards.schema.token_bytes
     target_bytes = phase.payload.config.target_bytes
@@ -71,7 +72,7 @@ def shard_tasks(phase: Task[PhaseInputs]) -> list[Task[PhaseShardInputs]]:
         phase.sibling(
             shard_name(number),
             part_fingerprint(shards.data, shards.formats, shard_name(number)),
-            PhaseShardInputs(path, shards, number, (edges[number], edges[number + 1])),
+            PhaseShardInputs(file, shards, number, (edges[number], edges[number + 1])),
             work_bytes=round(num_bytes / num_shards),
         )
         for number in range(num_shards)
@@ -93,9 +94,9 @@ def shard_set(phase: Task[PhaseInputs], mixture: Mixture) -> ShardSet:
     return ShardSet(inputs.config.formats, data, schema)
 
 
-def mixture_at(path: Path) -> Mixture:
+def mixture_at(file: PublishedFile) -> Mixture:
     """Read the mixture of a phase whose samples are written."""
-    return parse_mixture(path.read_bytes()).for_loader()
+    return parse_mixture(file.checked().read_bytes()).for_loader()
 
 
 def stored_tokens(mixture: Mixture, sources: Sequence[PhaseSource]) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
@@ -21,21 +22,25 @@ from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
 from resources.settings.phases import PhaseConfig
-from resources.store.records import Manifest, PartRecord, as_json_object
+from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
+from resources.store.store import published_file
 
 FLAT = "megatron"  # the format that corpus_loader reads
 
 
 @dataclass(frozen=True)
 class PhaseShard:
-    """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix."""
+    """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix.
+
+    `lengths` is the file with the tokens of each row, .spans or .parquet, with a path as `path`.
+    """
 
     path: str
     rows: int
     tokens: int  # without padding
     bucket: str
     files: dict[str, FlatFile]
-    lengths_file: str | None  # relative to the store: .spans or .parquet
+    lengths: FileRecord | None
 
     def record(self) -> Shard:
         """Return the shard as the mixture names it."""
@@ -116,7 +121,7 @@ def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str
         tokens=part.stats.tokens,
         bucket=bucket,
         files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
-        lengths_file=None if lengths is None else f"{folder}/{lengths.path}",
+        lengths=lengths and structs.replace(lengths, path=f"{folder}/{lengths.path}"),
     )
 
 
@@ -155,14 +160,12 @@ def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
 
 def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
     """Read the tokens of every row of a shard; MixError if no file has them."""
-    if shard.lengths_file is None:
+    if shard.lengths is None:
         raise MixError(
             f"{shard.path}: none of its formats stores the lengths of its rows. Add "
             f"{FLAT!r} to `shards.formats` and materialize `sharded` again."
         )
-    path = root / shard.lengths_file
-    if not path.is_file():
-        raise MixError(f"{path} is missing. `corpus verify --repair` makes it again.")
+    path = published_file(root / shard.lengths.path, shard.lengths).checked()
     if path.suffix == ".parquet":
         return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
     return lengths_of_rows(path, shard.rows)

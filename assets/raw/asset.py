@@ -22,6 +22,7 @@ from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import InputVersions, MainTable, Stage
 from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.store.store import published_file
 from resources.tasks import (
     Outcome,
     Plan,
@@ -67,7 +68,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    files = find_inputs(source, corpus.config.parent, corpus.downloads)
+    files = find_inputs(source, corpus.config.parent, corpus.downloads).files
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
@@ -240,7 +241,8 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
     )
     if (published := cut.published()) is not None:
         return published[0]
-    tables = {file.kind: pl.read_parquet(task.folder.folder / file.path) for file in record.files}
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
     documents = tables["documents"].filter(
         pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
     )

@@ -12,23 +12,29 @@ MIXED = "mixed"
 
 
 def drawn_folders(partition: Partition) -> set[Path]:
-    """Return the folders of a source's shards that any kept mixture names."""
+    """Return the folders of a source's shards that any kept mixture names.
+
+    A mixture that is damaged may name any of them: all stay until it is repaired.
+    """
     store = Store(partition.folder.parent.parent)
-    folders = {
-        folder
-        for phase in store.partitions()
-        if phase.stage == MIXED
-        for manifest in newest_first(phase)
-        for folder in folders_of(store, manifest)
-    }
+    phases = [phase for phase in store.partitions() if phase.stage == MIXED]
+    try:
+        manifests = [manifest for phase in phases for manifest in newest_first(phase)]
+        folders = {folder for each in manifests for folder in folders_of(store, each)}
+    except StoreError:
+        return {path for path in partition.folder.iterdir() if path.is_dir()}
     return {folder for folder in folders if folder.parent == partition.folder}
 
 
 def folders_of(store: Store, manifest: Manifest) -> set[Path]:
-    """Return the folders of the shards of a mixture; none if it is damaged: no job can read it."""
+    """Return the folders of the shards of a mixture; none if no loader can read what it says.
+
+    Raises DamagedFileError if its file is damaged.
+    """
+    file = required_file(manifest, manifest.parts[0], MIXTURE_FILE)
+    content = store.file_of(manifest, file).checked().read_bytes()
     try:
-        file = required_file(manifest, manifest.parts[0], MIXTURE_FILE)
-        paths = shard_paths(store.path_of(manifest, file).read_bytes())
-    except (StoreError, OSError, ValueError, KeyError, TypeError):
+        paths = shard_paths(content)
+    except (ValueError, KeyError, TypeError):
         return set()
     return {(store.root / path).parent for path in paths}

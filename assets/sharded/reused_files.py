@@ -11,9 +11,9 @@ import msgspec
 
 from assets.sharded.shard_files import ShardSet, files_of, part_fingerprint
 from resources.settings.shards import FormatName
-from resources.store.disk import has_size
+from resources.store.published import DamagedFileError, PublishedFile
 from resources.store.records import FileRecord, PartRecord
-from resources.store.store import Partition
+from resources.store.store import Partition, published_file
 
 
 def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
@@ -32,14 +32,23 @@ def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
 def whole_files(
     folder: Partition, part: PartRecord, formats: Sequence[FormatName]
 ) -> tuple[FileRecord, ...]:
-    """Return a part's files of these formats, except formats of which a file is missing."""
+    """Return a part's files of these formats, except formats of which a file is damaged."""
     files_by_format = [files_of(part, name) for name in formats]
     return tuple(
         file
         for files in files_by_format
-        if all(has_size(folder.folder / file.path, file.bytes) for file in files)
+        if all(is_whole(published_file(folder.folder / file.path, file)) for file in files)
         for file in files
     )
+
+
+def is_whole(file: PublishedFile) -> bool:
+    """Return whether a file is as published."""
+    try:
+        file.checked()
+    except DamagedFileError:
+        return False
+    return True
 
 
 def has_all_files(record: PartRecord | None, formats: Sequence[FormatName]) -> bool:

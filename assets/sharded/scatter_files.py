@@ -1,21 +1,25 @@
 """First pass of the shuffle: files with the rows that each part sends to every shard.
 
-Each part has an Arrow file with one record batch per shard, so that a shard's pile is one small
-read per file, closed at once, and no more files are open than threads. No manifest names these
-files, and they are removed once the shards that they feed are published: a run that misses one then
-finds its shard published by another run. They are made again if a run needs them, so they are
-flushed but not hashed.
+Each part has a file with one Arrow record batch per shard, so that a shard's pile is one small read
+per file, closed at once, and no more files are open than threads. No manifest names these files,
+and they are removed once the shards that they feed are published: a run that misses one then finds
+its shard published by another run. So the file itself holds the hash of every pile, and a pile is
+compared with it when it is read. A damaged file is removed: the next run writes it again.
+
+    schema, pile 0, pile 1, ...     Arrow messages
+    PLACE of each of them, xxh3_128 of these places, their number (uint64)
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
+import xxhash
 from numpy.typing import NDArray
 
 from assets.bucketed.asset import BucketedManifest
@@ -23,11 +27,14 @@ from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, count_shards, scatter
 from resources.corpus import Corpus
 from resources.store.disk import sync_file
+from resources.store.published import DamagedFileError, PublishedFile
 from resources.store.records import fingerprint_of, required_file
 from resources.store.store import PartWriter, part_stem
 from resources.tasks import Task
 
 KIND = "piles"
+HASH_BYTES = 16
+PLACE = np.dtype([("stop", "<u8"), ("xxh3", f"V{HASH_BYTES}")])  # end of a message, its xxh3_128
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class ScatterInputs:
     marks the shards to scatter rows for.
     """
 
-    path: Path
+    sequences: PublishedFile
     plans: list[BucketShards]
     first_rows: list[int]
     is_wanted: NDArray[np.bool_]
@@ -63,8 +70,8 @@ def plan_scatter(
     tasks = []
     for number, part in enumerate(manifest.parts):
         file = required_file(manifest, part, "sequences")
-        path = corpus.store.path_of(manifest, file)
-        inputs = ScatterInputs(path, plans, list(first_rows.values()), is_wanted)
+        sequences = corpus.store.file_of(manifest, file)
+        inputs = ScatterInputs(sequences, plans, list(first_rows.values()), is_wanted)
         task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=file.bytes)
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
@@ -76,7 +83,7 @@ def plan_scatter(
 def scatter_part(task: Task[ScatterInputs]) -> None:
     """Sort one part into its shards' piles."""
     inputs, is_wanted = task.payload, task.payload.is_wanted
-    placed = scatter(map_arrow(inputs.path), inputs.first_rows, inputs.plans)
+    placed = scatter(map_arrow(inputs.sequences.checked()), inputs.first_rows, inputs.plans)
     if not is_wanted.all():
         placed = placed.filter(pl.Series(is_wanted[placed["shard"].to_numpy()]))
     write_piles(task.writer(), placed.drop("bucket"), len(is_wanted))
@@ -89,7 +96,7 @@ def scatter_name(number: int) -> str:
 
 def scatter_path(folder: Path, number: int, fingerprint: str) -> Path:
     """Return the path of a finished scatter file: gathering needs no list of them."""
-    return folder / f"{part_stem(scatter_name(number), fingerprint)}.{KIND}.arrow"
+    return folder / f"{part_stem(scatter_name(number), fingerprint)}.{KIND}.bin"
 
 
 def scatter_paths(shard: Task[ShardInputs], fingerprint: str) -> list[Path]:
@@ -111,23 +118,64 @@ def write_piles(writer: PartWriter, placed: pl.DataFrame, num_shards: int) -> No
     edges = np.searchsorted(placed["shard"].to_numpy(), np.arange(num_shards + 1))
     table = placed.drop("shard").to_arrow().combine_chunks()
     empty = pa.RecordBatch.from_pylist([], schema=table.schema)
-    temporary, final = writer.new_file(KIND, "arrow")
-    with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as batches:
-        for start, stop in pairwise(edges):
-            pile = table.slice(start, stop - start).to_batches()
-            batches.write_batch(pile[0] if pile else empty)
+    temporary, final = writer.new_file(KIND, "bin")
+    places = np.zeros(num_shards + 1, PLACE)
+    with temporary.open("wb") as file:
+        for number in range(num_shards + 1):
+            if number == 0:
+                message = table.schema.serialize()
+            else:
+                pile = table.slice(edges[number - 1], edges[number] - edges[number - 1])
+                message = next(iter(pile.to_batches()), empty).serialize()
+            file.write(message)
+            places[number] = file.tell(), np.void(xxhash.xxh3_128_digest(message))
+        index = places.tobytes()
+        file.write(index + xxhash.xxh3_128_digest(index) + len(places).to_bytes(8, "little"))
     sync_file(temporary)
     os.replace(temporary, writer.partition.folder / final)
 
 
 def read_pile(path: Path, shard: int) -> pl.DataFrame:
-    """Read one shard's pile, without the others."""
+    """Read one shard's pile, without the others; DamagedFileError if it was not written so."""
     import pyarrow as pa
 
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
-        frame = pl.from_arrow(reader.get_batch(shard))
+    with path.open("rb") as file:
+        try:
+            places = read_places(file)
+            schema, pile = (read_message(file, places, number) for number in (0, shard + 1))
+        except (ValueError, IndexError, OSError) as error:
+            path.unlink(missing_ok=True)
+            raise DamagedFileError(
+                f"{path} changed since it was written ({error}). Nothing was made of it, and it "
+                "was removed: run the same command again, which writes it again."
+            ) from error
+    batch = pa.ipc.read_record_batch(pa.py_buffer(pile), pa.ipc.read_schema(pa.py_buffer(schema)))
+    frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def read_places(file: BinaryIO) -> NDArray[np.void]:
+    """Read the places of a scatter file's messages; ValueError if they have another hash."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - HASH_BYTES - 8))
+    digest, count = file.read(HASH_BYTES), int.from_bytes(file.read(8), "little")
+    index_bytes = min(count * PLACE.itemsize, size)
+    file.seek(max(0, size - HASH_BYTES - 8 - index_bytes))
+    index = file.read(index_bytes)
+    if xxhash.xxh3_128_digest(index) != digest:
+        raise ValueError("the hash of its index differs")
+    return np.frombuffer(index, PLACE)
+
+
+def read_message(file: BinaryIO, places: NDArray[np.void], number: int) -> bytes:
+    """Read a message of a scatter file; ValueError if it has another hash."""
+    start = int(places["stop"][number - 1]) if number else 0
+    file.seek(start)
+    message = file.read(int(places["stop"][number]) - start)
+    if xxhash.xxh3_128_digest(message) != places["xxh3"][number].tobytes():
+        raise ValueError(f"the hash of its message {number} differs")
+    return message
 
 
 def map_arrow(path: Path) -> pl.DataFrame:

@@ -1,7 +1,6 @@
 """Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -34,6 +33,7 @@ from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
 from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.disk import map_array
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
@@ -57,8 +57,8 @@ ROUND_TRIP_CHECK = HistoryCheck(
 class EncodeInputs:
     """Input of one task: a part's documents, the tokenizer.json, and the form to store ids in."""
 
-    path: Path
-    tokenizer: Path
+    documents: PublishedFile
+    tokenizer: PublishedFile
     form: TokenFormat
     is_trained: bool
 
@@ -76,12 +76,12 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     form = TokenFormat(
         tokenizer.vocab_size, tokenizer.end_of_document_id, tokenizer.begin_of_document_id, offsets
     )
-    path = corpus.store.path_of(made, required_file(made, made.parts[0], "tokenizer"))
+    loaded = corpus.store.file_of(made, required_file(made, made.parts[0], "tokenizer"))
     is_trained = made.config["path"] is None
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
         file = required_file(deduped, part, "documents")
-        inputs = EncodeInputs(corpus.store.path_of(deduped, file), path, form, is_trained)
+        inputs = EncodeInputs(corpus.store.file_of(deduped, file), loaded, form, is_trained)
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
         tasks.append(maker.task(part.name, made_of, inputs, work_bytes=file.bytes))
     return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint))
@@ -98,8 +98,8 @@ def provenance_of(tokenizer: MarkedTokenFacts, deduped: str) -> TokenizedProvena
 def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     """Encode one part; publish its ids, an index of its documents and the count of each id."""
     inputs = task.payload
-    documents = pl.read_parquet(inputs.path, columns=["doc_id", "text", "lang"])
-    encoders = load_encoders(inputs.tokenizer.read_text(encoding="utf-8"))
+    documents = pl.read_parquet(inputs.documents.checked(), columns=["doc_id", "text", "lang"])
+    encoders = load_encoders(inputs.tokenizer.checked().read_text(encoding="utf-8"))
     encoded = encode_documents(documents, encoders, inputs.form)
     used = count_ids(encoded["tokens"], inputs.form.vocab_size)
     checked = check_round_trip(task, documents, encoded, encoders)
@@ -170,7 +170,7 @@ def vocabulary_use(corpus: Corpus, manifest: TokenizedManifest) -> NDArray[np.ui
     used = np.zeros(manifest.provenance.vocab_size, np.uint64)
     for part in manifest.parts:
         file = required_file(manifest, part, "vocabulary")
-        used += map_array(corpus.store.path_of(manifest, file), np.uint64, used.shape)
+        used += map_array(corpus.store.file_of(manifest, file).checked(), np.uint64, used.shape)
     return used
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UINT16_VOCABULARY = 1 << 16
+MOST_IDS = 1 << 24  # Gemma's has 262,144; tables by id have a row for each, gaps too
 
 
 class TokenizerError(ValueError):
@@ -37,7 +38,7 @@ def canonical_json(tokenizer_json: str) -> str:
     """Rewrite a tokenizer.json with sorted keys and no layout, for publishing and fingerprints."""
     try:
         content = json.loads(tokenizer_json)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise TokenizerError(
             f"not a tokenizer.json: it is no JSON ({error}). Check tokenizer.path."
         ) from None
@@ -62,6 +63,11 @@ def read_tokenizer(tokenizer_json: str, end_of_document: str) -> tuple[Tokenizer
         raise TokenizerError(
             f"not a tokenizer.json that `tokenizers` can read: {error}. Check tokenizer.path."
         ) from error
+    if (size := vocabulary_size(tokenizer)) > MOST_IDS:
+        raise TokenizerError(
+            f"its largest id is {size - 1:,}, and ids up to {MOST_IDS - 1:,} are read. Number the "
+            "entries of model.vocab and added_tokens without gaps."
+        )
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer, special_token_id(tokenizer, end_of_document, "end_of_document")
@@ -116,7 +122,7 @@ def refuse_ambiguous_ids(tokenizer: Tokenizer, marks: Container[int | None]) -> 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:
     """Return the largest id plus one, which exceeds the number of entries where ids have gaps."""
-    return int(max(tokenizer.get_vocab(with_added_tokens=True).values())) + 1
+    return int(max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)) + 1
 
 
 def token_dtype(vocab_size: int) -> pl.DataType:

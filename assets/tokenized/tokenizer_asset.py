@@ -22,12 +22,16 @@ from assets.tokenized.training_sample import (
     wider_share,
 )
 from resources.corpus import Corpus
+from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
 from resources.source_states import usable_states
 from resources.stage import Conclusion, Stage
 from resources.store.disk import hash_file
+from resources.store.published import PublishedFile
 from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
+
+MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much memory
 
 
 class SampledSource(NamedTuple):
@@ -35,7 +39,7 @@ class SampledSource(NamedTuple):
 
     name: str
     available: int
-    paths: list[Path]
+    files: list[PublishedFile]
 
 
 @dataclass
@@ -64,6 +68,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         path = corpus.config.parent / config.path
         inputs = TokenizerInputs(config, path, [])
         left_out: dict[str, str] = {}
+        check_named_file(path, MOST_FILE_BYTES)
         fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
     else:
         names = [
@@ -87,8 +92,8 @@ def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSo
     sources = []
     for manifest in manifests:
         files = [required_file(manifest, part, "documents") for part in manifest.parts]
-        paths = [corpus.store.path_of(manifest, file) for file in files]
-        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, paths))
+        documents = [corpus.store.file_of(manifest, file) for file in files]
+        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, documents))
     return sources
 
 
@@ -109,7 +114,7 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
 def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedTokenFacts]:
     """Load (canonical tokenizer.json, facts for later stages); TokenizerError names the file."""
     try:
-        tokenizer_json = canonical_json(path.read_text(encoding="utf-8"))
+        tokenizer_json = canonical_json(read_named_file(path, MOST_FILE_BYTES).decode())
         return tokenizer_json, token_facts(tokenizer_json, config)
     except UnicodeDecodeError as error:
         raise TokenizerError(
@@ -187,7 +192,7 @@ def texts_between(
     source: SampledSource, share: float, seed: int, earlier: float
 ) -> Iterator[pl.Series]:
     """Yield the texts of the documents in `share` that were not in the smaller share `earlier`."""
-    for path in source.paths:
+    for path in (file.checked() for file in source.files):
         doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
         is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
         if is_new.any():  # not so in most parts of a large corpus: their texts are not read

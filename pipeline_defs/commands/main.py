@@ -22,8 +22,10 @@ VERBS = {  # group: {verb: help}
     },
     "look": {
         "summary": "Show rows, reasons, tokens and mixes of the corpus.",
+        "status": "Show running and last runs, and the state of every stage by source.",
         "sample": "Show documents that a rule rejected or only just kept.",
         "whatif": "Count what other thresholds would keep, without a run.",
+        "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
     },
     "life": {

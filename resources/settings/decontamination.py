@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from resources.settings.sources import FileFormat, NonEmpty
+from resources.settings.sources import FileFormat, InputPlaces, NonEmpty
 
 INDEXING = {"sets", "ngram", "min_item_words"}
 
@@ -25,16 +25,14 @@ def _as_ngram(value: object) -> object:
     return value
 
 
-class EvaluationSet(BaseModel):
+class EvaluationSet(InputPlaces):
     """One evaluation set: its files, and the fields of a record that make an item."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="name of the set, in reports"
     )
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
-        min_length=1, description="files, folders, globs or URLs, as of a source"
+        min_length=1, repr=False, description="files, folders, globs or URLs, as of a source"
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto tells it from the file name"

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 KeyPath = tuple[str | int, ...]
+SHOWN = 200  # characters of a wrong value
 
 # Keys of earlier versions by the end of their key path, with the reason of their removal.
 REMOVED_KEYS: dict[KeyPath, str] = {
@@ -95,7 +96,7 @@ def describe(fault: Any, model: type[BaseModel]) -> str:
     message = str(fault["msg"]).removeprefix("Value error, ")
     value = fault.get("input")
     is_plain = isinstance(value, str | int | float | bool | None)
-    return message + (f" (got {value!r})" if is_plain else "")
+    return message + (f" (got {value!r:.{SHOWN}})" if is_plain else "")
 
 
 def field_names(model: type[BaseModel], location: KeyPath) -> list[str]:

@@ -7,8 +7,6 @@ bands of `rows` values each with probability 1 - (1 - s^rows)^bands (Leskovec, R
 
 from typing import Any
 
-import numpy as np
-
 # The integrands are smooth: 64 nodes give the answer of datasketch, which integrates adaptively,
 # for every threshold and weight tried, at 1/35 of its time for 4,096 values.
 _NODES = 64
@@ -29,6 +27,8 @@ def solve_bands(threshold: float, false_negative_weight: float, num_perm: int) -
     the similarity) + w * (chance that a pair above it is missed), as datasketch's
     `MinHashLSH(threshold, num_perm, weights=(1 - w, w))`. Ties go to the fewest bands, then rows.
     """
+    import numpy as np  # takes 0.3 s, which most readers of settings do not need
+
     rows_by_bands = [np.arange(1, num_perm // bands + 1) for bands in range(1, num_perm + 1)]
     rows = np.concatenate(rows_by_bands)[:, None]
     bands = np.repeat(np.arange(1, num_perm + 1), [len(choices) for choices in rows_by_bands])[

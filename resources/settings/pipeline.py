@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from corpus_loader.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.classifier import ClassifierConfig
 from resources.settings.dedup import DedupConfig
@@ -26,25 +26,31 @@ from resources.settings.faults import (
     dotted,
     faults_of,
     nearest,
-    node_lines,
     place,
 )
 from resources.settings.filters import FilterConfig
+from resources.settings.named_files import NamedFileError
+from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import ShardConfig
-from resources.settings.sources import Source
+from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import TokenizerConfig
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
+MOST_FAULTS = 100  # shown at once
 
 
 class SettingsError(ValueError):
-    """A faulty pipeline.yaml; the message lists every mistake with its place."""
+    """A faulty pipeline.yaml; the message lists every mistake with its place, without secrets."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 class Settings(BaseModel):
@@ -89,6 +95,9 @@ class Settings(BaseModel):
     schedule: ScheduleConfig = Field(
         default=ScheduleConfig(), description="automatic rebuilding of the corpus"
     )
+    notify: NotifyConfig = Field(
+        default=NotifyConfig(), description="hook that is called when a run fails"
+    )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"
     )
@@ -118,6 +127,7 @@ class Settings(BaseModel):
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
             *self.override_faults(),
+            *url_faults(self.inputs()),
         ]
         if faults:
             raise PlacedError(faults)
@@ -154,6 +164,14 @@ class Settings(BaseModel):
                 yield from ((("classifier", side, i), name) for i, name in enumerate(sources))
         yield from ((("dedup", "priority", i), name) for i, name in enumerate(self.dedup.priority))
         yield from ((("tokenizer", "weights", name), name) for name in self.tokenizer.weights or ())
+
+    def inputs(self) -> Iterator[tuple[KeyPath, InputPlaces]]:
+        """Yield (key path, places) of everything whose files share the folder of downloads."""
+        for index, source in enumerate(self.sources):
+            yield ("sources", index), source
+        sets = self.dedup.decontamination.sets if self.dedup.decontamination else ()
+        for index, evaluation_set in enumerate(sets):
+            yield ("dedup", "decontamination", "sets", index), evaluation_set
 
     def override_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of every fault in the filters of a source."""
@@ -223,20 +241,11 @@ def store_root(settings: Settings, config: Path) -> Path:
 def load_settings(path: Path) -> Settings:
     """Read and check a config file; SettingsError lists every mistake in it."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{path}: cannot be read ({error}). Write one, or point {CONFIG_VARIABLE} at it."
-        ) from error
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {} if root is None else dict(node_lines(root, ()))
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a 13th month
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise SettingsError(f"{path}{line}: not valid YAML: {problem}") from None
+        content, lines = read_yaml(path)
+    except NamedFileError as error:
+        raise SettingsError(f"{error}. Write one, or point {CONFIG_VARIABLE} at it.") from error
+    except YamlError as error:
+        raise SettingsError(str(error)) from error
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: expected a mapping with `store`, `sources` and `phases`.")
     try:
@@ -246,6 +255,8 @@ def load_settings(path: Path) -> Settings:
             f"{path}{place(keys, lines)}{dotted(keys)}: {message}"
             for keys, message in faults_of(error, Settings)
         ]
+        if (more := len(faults) - MOST_FAULTS) > 0:
+            faults[MOST_FAULTS:] = [f"and {more:,} more mistakes"]
         raise SettingsError("\n".join(faults)) from None
 
 

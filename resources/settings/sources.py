@@ -6,10 +6,14 @@ default. Two short forms are accepted: one string for `where`, and `path = value
 """
 
 import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_serializer
+
+from corpus_loader.url_secrets import identity, key_of, query_keys, split_url
+from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool
 FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
@@ -50,8 +54,12 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
-class SourceConfig(BaseModel):
-    """One source of documents, as `pipeline.yaml` declares it."""
+class InputPlaces(BaseModel):
+    """Places of the input files of a source, or of an evaluation set.
+
+    As JSON, which goes into fingerprints and manifests, `where` has no secrets, and the keys that
+    only say how files are reached are left out.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,11 +68,81 @@ class SourceConfig(BaseModel):
         description="name of the source, its partition and its folder",
     )
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
-        min_length=1, description="files, folders, globs or http(s)/file URLs"
+        min_length=1,
+        repr=False,
+        description="files, folders, globs or http(s)/file URLs; ${NAME} in a URL stands for an "
+        "environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
-        "auto", description="file format; auto: by the file name"
+        default="auto", description="file format; auto: by the file name"
     )
+    identity_query: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+        default=(),
+        exclude=True,
+        description="keys of a URL's query that tell its files apart; other keys are secrets or "
+        "change with time, and are recorded nowhere",
+    )
+    follow_links: bool = Field(
+        default=False,
+        exclude=True,
+        description="reads links that leave the folder in which `where` starts",
+    )
+    max_download_bytes: int = Field(
+        default=64 << 30,
+        ge=1,
+        exclude=True,
+        description="bytes of the largest file that is downloaded",
+    )
+
+    @field_serializer("where", when_used="json")
+    def identities(self, where: tuple[str, ...]) -> list[str]:
+        """Return `where` as it is recorded: URLs without their secrets."""
+        return [identity_of(place, self.identity_query) for place in where]
+
+
+def is_web_url(place: str) -> bool:
+    """Return whether an entry of `where` is an http(s) URL."""
+    return place.partition("://")[0].lower() in ("http", "https") and "://" in place
+
+
+def identity_of(place: str, keys: Collection[str]) -> str:
+    """Return the identity of an entry of `where`: a URL without its secrets, a path as it is."""
+    return identity(place, keys) if is_web_url(place) else place
+
+
+def url_faults(inputs: Iterable[tuple[KeyPath, InputPlaces]]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield (key path, message) of URLs that only their secrets tell apart, and of useless keys."""
+    first: dict[str, tuple[KeyPath, str]] = {}
+    for path, places in inputs:
+        urls = {(*path, "where", i): url for i, url in enumerate(places.where) if is_web_url(url)}
+        known = sorted({key for url in urls.values() for key in query_keys(url)})
+        for index, key in enumerate(places.identity_query):
+            if key not in known:
+                yield (
+                    (*path, "identity_query", index),
+                    f"no URL of `where` has the key {key!r}; they have: {', '.join(known) or '-'}",
+                )
+        for place, url in urls.items():
+            name = identity(url, places.identity_query)
+            other_place, other = first.setdefault(name, (place, url))
+            if other != url:
+                yield place, same_file(name, dotted(other_place), url, other)
+
+
+def same_file(name: str, place: str, url: str, other: str) -> str:
+    """Say that two URLs have one identity, by the keys that differ and not by their values."""
+    pairs = (set(split_url(each).query.split("&")) for each in (url, other))
+    keys = sorted({key_of(pair) for pair in set.symmetric_difference(*pairs) if "=" in pair})
+    differs = f"its query ({', '.join(keys)})" if keys else "what is not recorded"
+    return (
+        f"{name} is the same file as {place}, from which it differs only in {differs}. List the "
+        "keys that tell the files apart in `identity_query` of both, or remove one"
+    )
+
+
+class SourceConfig(InputPlaces):
+    """One source of documents, as `pipeline.yaml` declares it."""
+
     text_field: str = Field("text", min_length=1, description="field of the text")
     id_field: str | None = Field(
         None, min_length=1, description="field of the record's own id, unique in the source"

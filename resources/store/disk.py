@@ -14,6 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 HASH_BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20  # that is hashed by itself, in a file of which ranges are read
 
 
 def hash_file(path: Path) -> tuple[str, str]:
@@ -30,6 +31,17 @@ def xxh3_of(path: Path) -> str:
     """Return the xxh3_128 of a file in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+
+
+def block_hashes(path: Path) -> str:
+    """Return the digest of every block of BLOCK_BYTES of a file, one after the other."""
+    with open(path, "rb") as file:
+        return "".join(map(block_digest, iter(lambda: file.read(BLOCK_BYTES), b"")))
+
+
+def block_digest(block: bytes) -> str:
+    """Return the xxh3_64 of a block in hex."""
+    return xxhash.xxh3_64_hexdigest(block)
 
 
 def has_size(path: Path, num_bytes: int) -> bool:

@@ -47,7 +47,10 @@ class Stats(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields
 
 
 class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published file; `path` is relative to its partition's folder."""
+    """One published file; `path` is relative to its partition's folder.
+
+    `blocks` is set for large files of which ranges are read: an xxh3_64 per BLOCK_BYTES, in hex.
+    """
 
     kind: str
     path: str
@@ -55,6 +58,7 @@ class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: int
     sha256: str
     xxh3: str
+    blocks: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class PartRecord(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields=True):

@@ -25,9 +25,14 @@ from typing import Any, overload
 
 import msgspec
 import polars as pl
+from msgspec import UNSET
 from numpy.typing import NDArray
 
+from corpus_loader.seal import sealed, unsealed
+from resources.errors import StoreError as StoreError
 from resources.store.disk import (
+    BLOCK_BYTES,
+    block_hashes,
     has_size,
     hash_file,
     make_folder,
@@ -36,6 +41,7 @@ from resources.store.disk import (
     sync_folder,
     try_lock_alone,
 )
+from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -50,10 +56,6 @@ from resources.store.records import (
 
 TEMPORARY_PREFIX = ".tmp-"
 FINGERPRINT_IN_NAME = 16
-
-
-class StoreError(RuntimeError):
-    """A request that the store cannot serve; the message says what to do."""
 
 
 class Store:
@@ -103,11 +105,10 @@ class Store:
         """Return the newest manifest, None if nothing was ever committed."""
         if isinstance(stage, str):
             return self.partition(stage, partition).newest_manifest()
-        manifest = self.partition(stage.name, partition).newest_manifest()
-        return None if manifest is None else typed(manifest, stage)
+        return self.partition(stage.name, partition).newest_manifest(stage)
 
     def path_of(self, manifest: Manifest, file: FileRecord) -> Path:
-        """Return the path of a file that a manifest names."""
+        """Return the path of a file that a manifest names, not checked: see `file_of`."""
         return self.root / manifest.stage / manifest.partition / file.path
 
     def remove_temporaries(self) -> None:
@@ -117,10 +118,19 @@ class Store:
                 if try_lock_alone(lock.fileno()):
                     self.partition(path.parent.parent.name, path.parent.name).remove_temporaries()
 
+    def file_of(self, manifest: Manifest, file: FileRecord) -> PublishedFile:
+        """Return a file that a manifest names, to be checked when it is read."""
+        return published_file(self.path_of(manifest, file), file)
+
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""
         for folder in sorted(self.root.glob("*/*/_manifests")):
             yield self.partition(folder.parent.parent.name, folder.parent.name)
+
+
+def published_file(path: Path, file: FileRecord) -> PublishedFile:
+    """Return a published file with the hashes of its record."""
+    return PublishedFile(path, file.bytes, file.xxh3, file.blocks or "")
 
 
 def typed(
@@ -136,10 +146,25 @@ def typed(
             Manifest[stage.provenance, stage.numbers],  # type: ignore[name-defined]
         )
     except msgspec.ValidationError as error:
-        raise StoreError(
-            f"{manifest.stage}[{manifest.partition}] was made by another version of the code "
-            f"({error}). Materialize `{manifest.stage}` for {manifest.partition!r} again."
-        ) from error
+        raise other_version(manifest, error) from error
+
+
+def decoded(content: bytes, stage: StageRecords[Any, Any] | None) -> Manifest:
+    """Decode a manifest once, with the records of its stage if that is given."""
+    if stage is None:
+        return msgspec.json.decode(content, type=Manifest)
+    try:
+        return msgspec.json.decode(content, type=Manifest[stage.provenance, stage.numbers])  # type: ignore[name-defined]
+    except msgspec.ValidationError as error:
+        raise other_version(msgspec.json.decode(content, type=Manifest), error) from error
+
+
+def other_version(manifest: Manifest, error: msgspec.ValidationError) -> StoreError:
+    """Return the error of a manifest that holds other records than its stage has today."""
+    return StoreError(
+        f"{manifest.stage}[{manifest.partition}] was made by another version of the code "
+        f"({error}). Materialize `{manifest.stage}` for {manifest.partition!r} again."
+    )
 
 
 class Partition:
@@ -159,13 +184,13 @@ class Partition:
         if not record_path.exists():
             return None
         try:
-            record = msgspec.json.decode(record_path.read_bytes(), type=PartRecord)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            record = msgspec.json.decode(unsealed(record_path.read_bytes()), type=PartRecord)
+        except (msgspec.MsgspecError, ValueError):
             return None  # damaged: the part is computed again
-        is_complete = record.fingerprint == fingerprint and all(
-            has_size(self.folder / file.path, file.bytes) for file in record.files
-        )
-        return record if is_complete else None
+        is_here = (record.name, record.fingerprint) == (name, fingerprint)
+        files = record.files if is_here else ()
+        is_complete = all(has_size(self.folder / file.path, file.bytes) for file in files)
+        return record if is_here and is_complete else None
 
     def manifest_numbers(self) -> list[int]:
         """Return the numbers of the manifests, ascending."""
@@ -175,21 +200,27 @@ class Partition:
         """Return the path of the manifest of that number."""
         return self.manifests / f"{number:08d}.json"
 
-    def read_manifest(self, number: int) -> Manifest:
-        """Read the manifest of that number; StoreError if it cannot be read."""
+    def read_manifest(self, number: int, stage: StageRecords[Any, Any] | None = None) -> Manifest:
+        """Read the manifest of that number, typed if the stage is given.
+
+        Raises StoreError if it is damaged, or of another place or version of the stage.
+        """
         path = self.manifest_path(number)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Manifest)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            manifest = decoded(unsealed(path.read_bytes()), stage)
+            if (manifest.stage, manifest.partition) != (self.stage, self.name):
+                raise ValueError(f"it says that it is of {manifest.stage}[{manifest.partition}]")
+        except (msgspec.MsgspecError, ValueError) as error:
             raise StoreError(
                 f"{path}: not a manifest: {error}. `corpus verify --repair` writes it again, from "
                 "its parts' records; or remove it to go back to an older one."
             ) from error
+        return manifest
 
-    def newest_manifest(self) -> Manifest | None:
-        """Read the newest manifest, None if nothing was ever committed."""
+    def newest_manifest(self, stage: StageRecords[Any, Any] | None = None) -> Manifest | None:
+        """Read the newest manifest, typed if the stage is given; None if there is none."""
         numbers = self.manifest_numbers()
-        return self.read_manifest(numbers[-1]) if numbers else None
+        return self.read_manifest(numbers[-1], stage) if numbers else None
 
     def commit(self, manifest: Manifest) -> Manifest:
         """Make `manifest` the newest, unless it already is.
@@ -198,8 +229,8 @@ class Partition:
         StoreError if another writer committed meanwhile.
         """
         numbers = self.manifest_numbers()
-        content = to_json(manifest)
-        if numbers and self.manifest_path(numbers[-1]).read_bytes() == content:
+        content = sealed(to_json(manifest))
+        if numbers and is_written(self.manifest_path(numbers[-1]), manifest):
             return manifest
         newest = numbers[-1] if numbers else 0
         number = 1 + (newest if self.seen is None else self.seen)
@@ -307,11 +338,17 @@ class PartWriter:
             f"{folder}/{name}"
         )
 
-    def add_file(self, kind: str, temporary: Path, final: str, rows: int) -> None:
-        """Flush and hash a file that was written to a path of `new_file`."""
+    def add_file(
+        self, kind: str, temporary: Path, final: str, rows: int, *, in_blocks: bool = False
+    ) -> None:
+        """Flush and hash a file that was written to a path of `new_file`.
+
+        `in_blocks`: also block by block, if it has several.
+        """
         sync_file(temporary)
-        sha256, xxh3 = hash_file(temporary)
-        record = FileRecord(kind, final, rows, temporary.stat().st_size, sha256, xxh3)
+        num_bytes = temporary.stat().st_size
+        blocks = block_hashes(temporary) if in_blocks and num_bytes > BLOCK_BYTES else UNSET
+        record = FileRecord(kind, final, rows, num_bytes, *hash_file(temporary), blocks)
         self.pending.append((temporary, record))
 
     def keep_files(self, files: Iterable[FileRecord]) -> None:
@@ -333,13 +370,14 @@ class PartWriter:
     def write_arrays(self, kind: str, *arrays: NDArray[Any]) -> None:
         """Write arrays of equal length one after the other, as they are in memory.
 
-        Such a file is mapped in 50 microseconds, an Arrow file in a millisecond.
+        Such a file is mapped in 50 microseconds, an Arrow file in a millisecond. It is hashed block
+        by block too: of an index, a run reads ranges.
         """
         temporary, final = self.new_file(kind, "bin")
         with open(temporary, "wb") as file:
             for array in arrays:
                 array.tofile(file)
-        self.add_file(kind, temporary, final, len(arrays[0]))
+        self.add_file(kind, temporary, final, len(arrays[0]), in_blocks=True)
 
     def write_text(self, kind: str, suffix: str, text: str) -> None:
         """Write a text file."""
@@ -360,8 +398,14 @@ class PartWriter:
         files = tuple(file for _, file in self.pending)
         record = PartRecord(self.name, self.fingerprint, files, stats)
         target = self.partition.records / f"{part_stem(self.name, self.fingerprint)}.json"
-        os.replace(write_temporary(target.parent, target.name, to_json(record)), target)
+        os.replace(write_temporary(target.parent, target.name, sealed(to_json(record))), target)
         return record
+
+
+def is_written(path: Path, record: Manifest | PartRecord) -> bool:
+    """Return whether a file holds the record, with its seal or as an earlier version wrote it."""
+    plain = to_json(record)
+    return path.read_bytes() in (sealed(plain), plain)
 
 
 def newest_first(folder: Partition) -> Iterator[Manifest]:

@@ -71,14 +71,14 @@ def test_a_window_is_consecutive_parts_under_the_name_of_the_first(tmp_path: Pat
     tasks = plan_bucketed(tokenized(tmp_path, PARTS, **PACK), "prose").tasks
 
     assert [task.name for task in tasks] == ["a", "d"]
-    assert [len(task.payload.paths) for task in tasks] == [3, 1]
+    assert [len(task.payload.files) for task in tasks] == [3, 1]
 
 
 def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> None:
     paths = []
     for task in missing(tokenized(tmp_path, PARTS, **PACK)):
         bucket_window(task)
-        paths.append(task.published_file("sequences")[0])
+        paths.append(task.published_file("sequences")[0].checked())
 
     sequences = pl.concat([pl.read_ipc(path) for path in paths])
     assert set(sequences["tokens"].list.len()) == {8}

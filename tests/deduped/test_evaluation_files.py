@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from builders import write_jsonl
 
+from assets.deduped.decontamination import evaluation_files
 from assets.deduped.decontamination.evaluation_files import (
     find_evaluation_files,
     read_items,
@@ -188,3 +189,14 @@ def test_a_path_leads_to_its_value(path: str, value: object) -> None:
 )
 def test_texts_numbers_and_lists_are_text(value: object, text: str) -> None:
     assert text_of(value) == text
+
+
+def test_sets_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_files, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "bomb.jsonl.gz"  # 300:1, below the size at which a stream is called a bomb
+    path.write_bytes(gzip.compress(b'{"question": "a", "answer": "b"}\n' * 500_000))
+    sets = [{"name": "quiz", "where": path.name, "fields": ["question"]}]
+    config = DecontaminationConfig.model_validate({"sets": sets})
+    files = find_evaluation_files(config, tmp_path, tmp_path / "store/downloads")
+    with pytest.raises(InputError, match=r"over 1,048,576 bytes .*'bomb\.jsonl\.gz'"):
+        read_items(files)

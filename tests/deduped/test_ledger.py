@@ -93,3 +93,9 @@ def test_an_exported_ledger_is_read_back() -> None:
 def test_what_is_no_ledger_is_refused_by_name(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"dedup\.ledger: x\.json .*`corpus duplicates ledger`"):
         read_order("x.json", content)
+
+
+def test_a_ledger_nested_without_end_is_refused() -> None:
+    nested = b'[{"source": "s", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]"
+    with pytest.raises(ValueError, match=r"x\.json is no ledger \(maximum recursion"):
+        read_order("x.json", nested)

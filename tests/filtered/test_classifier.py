@@ -453,3 +453,11 @@ def test_an_unknown_label_lists_the_labels() -> None:
 def test_a_file_that_is_no_fasttext_model_is_refused() -> None:
     with pytest.raises(ValueError, match="wrong file format"):
         score_fasttext(pl.Series(["a"]), __file__, "__label__en")
+
+
+def test_a_hostile_labelled_line_is_named() -> None:
+    nested = b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(ValueError, match="line 3: not JSON: maximum recursion"):
+        list(read_labelled([(3, nested)]))
+    with pytest.raises(ValueError, match="line 2: over 16,777,216 bytes"):
+        list(take_lines([b"x", b" " * (1 << 24) + b"x"], 1.0, config()))

@@ -1,11 +1,12 @@
 """Files that a filter config names: read, digested, and refused with their name."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
+from assets.filtered.filter_files import MOST_BYTES, FilterFileError, digests_of, load_filter_data
 from resources.settings.filters import FilterConfig
 
 RULES_FILE = """
@@ -103,4 +104,33 @@ def test_a_vocabulary_of_another_form_is_refused(tmp_path: Path) -> None:
     (tmp_path / "terms.json").write_text('{"categories": ["a"]}')
     given = config(words={"vocabulary_file": "terms.json"}, rules={"medical": {}})
     with pytest.raises(FilterFileError, match=r"terms\.json"):
+        load_filter_data(given, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "zero"])
+def test_what_is_no_regular_file_is_named_with_its_key(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "domains.txt"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    given = config(rules={"metadata": {"blocked_domains_file": "domains.txt"}})
+    with pytest.raises(FilterFileError, match=r"blocked_domains_file: .*domains\.txt: a \w+; name"):
+        load_filter_data(given, tmp_path)
+
+
+def test_a_list_beyond_the_bound_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "domains.txt").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    given = config(rules={"metadata": {"blocked_domains_file": "domains.txt"}})
+    with pytest.raises(FilterFileError, match="67,108,865 bytes, and at most 67,108,864"):
+        load_filter_data(given, tmp_path)
+
+
+def test_a_vocabulary_nested_without_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "terms.json").write_text('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    given = config(words={"vocabulary_file": "terms.json"}, rules={"medical": {}})
+    with pytest.raises(FilterFileError, match=r"terms\.json: maximum recursion"):
         load_filter_data(given, tmp_path)

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from corpus_loader import http_client
 from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import HttpTransport, Reach, StatusError, open_url, reach_of
+from corpus_loader.http_client import HttpTransport, StatusError, open_url, read_block
+from corpus_loader.networks import Reach, reach_of
 from corpus_loader.transports import Interrupted
+
+Speech = Callable[[socket.socket], None]
 
 
 class Site(BaseHTTPRequestHandler):
-    """Answers "here", and redirects from paths in `redirects`."""
+    """Answers "here", redirects from paths in `redirects`, and has no file "gone"."""
 
     redirects: ClassVar[dict[str, str]] = {}
     asked: ClassVar[list[str]] = []
+    headers_of: ClassVar[list[dict[str, str]]] = []
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
+        self.headers_of.append(dict(self.headers))
+        if "/gone" in self.path:
+            self.send_error(404, f"nothing at {self.path}")
+            return
         target = self.redirects.get(self.path)
         self.send_response(302 if target else 200)
         if target:
@@ -41,6 +52,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a local server."""
     monkeypatch.setattr(Site, "redirects", {})
     monkeypatch.setattr(Site, "asked", [])
+    monkeypatch.setattr(Site, "headers_of", [])
     http_client.opener.cache_clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
@@ -146,3 +158,134 @@ def test_a_broken_url_is_no_fault_of_the_network() -> None:
         open_url("http://a.b:port/x", {})
     with pytest.raises(Interrupted, match="refused"):
         open_url("http://127.0.0.1:9/x", {})
+
+
+@pytest.mark.parametrize(
+    ("host", "reach"),
+    [
+        ("2130706433", "loopback"),
+        ("0x7f.1", "loopback"),
+        ("0177.0.0.1", "loopback"),
+        ("127.1", "loopback"),
+        ("LOCALHOST.", "loopback"),
+        ("a.localhost", "loopback"),
+        ("::127.0.0.1", "loopback"),
+        ("64:ff9b::a9fe:a9fe", "link-local"),
+        ("2002:7f00:1::", "loopback"),
+        ("::ffff:10.0.0.1", "private"),
+        ("fec0::1", "private"),
+        ("224.0.0.1", "private"),
+        ("64:ff9b::808:808", "public"),
+        ("2852039166.example", "public"),
+    ],
+)
+def test_an_address_in_disguise_is_recognised(host: str, reach: Reach) -> None:
+    assert reach_of(host) == reach
+
+
+def test_a_user_and_a_password_are_sent_to_their_host_only(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as other:
+        threading.Thread(target=other.serve_forever, args=(0.01,)).start()
+        Site.redirects |= {"/a": "/b", "/b": f"http://127.0.0.1:{other.server_port}/c"}
+        try:
+            open_url(site.replace("//", "//me:pw@") + "/a", {"Cookie": "c", "X-Kept": "x"}).close()
+        finally:
+            other.shutdown()
+
+    sent = [headers.get("Authorization") for headers in Site.headers_of]
+    assert sent == ["Basic bWU6cHc=", "Basic bWU6cHc=", None]
+    assert [headers.get("Cookie") for headers in Site.headers_of] == ["c", "c", None]
+    assert [headers.get("X-Kept") for headers in Site.headers_of] == ["x"] * 3
+
+
+def test_errors_have_neither_secrets_nor_words_of_the_server(site: str) -> None:
+    secret_url = site.replace("//", "//me:pw@") + "/gone?token=abc"
+    with pytest.raises(StatusError) as caught:
+        open_url(secret_url, {})
+    assert str(caught.value) == f"{site}/gone?token=***: HTTP 404 Not Found"
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
+
+    with pytest.raises(Interrupted) as cut_off:
+        open_url("http://me:pw@127.0.0.1:9/x?token=abc", {})
+    assert "http://127.0.0.1:9/x?token=***: " in str(cut_off.value)
+
+
+@pytest.fixture
+def speak() -> Iterator[Callable[[Speech], str]]:
+    """Starts a server that gives each connection to a function; returns its URL."""
+    with ExitStack() as stack:
+
+        def start(speech: Speech) -> str:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def serve() -> None:
+                with suppress(OSError):
+                    while True:
+                        connection, _ = listener.accept()
+                        with connection, suppress(OSError):
+                            connection.recv(1 << 16)
+                            speech(connection)
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(listener.shutdown, socket.SHUT_RDWR)
+            return f"http://127.0.0.1:{listener.getsockname()[1]}/a"
+
+        yield start
+
+
+def drip(before: bytes, dripped: bytes) -> Speech:
+    def speech(connection: socket.socket) -> None:
+        connection.sendall(before)
+        while True:
+            connection.sendall(dripped)
+            time.sleep(0.01)
+
+    return speech
+
+
+@pytest.mark.parametrize(
+    ("before", "dripped"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b"x"),
+    ],
+)
+def test_headers_that_never_end_are_given_up(
+    speak: Callable[[Speech], str], monkeypatch: pytest.MonkeyPatch, before: bytes, dripped: bytes
+) -> None:
+    monkeypatch.setattr(http_client, "ANSWER_SECONDS", 0.3)
+    with pytest.raises(Interrupted, match=r"too slow: not done within 0\.3 s"):
+        open_url(speak(drip(before, dripped)), {})
+
+
+@pytest.mark.parametrize(
+    ("before", "dripped"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n"),
+    ],
+)
+def test_a_body_that_drips_is_given_up(
+    speak: Callable[[Speech], str], monkeypatch: pytest.MonkeyPatch, before: bytes, dripped: bytes
+) -> None:
+    monkeypatch.setattr(http_client, "BLOCK_SECONDS", 0.3)
+    with (
+        open_url(speak(drip(before, dripped)), {}) as answer,
+        pytest.raises(Interrupted, match=r"too slow: not done within 0\.3 s"),
+    ):
+        read_block(answer)
+
+
+def test_the_endless_body_of_a_redirect_is_not_read(speak: Callable[[Speech], str]) -> None:
+    target = speak(lambda link: link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere"))
+    head = f"HTTP/1.1 302 Found\r\nLocation: {target}\r\n\r\n".encode()
+    with open_url(speak(drip(head, b"x")), {}) as answer:
+        assert answer.read() == b"here"

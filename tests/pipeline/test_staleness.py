@@ -11,6 +11,7 @@ import pytest
 import yaml
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.definitions.observe import observe as observe_assets
 from dagster._core.loader import LoadingContextForTest
 
 import assets.stages as registry
@@ -43,7 +44,7 @@ def run(instance: dg.DagsterInstance, config: Path, *names: str, partition: str 
 def observe(instance: dg.DagsterInstance, config: Path) -> None:
     """Press `Observe` in the UI."""
     observed = build_defs(open_corpus(config)).resolve_asset_graph().get(KEY).assets_def
-    dg.observe([observed], instance=instance)
+    observe_assets([observed], instance=instance)
 
 
 def stale(instance: dg.DagsterInstance, config: Path) -> dict[str, set[tuple[str, str]]]:
@@ -120,11 +121,11 @@ def test_a_changed_threshold_makes_filtered_stale_then_what_follows(
     assert stale(instance, config) == {}
 
 
-def test_a_threshold_that_changes_no_document_ends_there(
+def test_a_change_of_bucketing_makes_bucketed_stale_and_nothing_before_it(
     instance: dg.DagsterInstance, config: Path
 ) -> None:
-    """The manifest names the config, so `filtered` itself has a new version."""
     change(config, buckets={"mode": "buckets", "edges": [16, 64], "window_tokens": 10**6})
+
     assert stale(instance, config) == {"bucketed": both(NEW_CODE)}
 
 

@@ -21,7 +21,7 @@ from resources.settings.sources import SourceConfig
 
 def find(base: Path, *where: str, **options: object) -> list[InputFile]:
     source = SourceConfig.model_validate({"name": "s", "where": where, **options})
-    return find_inputs(source, base, base / "store/_downloads")
+    return find_inputs(source, base, base / "store/_downloads").files
 
 
 def write(path: Path, data: bytes = b"{}") -> Path:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,8 +19,9 @@ from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost
-from resources.engine.map_parts import Ended, PartError, map_parts
+from resources.engine.map_parts import Ended, PartError, PartUseError, map_parts
 from resources.materialization import manifest_of
+from resources.store.published import DamagedFileError
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task
@@ -354,7 +356,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
     corpus, plan = planned(tmp_path)
 
-    source = prepare([task for task in plan.tasks if task.name != "index"])
+    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
@@ -390,7 +392,46 @@ def test_piles_go_before_the_next_sources_are_scattered(
 
 
 def piles(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "store/sharded").rglob("*.piles.arrow"))
+    return list((tmp_path / "store/sharded").rglob("*.piles.bin"))
+
+
+def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
+    shard: Shards, tmp_path: Path
+) -> None:
+    before = shard([sequences(0, 90), sequences(90, 90)])
+    shutil.rmtree(tmp_path / "store/sharded")
+    corpus, plan = planned(tmp_path)
+
+    def damage_before_the_first(task: Task) -> list[PartRecord]:
+        content = bytearray((first := sorted(piles(tmp_path))[0]).read_bytes())
+        content[len(content) // 4] ^= 1
+        first.write_bytes(content)
+        return write_shard(task)
+
+    with pytest.raises(PartUseError, match=r"piles\.bin changed since .*: run the same command"):
+        run_passes(corpus, plan.tasks, damage_before_the_first)
+
+    assert build(corpus, plan) == before
+
+
+def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
+    corpus, plan = planned(tmp_path, [sequences(0, 60)])
+    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
+    for task in scatter_tasks(corpus, source.wanted):
+        scatter_part(task)
+    [path] = piles(tmp_path)
+    content, clean = path.read_bytes(), read_pile(path, 0)
+    changed = 0
+    for bit in random.Random(12).sample(range(8 * len(content)), 500):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            assert read_pile(path, 0).equals(clean)
+        except DamagedFileError:
+            changed += 1
+            assert not path.exists()
+    assert changed > 100
 
 
 def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> None:

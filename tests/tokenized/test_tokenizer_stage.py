@@ -15,6 +15,7 @@ from assets.tokenized.tokenizer_asset import Drawn, SampledSource, sample_texts
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.settings.tokenizer import TokenizerConfig
+from resources.store.published import as_it_is
 
 DOCUMENTS = ("raw", "filtered", "signatures", "band_index", "duplicates", "deduped")
 SMALL = {"vocab_size": 300, "sample_bytes": 100_000}
@@ -65,7 +66,9 @@ def sampled(
             hashlib.sha256(f"{name}{row}".encode()).hexdigest() for row in range(len(content))
         ]
         pl.DataFrame({"doc_id": doc_ids, "text": content}).write_parquet(folder / f"{name}.parquet")
-        sources.append(SampledSource(name, sum(map(len, content)), [folder / f"{name}.parquet"]))
+        sources.append(
+            SampledSource(name, sum(map(len, content)), [as_it_is(folder / f"{name}.parquet")])
+        )
     drawn = {name: Drawn() for name in texts}
     batches = [batch.to_list() for batch in sample_texts(sources, config, drawn)]
     assert sum(len(batch) for batch in batches) == sum(each.documents for each in drawn.values())

@@ -24,6 +24,7 @@ from assets.deduped.index.ledger import LedgerEntry
 from assets.deduped.index.row_ids import rows_of, slice_of_part
 from corpus_loader.permutation import mix64
 from resources.settings.dedup import DedupConfig
+from resources.store.published import PublishedFile
 
 BLOCK_ROWS = 1 << 20
 SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
@@ -37,8 +38,8 @@ class SignedFiles:
     """A signed part: its ledger entry and its files."""
 
     entry: LedgerEntry
-    signatures: Path
-    documents: Path  # the filtered part that was signed
+    signatures: PublishedFile
+    documents: PublishedFile  # the filtered part that was signed
     text_bytes: int
 
 
@@ -134,7 +135,7 @@ def read_members(
     if len(row_ids) == 0:
         return None
     rows = rows_of(row_ids)
-    members = pl.read_ipc(part.signatures)[rows].with_columns(
+    members = pl.read_ipc(part.signatures.checked())[rows].with_columns(
         ref=pl.Series(row_ids),
         component=pl.Series(labels),
         source=pl.lit(part.entry.source),
@@ -144,7 +145,8 @@ def read_members(
         return members
     from assets.deduped.minhash.minhash import shingle_sets
 
-    texts = pl.read_parquet(part.documents, columns=["text"])["text"][rows].fill_null("")
+    documents = pl.read_parquet(part.documents.checked(), columns=["text"])
+    texts = documents["text"][rows].fill_null("")
     values, offsets = shingle_sets(texts, config)
     return members.with_columns(shingles=list_series(values, offsets))
 

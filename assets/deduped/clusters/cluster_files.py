@@ -26,6 +26,7 @@ from assets.deduped.clusters.component_files import Components, split_pairs
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
 from assets.deduped.index.row_ids import rows_of, slice_of_part
 from resources.settings.dedup import DedupConfig
+from resources.store.published import PublishedFile
 
 TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}}
 BATCHES_IN_MEMORY = 8  # memory over the members of a batch: two at a time, with working space
@@ -35,14 +36,14 @@ BATCHES_IN_MEMORY = 8  # memory over the members of a batch: two at a time, with
 class Decided:
     """Files of the last run: its digests, and its tables by ledger id; None and {} if unusable."""
 
-    digests: Path | None
-    tables: dict[int, Path]
+    digests: PublishedFile | None
+    tables: dict[int, PublishedFile]
 
     def read_digests(self) -> tuple[Words, Words]:
         """Read labels and digests of the components, as `digest_components` returned them."""
         if self.digests is None:
             return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
-        table = np.fromfile(self.digests, np.uint64).reshape(3, -1)
+        table = np.fromfile(self.digests.checked(), np.uint64).reshape(3, -1)
         return table[0], np.ascontiguousarray(table[1:].T)
 
 
@@ -95,7 +96,7 @@ def rows_of_part(number: int, decisions: list[pl.DataFrame]) -> Iterator[pl.Data
 
 
 def known_rows(
-    part: SignedFiles, components: Components, before: Path | None
+    part: SignedFiles, components: Components, before: PublishedFile | None
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of the last run whose components have not changed."""
     if before is None:
@@ -103,4 +104,4 @@ def known_rows(
     of_part = slice_of_part(components.row_ids, part.entry.id)
     row_ids = components.row_ids[of_part][components.is_known[of_part]]
     rows = pl.Series(rows_of(row_ids))
-    yield pl.read_parquet(before).filter(pl.col("row").is_in(rows.implode()))
+    yield pl.read_parquet(before.checked()).filter(pl.col("row").is_in(rows.implode()))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -23,6 +22,7 @@ from assets.deduped.duplicates_asset import (
 from assets.deduped.signatures_asset import SIGNATURES, signed_documents, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
+from resources.store.published import PublishedFile
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
@@ -32,8 +32,8 @@ from resources.tasks import GLOBAL
 class Removals:
     """Files with the removals of one filtered part; `identity` changes with the removals."""
 
-    clusters: Path
-    contamination: Path | None  # None: not configured
+    clusters: PublishedFile
+    contamination: PublishedFile | None  # None: not configured
     is_rejecting: bool  # else contaminated documents are tagged and stay
     identity: tuple[str, ...]
 
@@ -57,8 +57,8 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
         hits = hits_by_part[numbers.part]
         hits_sha256 = "" if hits is None else hits.sha256
         removals[numbers.part] = Removals(
-            clusters=corpus.store.path_of(clusters, required_file(clusters, part, "clusters")),
-            contamination=None if hits is None else corpus.store.path_of(signed, hits),
+            clusters=corpus.store.file_of(clusters, required_file(clusters, part, "clusters")),
+            contamination=None if hits is None else corpus.store.file_of(signed, hits),
             is_rejecting=is_rejecting,
             identity=(numbers.removed_ids, hits_sha256, str(is_rejecting)),
         )
@@ -87,12 +87,13 @@ def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) ->
     check_made_under(clusters, inputs=made_of, again=("band_index", "duplicates"))
 
 
-def remaining(documents: Path, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:
+def remaining(documents: PublishedFile, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:
     """Read columns (doc_id among them) of a filtered part's remaining documents, in order."""
-    clusters = pl.read_parquet(removals.clusters, columns=["doc_id", "kept_doc_id"])
-    kept = drop_duplicates(pl.read_parquet(documents, columns=list(columns)), clusters)
+    clusters = pl.read_parquet(removals.clusters.checked(), columns=["doc_id", "kept_doc_id"])
+    texts = pl.read_parquet(documents.checked(), columns=list(columns))
+    kept = drop_duplicates(texts, clusters)
     if removals.contamination is None or not removals.is_rejecting:
         return kept
-    hits = pl.read_parquet(removals.contamination, columns=["doc_id", "is_contaminated"])
+    hits = pl.read_parquet(removals.contamination.checked(), columns=["doc_id", "is_contaminated"])
     gone = hits.filter("is_contaminated")
     return kept.join(gone, on="doc_id", how="anti", maintain_order="left")

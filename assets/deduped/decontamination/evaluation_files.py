@@ -20,9 +20,10 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import STREAM_END, Slice, read_chunks
 from resources.errors import InputError
 from resources.settings.decontamination import DecontaminationConfig, EvaluationSet
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import InputPlaces, SourceConfig
 
 CHUNK_BYTES = 8 << 20
+MOST_BYTES = 256 << 20  # of items and unreadable records, which are in memory at once
 CHECKED_RECORDS = 100  # first records of a file, one of which must be readable
 ITEM_SCHEMA = {"set": pl.String(), "item": pl.String(), "text": pl.String()}
 
@@ -45,10 +46,11 @@ def find_evaluation_files(
     evaluation_files = []
     for evaluation_set in config.sets:
         try:
-            files = find_inputs(_as_source(evaluation_set), base, downloads)
+            files = find_inputs(_as_source(evaluation_set), base, downloads).files
         except InputError as error:
             message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "evaluation set", 1)
-            raise InputError(f"dedup.decontamination: {message}") from error
+            fact = f"dedup.decontamination: {message}"
+            raise InputError(fact, evaluation_set.identity_query) from error
         for file in files:
             _check_fields(evaluation_set, file)
             evaluation_files.append(EvaluationFile(evaluation_set, file))
@@ -60,7 +62,7 @@ def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
     text_field = evaluation_set.fields[0]
     return SourceConfig.model_validate(
         {
-            **evaluation_set.model_dump(include={"name", "where", "format"}),
+            **{name: getattr(evaluation_set, name) for name in InputPlaces.model_fields},
             **dict.fromkeys(("text_field", "lang_field", "license_field"), text_field),
             "text_documents": "blank_line",
         }
@@ -126,6 +128,7 @@ def read_items(files: list[EvaluationFile]) -> tuple[pl.DataFrame, pl.DataFrame]
     cannot be read or lack the first field are rows of quarantine, as in `raw`, with the set as
     source.
     """
+    held = 0
     items, quarantine = [pl.DataFrame(schema=ITEM_SCHEMA)], [pl.DataFrame(schema=QUARANTINE_SCHEMA)]
     for file in files:
         for chunk in _read_chunks(file, CHUNK_BYTES):
@@ -134,6 +137,13 @@ def read_items(files: list[EvaluationFile]) -> tuple[pl.DataFrame, pl.DataFrame]
             # A Python loop is fast enough: benchmarks have fewer than 200,000 items.
             named = [_item(file, *row) for row in rows.iter_rows()]
             items.append(pl.DataFrame(named, schema=ITEM_SCHEMA, orient="row"))
+            held += int(items[-1].estimated_size() + quarantine[-1].estimated_size())
+            if held > MOST_BYTES:
+                raise InputError(
+                    f"dedup.decontamination: over {MOST_BYTES:,} bytes of items with file "
+                    f"{file.file.name!r} of evaluation set {file.evaluation_set.name!r}. Name "
+                    "evaluation sets only, or a sample of them."
+                )
     return pl.concat(items), pl.concat(quarantine)
 
 

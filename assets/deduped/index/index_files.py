@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.deduped.index.band_index import Entries, live_pairs, overlapping, slice_of_prefix
+from assets.deduped.index.band_index import Entries, Words, live_pairs, overlapping, slice_of_prefix
 from assets.deduped.index.row_ids import parts_of, row_ids_of, slice_of_part
 from resources.store.disk import map_array
+from resources.store.published import PublishedArray, PublishedFile
 
-Files = list[tuple[Path, int]]  # paths of a segment's files by prefix, and their rows
+Files = list[tuple[PublishedFile, int]]  # a segment's files by prefix, and their rows
 SegmentFiles = tuple[int, Files]  # prefix bits of a segment, and its files of one kind
 
 
@@ -22,16 +22,17 @@ class KeyFile:
     """The sorted keys of a signed part: the part's number in the ledger, their file and count."""
 
     id: int
-    path: Path
+    file: PublishedFile
     count: int
 
 
 def part_entries(part: KeyFile, prefix: int, prefix_bits: int) -> Entries:
     """Return the keys of a signed part that begin with a prefix; only they are read."""
-    keys = map_array(part.path, np.uint64, (part.count,))
-    rows = map_array(part.path, np.uint32, (part.count,), keys.nbytes)
-    with_prefix = slice_of_prefix(keys, prefix, prefix_bits)
-    return keys[with_prefix], row_ids_of(part.id, rows[with_prefix])
+    keys = PublishedArray(part.file, np.uint64, part.count)
+    rows = PublishedArray(part.file, np.uint32, part.count, 8 * part.count)
+    place = slice_of_prefix(keys.mapped, prefix, prefix_bits)
+    read = keys.read(place.start, place.stop), rows.read(place.start, place.stop)
+    return read[0], row_ids_of(part.id, read[1])
 
 
 def entries_of_rows(
@@ -48,9 +49,46 @@ def entries_of_rows(
 
 def read_runs(segments: Sequence[SegmentFiles], prefix: int, prefix_bits: int) -> Iterator[Entries]:
     """Yield the entries with a prefix, segment by segment, mapped from disk."""
+    for file, count in files_with_prefix(segments, prefix, prefix_bits):
+        keys, row_ids = entry_arrays(file, count)
+        place = slice_of_prefix(keys.mapped, prefix, prefix_bits)
+        yield keys.read(place.start, place.stop), row_ids.read(place.start, place.stop)
+
+
+def entries_of_keys(
+    segments: Sequence[SegmentFiles], wanted: Words, prefix: int, prefix_bits: int
+) -> Iterator[Entries]:
+    """Yield the entries with some keys, ascending, segment by segment; only they are read.
+
+    They are found in a file that is mapped and not checked. That is safe: of a sorted file, the
+    entries beside a place prove that it is right, and they are checked.
+    """
+    distinct = np.unique(wanted)
+    for file, count in files_with_prefix(segments, prefix, prefix_bits):
+        keys, row_ids = entry_arrays(file, count)
+        starts = keys.mapped.searchsorted(distinct)
+        stops = keys.mapped.searchsorted(distinct, side="right")
+        keys.check(starts, stops)
+        row_ids.check(starts, stops)
+        rows = rows_between(starts, stops)
+        yield keys.mapped[rows], row_ids.mapped[rows]
+
+
+def rows_between(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers starts[i] up to stops[i], for each i in turn."""
+    counts = stops - starts
+    ends = np.cumsum(counts)
+    rows: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+    return rows
+
+
+def files_with_prefix(
+    segments: Sequence[SegmentFiles], prefix: int, prefix_bits: int
+) -> Iterator[tuple[PublishedFile, int]]:
+    """Yield the files of segments that hold keys with a prefix, and their rows."""
     for bits, files in segments:
         for number in overlapping(prefix, prefix_bits, bits):
-            yield cut(read_entries(*files[number]), prefix, prefix_bits)
+            yield files[number]
 
 
 def inherited_pairs(
@@ -58,16 +96,9 @@ def inherited_pairs(
 ) -> Iterator[NDArray[np.uint64]]:
     """Yield pairs of absorbed segments; each of their files goes to one file of the new segment."""
     for bits, files in segments:
-        for number, (path, rows) in enumerate(files):
+        for number, (file, rows) in enumerate(files):
             if number << prefix_bits >> bits == prefix:
-                yield read_pairs(path, rows)
-
-
-def cut(entries: Entries, prefix: int, prefix_bits: int) -> Entries:
-    """Return the entries whose keys begin with a prefix."""
-    keys, row_ids = entries
-    with_prefix = slice_of_prefix(keys, prefix, prefix_bits)
-    return keys[with_prefix], row_ids[with_prefix]
+                yield read_pairs(file, rows)
 
 
 def live_entries(entries: Entries, is_live: NDArray[np.bool_]) -> Entries:
@@ -82,12 +113,12 @@ def live_rows(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> NDArray[
     return pairs[live_pairs(pairs, is_live)]
 
 
-def read_entries(path: Path, rows: int) -> Entries:
-    """Map a file of entries into memory."""
-    keys, row_ids = map_array(path, np.uint64, (2, rows))
-    return keys, row_ids
+def entry_arrays(file: PublishedFile, rows: int) -> tuple[PublishedArray, PublishedArray]:
+    """Return the keys and the row ids in a file of entries."""
+    keys = PublishedArray(file, np.uint64, rows)
+    return keys, PublishedArray(file, np.uint64, rows, 8 * rows)
 
 
-def read_pairs(path: Path, rows: int) -> NDArray[np.uint64]:
+def read_pairs(file: PublishedFile, rows: int) -> NDArray[np.uint64]:
     """Map a file of pairs into memory, uint64 [rows, 2]."""
-    return map_array(path, np.uint64, (rows, 2))
+    return map_array(file.checked(), np.uint64, (rows, 2))

@@ -97,7 +97,7 @@ def read_order(name: str, content: bytes) -> dict[PartKey, tuple[int, Generation
     """
     try:
         exported = msgspec.json.decode(content, type=list[_Exported])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
             f"dedup.ledger: {name} is no ledger ({error}). Export one with "
             "`corpus duplicates ledger`."

@@ -20,6 +20,7 @@ from assets.deduped.index.index_files import (
     Files,
     KeyFile,
     SegmentFiles,
+    entries_of_keys,
     entries_of_rows,
     inherited_pairs,
     live_entries,
@@ -76,8 +77,8 @@ def find_unpaired(task: Task[SearchInputs]) -> list[PartRecord]:
     """Find the rows that were paired with a row that is gone: they look for another."""
     empty = np.empty(0, np.uint64)
     row_ids = [
-        unpaired_rows(read_pairs(path, rows), task.payload.is_live)
-        for path, rows in task.payload.pairs
+        unpaired_rows(read_pairs(file, rows), task.payload.is_live)
+        for file, rows in task.payload.pairs
     ]
     unpaired = np.unique(np.concatenate([empty, *row_ids]))
     writer = task.writer()
@@ -91,9 +92,10 @@ def index_prefix(task: Task[PrefixInputs]) -> list[PartRecord]:
     added = merge_runs((part_entries(part, *place) for part in inputs.added), inputs.prefix_bits)
     absorbed = [live_entries(run, is_live) for run in read_runs(inputs.absorbed, *place)]
     merged = merge_runs([*absorbed, added], inputs.prefix_bits) if absorbed else added
-    runs = [*read_runs(inputs.staying, *place), merged]
     pairs = [live_rows(p, is_live) for p in inherited_pairs(inputs.absorbed_pairs, *place)]
-    pairs += [candidate_pairs(wanted, runs, is_live) for wanted in (added, *unpaired_of(inputs))]
+    for wanted in (added, *unpaired_of(inputs)):
+        staying = entries_of_keys(inputs.staying, wanted[0], *place)
+        pairs.append(candidate_pairs(wanted, [*staying, merged], is_live))
     all_pairs = sorted_pairs(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
     writer = task.writer()
     writer.write_arrays("entries", *merged)
@@ -105,6 +107,6 @@ def index_prefix(task: Task[PrefixInputs]) -> list[PartRecord]:
 def unpaired_of(inputs: PrefixInputs) -> Iterator[Entries]:
     """Yield the keys with the prefix of the rows that the search found, part by part."""
     if inputs.search is not None:
-        path, count = inputs.search.published_file(UNPAIRED)
-        row_ids = map_array(path, np.uint64, (count,))
+        file, count = inputs.search.published_file(UNPAIRED)
+        row_ids = map_array(file.checked(), np.uint64, (count,))
         yield from entries_of_rows(row_ids, inputs.kept, *inputs.place)

@@ -6,7 +6,6 @@ SIMULTANEOUS.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import polars as pl
@@ -23,6 +22,7 @@ from assets.deduped.repeats.repeated_lines import (
 )
 from assets.text.table_rows import count_bytes, rows_between
 from resources.settings.repeats import RepeatedLinesConfig
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Task
 
@@ -32,7 +32,7 @@ class PartInputs:
     """Inputs of the first pass over a filtered part: its documents, and the units to count."""
 
     part: str
-    documents: Path
+    documents: PublishedFile
     removals: Removals
     configs: dict[Unit, RepeatedLinesConfig]
 
@@ -45,7 +45,7 @@ class HashInputs:
     """
 
     place: tuple[int, int]
-    files: dict[Unit, list[Path]]
+    files: dict[Unit, list[PublishedFile]]
     thresholds: dict[Unit, int]
     memory_bytes: int
 
@@ -55,16 +55,16 @@ class CollectInputs:
     """Inputs of the third pass over a part: its counted hashes, and the selected ones."""
 
     of_part: PartInputs
-    own: dict[Unit, Path]
-    selected: dict[Unit, list[Path]]
+    own: dict[Unit, PublishedFile]
+    selected: dict[Unit, list[PublishedFile]]
 
 
 @dataclass(frozen=True)
 class ListInputs:
     """Inputs of the last pass over a part: its collected texts, and the totals of all parts."""
 
-    own: dict[Unit, Path]
-    totals: dict[Unit, list[Path]]
+    own: dict[Unit, PublishedFile]
+    totals: dict[Unit, list[PublishedFile]]
 
 
 class SelectNumbers(msgspec.Struct, frozen=True):
@@ -102,10 +102,10 @@ def select_hashes(task: Task[HashInputs]) -> list[PartRecord]:
     writer, inputs = task.writer(), task.payload
     num_parts = len(next(iter(inputs.files.values())))
     digests = [xxhash.xxh3_128() for _ in range(num_parts)]
-    for unit, paths in inputs.files.items():
+    for unit, files in inputs.files.items():
         selected = frequent(inputs, unit).select("hash")
         writer.write_arrow(unit, selected)
-        for digest, table in zip(digests, with_prefix(inputs, paths), strict=True):
+        for digest, table in zip(digests, with_prefix(inputs, files), strict=True):
             own = table.join(selected, on="hash", how="semi", maintain_order="left")
             digest.update(len(own).to_bytes(8, "little") + own["hash"].to_numpy().tobytes())
     numbers = SelectNumbers([digest.hexdigest() for digest in digests])
@@ -120,11 +120,11 @@ def frequent(inputs: HashInputs, unit: Unit) -> pl.DataFrame:
     return total.filter(pl.col("count") >= inputs.thresholds[unit])
 
 
-def with_prefix(inputs: HashInputs, paths: Iterable[Path]) -> Iterator[pl.DataFrame]:
+def with_prefix(inputs: HashInputs, files: Iterable[PublishedFile]) -> Iterator[pl.DataFrame]:
     """Yield the rows with the prefix of tables sorted by hash; only they are read."""
     edges = keys_with_prefix(*inputs.place)
-    for path in paths:
-        yield rows_between(pl.read_ipc(path), "hash", edges)
+    for file in files:
+        yield rows_between(pl.read_ipc(file.checked()), "hash", edges)
 
 
 def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
@@ -133,10 +133,10 @@ def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
     texts = texts_of(inputs.of_part)
     writer = task.writer()
     for unit, config in inputs.of_part.configs.items():
-        own = pl.read_ipc(inputs.own[unit]).select("hash")
+        own = pl.read_ipc(inputs.own[unit].checked()).select("hash")
         hashes = [
-            own.join(pl.read_ipc(path), on="hash", how="semi")["hash"]
-            for path in inputs.selected[unit]
+            own.join(pl.read_ipc(file.checked()), on="hash", how="semi")["hash"]
+            for file in inputs.selected[unit]
         ]
         writer.write_arrow(unit, in_order(collect_lines(texts, pl.concat(hashes), config, unit)))
     return [writer.publish(Stats())]
@@ -162,9 +162,9 @@ def list_part(task: Task[ListInputs]) -> list[PartRecord]:
     """
     listed = []
     for unit, own in task.payload.own.items():
-        texts = pl.read_ipc(own).select(pl.lit(unit).alias("unit"), "hash", "text")
-        for path in task.payload.totals[unit]:
-            repeated = texts.join(pl.read_ipc(path), on=["hash", "text"], how="semi")
+        texts = pl.read_ipc(own.checked()).select(pl.lit(unit).alias("unit"), "hash", "text")
+        for file in task.payload.totals[unit]:
+            repeated = texts.join(pl.read_ipc(file.checked()), on=["hash", "text"], how="semi")
             listed.append(repeated.drop("hash"))
     writer = task.writer()
     writer.write_parquet("repeated", pl.concat(listed).sort("unit", "text"))

@@ -6,7 +6,6 @@ takes at most `dedup.memory_bytes` over SIMULTANEOUS, if every run of its text r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
@@ -25,6 +24,7 @@ from assets.deduped.repeats.substring_runs import (
 from assets.deduped.repeats.substrings import SubstringsNumbers, longest_spans
 from assets.text.table_rows import count_bytes, rows_between
 from resources.settings.repeats import SubstringsConfig
+from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task
 
@@ -36,7 +36,7 @@ class PartInputs:
     source: str
     part: str
     number: int  # in ingest order
-    documents: Path
+    documents: PublishedFile
     removals: Removals
     config: SubstringsConfig
     salt: int
@@ -148,4 +148,4 @@ def rows_of_part(tasks: Sequence[Task[None]], kind: str, number: int) -> pl.Data
 
 def mapped(task: Task[None], kind: str) -> pl.DataFrame:
     """Map a table of an earlier pass from disk."""
-    return pl.read_ipc(task.published_file(kind)[0])
+    return pl.read_ipc(task.published_file(kind)[0].checked())

@@ -28,6 +28,7 @@ from resources.settings.classifier import ClassifierConfig
 
 Booleans = NDArray[np.bool_]
 LABELS = {"good": True, "bad": False, 1: True, 0: False}  # 1 == True and 0 == False in a dict
+MOST_LINE_BYTES = 16 << 20
 EVERY_LABEL = {"k": -1, "threshold": -1.0}  # 0.0 would leave out what is below 1e-5
 
 
@@ -156,10 +157,13 @@ def take_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line) of a seeded sample of a file's lines: about `share` of its bytes.
 
-    A hash of the line decides; blank lines are skipped.
+    A hash of the line decides; blank lines are skipped. Raises ValueError for a line of more than
+    16 MB.
     """
     seed = derive_key(config.seed, "quality lines")
     for number, line in enumerate(lines, 1):
+        if len(line) > MOST_LINE_BYTES:
+            raise ValueError(f"line {number}: over {MOST_LINE_BYTES:,} bytes; cut its text")
         if line.strip() and xxhash.xxh3_64_intdigest(line, seed) < share * 2.0**64:
             yield number, line
 
@@ -172,7 +176,7 @@ def read_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, boo
     for number, line in lines:
         try:
             record: Any = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"line {number}: not JSON: {error}") from None
         text, label = (
             (record.get("text"), record.get("label")) if isinstance(record, dict) else (None, None)

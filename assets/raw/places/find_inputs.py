@@ -1,25 +1,27 @@
 """Input files of a source: a sorted list without duplicates from paths, folders, globs and URLs.
 
-A file's identity is its name relative to the config folder (or its URL), so that a moved checkout
-gives the same documents. Its content is known by a digest, so that an unchanged file is never
-parsed twice. Price: every planning reads every input once for its digest, at the speed of the disk.
+A file's identity is its name relative to the config folder (or its URL without secrets), so that
+a moved checkout gives the same documents. Its content is known by a digest, so that an unchanged
+file is never parsed twice. Price: every planning reads every input once for its digest, at the
+speed of the disk.
 """
 
-import glob
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 import xxhash
 
 from assets.raw.places.downloads import download
+from assets.raw.places.local_files import MatchedBy, check_regular, search
 from assets.raw.readers.input_file import Compression, InputFile
+from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig
+from resources.settings.sources import FileFormat, SourceConfig, identity_of
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -28,19 +30,36 @@ FORMATS: dict[str, FileFormat] = {
 COMPRESSIONS: dict[str, Compression] = {f".{name}": name for name in get_args(Compression)}
 ReadDigest = Callable[[Path], tuple[int, str]]  # size and digest of a file
 DIGEST_BLOCK_BYTES = 8 << 20
+MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that a folder or glob matches and that is not read; `reason` is a short clause."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The input files of a source and those that were left out, both sorted by name."""
+
+    files: list[InputFile]
+    left_out: list[LeftOut]
 
 
 @dataclass(frozen=True)
 class _Match:
     path: Path
     name: str
-    matched_by: Literal["named", "glob", "folder"]
+    matched_by: MatchedBy
 
 
 def find_inputs(
     source: SourceConfig, base: Path, downloads: Path, read_digest: ReadDigest | None = None
-) -> list[InputFile]:
+) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs are fetched into the folder `downloads`. Files in its parent, the store, are left
@@ -50,71 +69,81 @@ def find_inputs(
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     read_digest = read_digest or digest_file
     files: dict[str, InputFile] = {}
+    left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
+        place = f"source {source.name!r}, where {shown(pattern, source.identity_query)!r}"
+        found: dict[str, _Match | LeftOut] = {}
         try:
-            matches = {match.name: match for match in _find(pattern, base, downloads)}
-            inputs = [_input_file(match, source, read_digest) for match in matches.values()]
+            found |= {each.name: each for each in _find(pattern, source, base, downloads)}
+            matches = [each for each in found.values() if isinstance(each, _Match)]
+            inputs = [_input_file(match, source, read_digest) for match in matches]
         except InputError as error:
-            raise InputError(f"source {source.name!r}: {error}") from error
+            raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError) as error:  # of the file system and of urllib
-            raise InputError(f"source {source.name!r}, where {pattern!r}: {error}") from error
+            raise InputError(f"{place}: {error}", source.identity_query) from error
+        left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
         if not any(inputs) and not source.allow_no_files:
-            raise InputError(_no_match(source, pattern, base, downloads.parent))
+            raise InputError(
+                _no_match(source, pattern, base, downloads.parent, left_out), source.identity_query
+            )
         files |= {file.name: file for file in inputs if file is not None}
-    return [files[name] for name in sorted(files)]
-
-
-def _no_match(source: SourceConfig, pattern: str, base: Path, store: Path) -> str:
-    return (
-        f"source {source.name!r}: no input file matches {pattern!r} (looked in {base}, format "
-        f"{source.format!r}, outside the store {store}). Correct `where`.{MAY_BE_EMPTY}"
+    return Inputs(
+        [files[name] for name in sorted(files)],
+        [left_out[name] for name in sorted(left_out) if name not in files],
     )
 
 
-def _find(pattern: str, base: Path, downloads: Path) -> Iterator[_Match]:
-    scheme = urlsplit(pattern).scheme.lower()
+def _no_match(
+    source: SourceConfig, pattern: str, base: Path, store: Path, left_out: dict[str, LeftOut]
+) -> str:
+    first = [f"{each.name!r} is {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
+    remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
+    wanted = shown(pattern, source.identity_query)
+    return (
+        f"source {source.name!r}: no input file matches {wanted!r} (looked in {base}, format "
+        f"{source.format!r}, outside the store {store}).{remarks} Correct `where`.{MAY_BE_EMPTY}"
+    )
+
+
+def _find(
+    pattern: str, source: SourceConfig, base: Path, downloads: Path
+) -> Iterator[_Match | LeftOut]:
+    scheme = pattern.partition(":")[0].lower()
     if scheme in ("http", "https"):
-        yield _Match(download(pattern, downloads), pattern, "named")
+        name = identity_of(pattern, source.identity_query)
+        path = download(pattern, name, downloads, source.max_download_bytes)
+        yield _Match(path, name, "named")
     elif scheme == "file":
         path = Path(url2pathname(urlsplit(pattern).path))
-        if path.is_file():
+        if path.exists() and not path.is_dir():
+            check_regular(path)
             yield _Match(path, pattern, "named")
     elif "://" in pattern:
         raise InputError(
-            f"where {pattern!r}: {scheme}:// is not supported. Use http://, https://, file:// or a "
-            "local path; copy the files first."
+            f"where {shown(pattern)!r}: {scheme}:// is not supported. Use http://, https://, "
+            "file:// or a local path; copy the files first."
         )
     else:
         output = downloads.parent.resolve()
         if base.resolve().is_relative_to(output):  # a config inside the store has its inputs there
             output = downloads.resolve()
-        for match in _find_local(pattern, base):
-            if match.matched_by == "named" or not match.path.resolve().is_relative_to(output):
-                yield match
+        for each in _find_local(pattern, source.follow_links, base):
+            is_named = isinstance(each, _Match) and each.matched_by == "named"
+            path = Path(os.path.realpath(base / each.name))
+            if is_named or not path.is_relative_to(output):
+                yield each
 
 
-def _find_local(pattern: str, base: Path) -> Iterator[_Match]:
-    literal = Path(os.path.abspath(base / pattern))
-    matched_by: Literal["named", "glob"] = "named" if literal.is_file() else "glob"
-    if literal.exists():  # a name may hold the characters of a glob
-        paths = [literal]
-    else:
-        names = glob.iglob(str(base / pattern), recursive=True)
-        paths = [Path(os.path.abspath(name)) for name in names]
-    for path in paths:
-        if path.is_dir():
-            below = [file for file in path.rglob("*") if file.is_file()]
-            visible = [file for file in below if not _is_hidden(file.relative_to(path))]
-            yield from (_Match(file, _name(file, base), "folder") for file in visible)
-        elif path.is_file():
-            yield _Match(path, _name(path, base), matched_by)
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _find_local(pattern: str, follow_links: bool, base: Path) -> Iterator[_Match | LeftOut]:
+    found = search(pattern, base, follow_links)
+    for path, matched_by in found.files.items():
+        yield _Match(path, _name(path, base), matched_by)
+    for path, reason in found.left_out.items():
+        yield LeftOut(_name(path, base).encode("utf-8", "replace").decode(), reason)
 
 
 def _name(path: Path, base: Path) -> str:
+    path = Path(os.path.abspath(path))  # a glob may hold ".."
     return (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
 
 

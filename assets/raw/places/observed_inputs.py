@@ -49,7 +49,7 @@ def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
             found = find_inputs(source, corpus.config.parent, corpus.downloads, known.digest)
         except InputError:
             return NOT_FOUND
-        files |= {file.name: file.digest for file in found}
+        files |= {file.name: file.digest for file in found.files}
     known.save()
     return version_of(files)
 

@@ -23,8 +23,8 @@ from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
+from resources.dagster_home import HOME_VARIABLE, prepare_home
 from resources.errors import UsageError, unknown_name
-from resources.run_reports import HOME_VARIABLE, dagster_home
 from resources.stage import Stage, ancestors
 
 
@@ -57,8 +57,7 @@ def build(
             f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
             "`corpus config` lists them all."
         )
-    home = dagster_home().absolute()
-    home.mkdir(parents=True, exist_ok=True)
+    home = prepare_home()
     os.environ[HOME_VARIABLE] = str(home)
     with made_ready(corpus, used[to or MIXED.name]):
         # Dagster takes 2 s to import, beside which the server is made ready.

@@ -28,6 +28,7 @@ from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
+from corpus_loader.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
 from resources.settings.filter_steps import LanguageConfig
@@ -106,7 +107,7 @@ def init(
     inputs = {pattern: inputs_of(folder, pattern) for pattern in where or patterns_in(folder)}
     missing = [pattern for pattern, files in inputs.items() if not files]
     if len(missing) == len(inputs) or (where and missing):
-        wanted = ", ".join(missing) or "*"
+        wanted = ", ".join(map(shown, missing)) or "*"
         raise UsageError(f"{folder}: no file to read matches {wanted}. Formats: {FORMAT_LIST}.")
     matched = {pattern: files for pattern, files in inputs.items() if files}
     names = source_names(list(matched))
@@ -147,7 +148,7 @@ def inputs_of(folder: Path, where: str) -> list[InputFile]:
     """Return the files of a pattern; those of a URL are downloaded to the store, for the build."""
     keys = {"name": "source", "where": where, "allow_no_files": True}
     source = SourceConfig.model_validate(keys)
-    return find_inputs(source, folder, folder / STORE_NAME / "_downloads")
+    return find_inputs(source, folder, folder / STORE_NAME / "_downloads").files
 
 
 def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
@@ -156,7 +157,7 @@ def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
     source = SourceConfig.model_validate({"name": name, "where": where})
     records = list(sample_records(files, source))
     if not records:
-        raise UsageError(f"{where}: {files_text(len(files), formats)} without one record.")
+        raise UsageError(f"{shown(where)}: {files_text(len(files), formats)} without one record.")
     return described(Proposal(name, where, len(files), formats), records)
 
 
@@ -205,9 +206,9 @@ def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
     text_field = text_field_of(records)
     if text_field is None:
         names = list(dict.fromkeys(name for fields in records for name in fields))
-        shown = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
+        some = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
         raise UsageError(
-            f"{proposal.where}: no field holds text in most records (fields: {shown}). "
+            f"{shown(proposal.where)}: no field holds text in most records (fields: {some}). "
             "Write pipeline.yaml by hand: `corpus config` lists its keys."
         )
     texts = [text for fields in records if isinstance(text := fields.get(text_field), str)]
@@ -265,6 +266,8 @@ def remarks(proposal: Proposal) -> Iterator[str]:
         yield f"text in `{proposal.text_field.translate(ONE_LINE)}`"
     if proposal.id_field is not None:
         yield f"ids in `{proposal.id_field}`"
+    if shown(proposal.where) != proposal.where:
+        yield "its URL has a user, password or query: keep secrets in netrc or a variable, ${NAME}"
     if proposal.has_url:
         yield "URLs in `url`"
     yield f"language {proposal.language}" if proposal.language else "several languages, or unknown"

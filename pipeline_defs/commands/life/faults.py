@@ -28,11 +28,11 @@ from resources.store.records import (
     PartRecord,
     add_stats,
     fingerprint_of,
-    to_json,
 )
-from resources.store.store import Partition, Store, StoreError, part_stem
+from resources.store.store import Partition, Store, StoreError, is_written, part_stem
 
 STRAY = "not in the manifest"
+MISSING = "missing"
 REMOVE = "remove it"
 MIX_AGAIN = (
     "only the mixture names it, `sharded` was built again: run the job mix_corpus to mix what is "
@@ -60,6 +60,15 @@ class Fault:
         """Stage, partition and part, for messages."""
         of_part = f"manifest {self.manifest}" if self.part is None else f"part {self.part.name}"
         return f"{self.partition.stage}[{self.partition.name}] {of_part}"
+
+    @property
+    def is_damage(self) -> bool:
+        """True for a data file with other content: something may have been computed from it."""
+        return (
+            self.part is not None
+            and self.what != MISSING
+            and self.path != record_path(self.partition, self.part)
+        )
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}{self.remedy and f': {self.remedy}'}"
@@ -187,7 +196,7 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
     is_whole = (
         manifest.fingerprint == computed
         and manifest.stats == add_stats(part.stats for part in manifest.parts)
-        and partition.manifest_path(number).read_bytes() == to_json(manifest)
+        and is_written(partition.manifest_path(number), manifest)
     )
     return manifest, None if is_whole else "not what was committed: its sums do not hold"
 
@@ -200,14 +209,14 @@ def record_path(partition: Partition, part: PartRecord) -> Path:
 def record_faults(place: Fault, part: PartRecord) -> list[str]:
     """Compare a part's record with the part in the manifest; return at most one line."""
     if not place.path.is_file():
-        return ["missing"]
-    return [] if place.path.read_bytes() == to_json(part) else ["differs from the manifest"]
+        return [MISSING]
+    return [] if is_written(place.path, part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
     """Compare a file with its record; return the difference, None if they agree."""
     if not path.is_file():
-        return "missing"
+        return MISSING
     if path.stat().st_size != file.bytes:
         return f"{path.stat().st_size} bytes, the manifest says {file.bytes}"
     if is_fast and file.xxh3:  # a mixture has sha256 only

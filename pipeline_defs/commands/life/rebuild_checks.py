@@ -8,15 +8,20 @@ import polars as pl
 
 from assets.stages import BY_NAME
 from resources.corpus import Corpus
-from resources.store.records import as_json_object, to_json
+from resources.store.records import Manifest, as_json_object, to_json
 from resources.store.store import Partition
 from resources.tasks import Plan, stream_name
 
 ORDER = list(BY_NAME)
+BUILD = "Remove what is damaged and build again."
 
 
 class NotRebuilt(RuntimeError):
     """A part or manifest that cannot be rebuilt as it was; the message says why."""
+
+
+class OtherPlan(NotRebuilt):
+    """A plan that gives other parts than the manifest names."""
 
 
 def planned(corpus: Corpus, partition: Partition) -> Plan:
@@ -37,29 +42,30 @@ def check_published(plan: Plan) -> None:
             )
 
 
-def check_plan(plan: Plan, partition: Partition) -> None:
-    """Raise NotRebuilt unless the plan gives the parts that the newest manifest names."""
-    manifest = partition.newest_manifest()
-    assert manifest is not None, f"{partition.folder} has no manifest"
-    code_version = BY_NAME[partition.stage].code_version
+def check_config(plan: Plan, manifest: Manifest) -> None:
+    """Raise NotRebuilt unless the manifest was made under today's config by today's code."""
+    code_version = BY_NAME[manifest.stage].code_version
     if code_version != manifest.code_version:
         raise NotRebuilt(
             f"it was made with version {manifest.code_version} of the stage's code, this is "
-            f"version {code_version}. Build again."
+            f"version {code_version}. {BUILD}"
         )
+    if changed := differing_keys(plan.config, manifest.config):
+        raise NotRebuilt(f"its config changed since ({', '.join(changed)}). {BUILD}")
+
+
+def check_plan(plan: Plan, manifest: Manifest) -> None:
+    """Raise NotRebuilt unless the plan gives the parts that the manifest names."""
+    check_config(plan, manifest)
     provenance = as_json_object(plan.provenance)
-    for what, now, then in (
-        ("its config", plan.config, manifest.config),
-        ("what it is made of", provenance, as_json_object(manifest.provenance)),
-    ):
-        if changed := differing_keys(now, then):
-            raise NotRebuilt(f"{what} changed since ({', '.join(changed)}). Build again.")
+    if changed := differing_keys(provenance, as_json_object(manifest.provenance)):
+        raise OtherPlan(f"what it is made of changed since ({', '.join(changed)}). {BUILD}")
     published = {(part.name, part.fingerprint) for part in manifest.parts}
     # Parts of a source with a size cap have fingerprints of their own: see assets/raw/asset.py.
     for task in () if "size_cap" in provenance else plan.tasks:
         name = stream_name(task.name, 0) if task.is_stream else task.name
         if (name, task.fingerprint) not in published:
-            raise NotRebuilt(f"the inputs of {task.title} changed since. Build again.")
+            raise OtherPlan(f"the inputs of {task.title} changed since. {BUILD}")
 
 
 def differing_keys(now: dict[str, Any], then: dict[str, Any]) -> list[str]:

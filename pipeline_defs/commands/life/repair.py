@@ -5,13 +5,15 @@ the stage. If the plan equals the newest manifest (config, inputs, fingerprints 
 Dagster run computes the missing parts and commits the same manifest again. Otherwise move the files
 back and give the reason: with another config or other inputs the stage, and all stages after it,
 would compute something else. A build does that.
+
+Then `follow` looks at what was computed from those files: they may have been damaged already when
+they were read, by a version of the code that did not compare them with their hashes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -19,23 +21,22 @@ import dagster as dg
 
 from assets.stages import used_stages
 from pipeline_defs.commands.life.faults import Fault, file_fault, find_faults, record_path
+from pipeline_defs.commands.life.follow import follow, remove_contradicted
+from pipeline_defs.commands.life.make_again import make_again, materialize, moved_aside
 from pipeline_defs.commands.life.rebuild_checks import (
     ORDER,
     NotRebuilt,
-    check_plan,
     check_published,
     planned,
 )
-from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
-from resources.materialization import stage_asset
-from resources.run_reports import HOME_VARIABLE, read_report
+from resources.dagster_home import HOME_VARIABLE
+from resources.run_reports import read_report
 from resources.store.records import PartRecord
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
 
 MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be sure
-ASIDE = ".damaged"
 
 
 def records_of_runs() -> dg.DagsterInstance:
@@ -45,21 +46,25 @@ def records_of_runs() -> dg.DagsterInstance:
 
 
 def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:
-    """Rebuild faulty parts; yield a line for each partition, rebuilt or not."""
+    """Rebuild faulty parts, and what was made of them; yield a line for each partition."""
     refused: set[Path] = set()
+    mended: set[Path] = set()
     for _ in range(MAX_ROUNDS):
         waiting = [fault for fault in faults if fault.path not in refused]
         if not waiting:
-            return
+            break
         waiting.sort(key=place_of)
         for (_, stage, name), group in groupby(waiting, place_of):
             title, of_partition = f"{stage}[{name}]", list(group)
             try:
                 yield f"rebuilt {title}: {rebuild(corpus, of_partition, instance)}"
+                mended.update(fault.path for fault in of_partition if fault.is_damage)
             except NotRebuilt as error:
                 refused.update(fault.path for fault in of_partition)
                 yield f"not rebuilt {title}: {error}"
         faults = find_faults(corpus.store).faults
+    if mended:
+        yield from follow(corpus, mended, instance)
 
 
 def place_of(fault: Fault) -> tuple[int, str, str]:
@@ -102,9 +107,8 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
             materialize(corpus, partition, instance)
         return f"manifest {newest}, from the records of its parts"
     records = [record_path(partition, part) for part in parts.values()]
-    with moved_aside([*(fault.path for fault in current), *records]):
-        check_plan(planned(corpus, partition), partition)
-        materialize(corpus, partition, instance)
+    make_again(corpus, partition, [*(fault.path for fault in current), *records], instance)
+    remove_contradicted(partition)
     done = read_report(corpus.store.root, partition.stage, partition.name)
     names = ", ".join(sorted(parts))
     return f"{names} ({done.parts_computed} computed, {done.parts_reused} as they were)"
@@ -136,44 +140,3 @@ def is_manifest_wrong(partition: Partition, part: PartRecord) -> bool:
     if record is None or record == part:
         return False
     return all(file_fault(partition.folder / file.path, file) is None for file in record.files)
-
-
-@contextmanager
-def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
-    """Move files aside; move them back if the rebuild fails."""
-    moved = [
-        (path, path.with_name(path.name + ASIDE)) for path in sorted(set(paths)) if path.is_file()
-    ]
-    for path, aside in moved:
-        path.rename(aside)
-    try:
-        yield
-    except BaseException:
-        for path, aside in moved:
-            if aside.exists() and not path.exists():
-                aside.rename(path)
-        raise
-    for _, aside in moved:
-        aside.unlink(missing_ok=True)
-
-
-def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
-    """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
-    partitions = partitions_of(corpus.settings)
-    result = dg.materialize(
-        [
-            stage_asset(stage, partitions, corpus.settings)
-            for stage in used_stages(corpus.settings).values()
-        ],
-        selection=[partition.stage],
-        partition_key=None if partition.name == GLOBAL else partition.name,
-        resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
-        instance=instance,
-        tags={"tokenmill/repair": "true"},
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-        raise_on_error=False,
-    )
-    if not result.success:
-        failed = [e.step_failure_data for e in result.all_events if e.is_step_failure]
-        reason = failed[-1].error_display_string if failed else f"run {result.run_id} failed"
-        raise NotRebuilt(reason.strip())

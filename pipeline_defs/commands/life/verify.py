@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +24,7 @@ from pipeline_defs.commands.life.faults import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
+from resources.runs.run_lock import run_lock, this_holder
 from resources.store.records import FileRecord
 
 
@@ -56,15 +59,22 @@ def verify(
     if not list(corpus.store.partitions()):
         console.print(f"Nothing is built yet in {corpus.store.root}. Run: corpus build")
         return 1
-    findings = find_faults(corpus.store, is_fast=fast)
-    show(console, findings)
-    if findings.faults and repair:
-        repair_faults(corpus, console, findings)
+    with alone(corpus, console) if repair else nullcontext():
         findings = find_faults(corpus.store, is_fast=fast)
         show(console, findings)
-    elif findings.faults:
-        console.print("`corpus verify --repair` rebuilds exactly the parts that differ.")
+        if findings.faults and repair:
+            repair_faults(corpus, console, findings)
+            findings = find_faults(corpus.store, is_fast=fast)
+            show(console, findings)
+        elif findings.faults:
+            console.print("`corpus verify --repair` rebuilds exactly the parts that differ.")
     return 1 if findings.faults else 0
+
+
+def alone(corpus: Corpus, console: Console) -> AbstractContextManager[None]:
+    """Hold the store's lock, after the end of a run that works on it."""
+    holder = this_holder("", "corpus verify --repair")
+    return run_lock(corpus.store.root, holder, console.print, time.sleep)
 
 
 def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:

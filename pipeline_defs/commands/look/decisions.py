@@ -39,7 +39,7 @@ def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
 def decision_files(corpus: Corpus, manifest: Manifest) -> list[tuple[Path, int]]:
     """Return (path, rows) of every part's decisions; StoreError if a file is missing."""
     records = [required_file(manifest, part, "decisions") for part in manifest.parts]
-    files = [(corpus.store.path_of(manifest, file), file.rows) for file in records]
+    files = [(corpus.store.file_of(manifest, file).checked(), file.rows) for file in records]
     for path, _ in files:
         if not path.is_file():
             raise StoreError(f"{path}: missing. Materialize `filtered` again to restore it.")

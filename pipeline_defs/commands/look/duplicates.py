@@ -112,9 +112,10 @@ def cluster_places(corpus: Corpus) -> dict[Path, Place]:
     for part in manifest.parts:
         if file := part.file("clusters"):
             path = corpus.store.path_of(manifest, file)
-            places[path] = part.stats.numbers["source"], part.stats.numbers["part"]
             if not path.is_file():
                 raise StoreError(f"{path}: missing. Materialize `duplicates` again to restore it.")
+            clusters = corpus.store.file_of(manifest, file).checked()
+            places[clusters] = part.stats.numbers["source"], part.stats.numbers["part"]
     return places
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from resources.corpus import Corpus
-from resources.store.disk import map_array
+from resources.store.published import PublishedArray
 from resources.store.records import Manifest, PartRecord, required_file
 from resources.store.store import StoreError, newest_first
 
@@ -86,14 +86,16 @@ def find(
             f"tokenized[{tokenized.partition}] has no index of its documents: it was written by an "
             f"older Tokenmill. Materialize `tokenized` for {tokenized.partition!r} again."
         )
-    path = corpus.store.path_of(tokenized, file)
-    heads = map_array(path, np.uint64, (file.rows,))
-    rows = map_array(path, np.uint32, (file.rows,), offset=8 * file.rows)
+    index = corpus.store.file_of(tokenized, file)
+    heads = PublishedArray(index, np.uint64, file.rows)
+    rows = PublishedArray(index, np.uint32, file.rows, 8 * file.rows)
     wanted = sorted(doc_ids)
     keys = np.array([int(doc_id[:HEAD_HEX], 16) for doc_id in wanted], np.uint64)
-    first, last = np.searchsorted(heads, keys), np.searchsorted(heads, keys, side="right")
+    first, last = (heads.mapped.searchsorted(keys, side) for side in ("left", "right"))
+    heads.check(first, last)
+    rows.check(first, last)
     return [
-        Place(wanted[index], tokenized, part, int(rows[at]))
+        Place(wanted[index], tokenized, part, int(rows.mapped[at]))
         for index in np.flatnonzero(first < last).tolist()
         for at in range(first[index], last[index])
     ]
@@ -123,4 +125,4 @@ def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> 
 def documents_path(corpus: Corpus, manifest: Manifest, name: str) -> Path:
     """Return the path of the documents of a part."""
     part = next(part for part in manifest.parts if part.name == name)
-    return corpus.store.path_of(manifest, required_file(manifest, part, "documents"))
+    return corpus.store.file_of(manifest, required_file(manifest, part, "documents")).checked()

@@ -32,5 +32,5 @@ def filtered_manifests(corpus: Corpus) -> list[Manifest]:
 
 
 def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
-    """Return the path of a part's file of a kind."""
-    return corpus.store.path_of(manifest, required_file(manifest, part, kind))
+    """Return the path of a part's file of a kind; DamagedFileError if it is not as published."""
+    return corpus.store.file_of(manifest, required_file(manifest, part, kind)).checked()

@@ -177,7 +177,7 @@ def read_documents(
     named = {file.path: part.name for part in manifest.parts for file in part.files}
     wanted = {named[Path(path).name] for path in chosen["path"]}
     paths = [
-        corpus.store.path_of(raw, required_file(raw, part, "documents"))
+        corpus.store.file_of(raw, required_file(raw, part, "documents")).checked()
         for part in raw.parts
         if part.name in wanted
     ]

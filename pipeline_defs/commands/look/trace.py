@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from msgspec import structs
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
+from assets.sharded.shard_files import files_of
 from corpus_loader.errors import CorpusError
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
@@ -97,7 +98,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     assert place.phase is not None and place.sample is not None, "form_of checks that they are"
     if place.phase not in phases:
         raise UsageError(unknown_name("phase", place.phase, phases))
-    files = LocalFiles(corpus.store.root, verify=False)
+    files = LocalFiles(corpus.store.root)
     mixture = find_mixture(files, place.phase, place.data)
     seed = mixture.seed if place.seed is None else order_seed(place.seed, place.phase)
     order = mixture.order(seed)
@@ -107,6 +108,9 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
         if row < shard.rows:
             break
         row -= shard.rows
+    for suffix, file in shard.files.items():
+        with files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256):
+            pass  # it is checked
     flat = open_shard(corpus.store.root / shard.path)
     return SampleRow(
         **structs.asdict(describe_row(corpus, flat, row, place.token)),
@@ -156,4 +160,6 @@ def shard_stem(corpus: Corpus, place: Place) -> Path:
         )
     if number >= len(flat):
         raise StoreError(f"sharded[{place.source}] has {len(flat):,} shards: no {number:,}")
-    return corpus.store.path_of(manifest, flat[number]).with_suffix("")
+    part = next(part for part in manifest.parts if flat[number] in part.files)
+    paths = [corpus.store.file_of(manifest, file).checked() for file in files_of(part, "megatron")]
+    return paths[0].with_suffix("")

@@ -214,7 +214,7 @@ def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[ShardRow]:
     if manifest is None:
         return
     files = [file for part in manifest.parts for file in part.files if file.kind == FLAT_SUFFIX]
-    stems = [corpus.store.path_of(manifest, file).with_suffix("") for file in files]
+    stems = [corpus.store.file_of(manifest, file).checked().with_suffix("") for file in files]
     with ThreadPoolExecutor() as pool:
         by_shard = pool.map(
             segments_of, stems, [file.rows for file in files], [doc_id] * len(files)

@@ -131,9 +131,11 @@ def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int)
     """
     for place in places_of(corpus, source, doc_id):
         part = place.part
-        path = corpus.store.path_of(place.tokenized, required_file(place.tokenized, part, "tokens"))
+        tokens = corpus.store.file_of(
+            place.tokenized, required_file(place.tokenized, part, "tokens")
+        )
         rejected = part.stats.rows_in - part.stats.rows_kept  # deduped rows that are not there
-        rows = pl.scan_ipc(path).slice(max(0, place.row - rejected), rejected + 1)
+        rows = pl.scan_ipc(tokens.checked()).slice(max(0, place.row - rejected), rejected + 1)
         if "offsets" in rows.collect_schema():
             mine = rows.filter(doc_id=place.doc_id).select(
                 pl.col("tokens", "offsets").list.get(index, null_on_oob=True)
@@ -178,6 +180,6 @@ def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
     for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
         part = manifest.parts[0]
         if part.stats.numbers["tokenizer_fingerprint"] == fingerprint:
-            path = corpus.store.path_of(manifest, required_file(manifest, part, "tokenizer"))
-            return path.read_text(encoding="utf-8")
+            file = corpus.store.file_of(manifest, required_file(manifest, part, "tokenizer"))
+            return file.checked().read_text(encoding="utf-8")
     return None

@@ -1,0 +1,131 @@
+"""Secrets in URLs: left out of what is recorded or shown, and sent with requests only.
+
+The secrets of a URL are its user, its password, and the values of its query. Its identity is the
+URL without them (and without the fragment, which is never sent).
+"""
+
+from __future__ import annotations
+
+import base64
+import netrc
+import os
+import re
+import urllib.parse
+from collections.abc import Collection
+from typing import NamedTuple
+
+HIDDEN = "***"
+NETRC_VARIABLE = "NETRC"
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
+AFTER_URL = ".,:;)]}>\"'`"  # punctuation of a text that follows a URL in it
+
+
+class NetrcError(ValueError):
+    """A netrc file that cannot be read."""
+
+
+class SplitUrl(NamedTuple):
+    """Parts of a URL as they are written: scheme://user@host/path?query; "" where there is none."""
+
+    scheme: str
+    user: str
+    host: str
+    path: str
+    query: str
+
+
+def split_url(url: str) -> SplitUrl:
+    """Split a URL by its delimiters alone; nothing is decoded, and no text is an error."""
+    scheme, _, rest = url.partition("://")
+    rest = rest.partition("#")[0]
+    before_query, _, query = rest.partition("?")
+    netloc, slash, path = before_query.partition("/")
+    user, _, host = netloc.rpartition("@")
+    return SplitUrl(scheme, user, host, slash + path, query)
+
+
+def identity(url: str, keys: Collection[str] = ()) -> str:
+    """Return a URL without its secrets; pairs of the query whose key is in `keys` stay."""
+    parts = split_url(url)
+    kept = "&".join(pair for pair in parts.query.split("&") if pair and key_of(pair) in keys)
+    return f"{parts.scheme}://{parts.host}{parts.path}{'?' if kept else ''}{kept}"
+
+
+def query_keys(url: str) -> list[str]:
+    """Return the keys of a URL's query; not its values, which may be secrets."""
+    return [key_of(pair) for pair in split_url(url).query.split("&") if "=" in pair]
+
+
+def key_of(pair: str) -> str:
+    """Return the key of one pair of a query."""
+    return urllib.parse.unquote_plus(pair.partition("=")[0])
+
+
+def shown(url: str, keys: Collection[str] = ()) -> str:
+    """Return a URL, or an entry of `where`, for a message.
+
+    Values of the query are hidden, except those of `keys`; user and password are left out.
+    """
+    if "://" not in url:
+        scheme = url.partition(":")[0]
+        return f"{scheme}:{HIDDEN}" if scheme.lower() in ("http", "https") and ":" in url else url
+    if is_torn(url):
+        return f"{url.partition('://')[0]}://{HIDDEN}"
+    parts = split_url(url)
+    query = "&".join(shown_pair(pair, keys) for pair in parts.query.split("&") if pair)
+    return f"{parts.scheme}://{parts.host}{parts.path}{'?' if query else ''}{query}"
+
+
+def shown_pair(pair: str, keys: Collection[str]) -> str:
+    """Return a pair of a query with its value hidden; all of it if it is no pair."""
+    if "=" not in pair:
+        return HIDDEN
+    return pair if key_of(pair) in keys else f"{pair.partition('=')[0]}={HIDDEN}"
+
+
+def is_torn(url: str) -> bool:
+    """Check for a user or password with a plain "/", "?" or "#", which ends the host too early."""
+    parts = split_url(url)
+    has_port = re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", parts.host)
+    return not has_port and "@" in url[len(parts.scheme) + 3 + len(parts.host) :]
+
+
+def redacted(text: str, keys: Collection[str] = ()) -> str:
+    """Return a text in which no URL has a secret; every error and report passes through here."""
+
+    def replace(match: re.Match[str]) -> str:
+        url = match[0].rstrip(AFTER_URL)
+        return shown(url, keys) + match[0][len(url) :]
+
+    return URL.sub(replace, USERINFO.sub("", text)) if "://" in text else text
+
+
+def authorization(url: str) -> str | None:
+    """Return the Authorization header for a URL: by its own user and password, or by netrc.
+
+    Raises NetrcError if the file that NETRC names is missing or broken. A broken ~/.netrc counts as
+    none: it may be meant for other programs.
+    """
+    parts = split_url(url)
+    if parts.user:
+        return basic(urllib.parse.unquote(parts.user))
+    host = urllib.parse.urlsplit(f"//{parts.host}").hostname or ""
+    path = os.environ.get(NETRC_VARIABLE)
+    try:
+        known = netrc.netrc(path).authenticators(host)
+    except (OSError, UnicodeDecodeError, netrc.NetrcParseError) as error:
+        if path is None:
+            return None
+        place = f", line {error.lineno}" if isinstance(error, netrc.NetrcParseError) else ""
+        raise NetrcError(
+            f"{path}{place}: no readable netrc file ({type(error).__name__}). Correct it, or the "
+            f"variable {NETRC_VARIABLE}."
+        ) from None  # the parser's own message quotes passwords
+    return None if known is None else basic(f"{known[0]}:{known[2] or ''}")
+
+
+def basic(user: str) -> str:
+    """Return the header for "user:password" (RFC 7617)."""
+    pair = user if ":" in user else f"{user}:"
+    return "Basic " + base64.b64encode(pair.encode()).decode("ascii")

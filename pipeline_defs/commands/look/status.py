@@ -1,0 +1,319 @@
+"""`corpus status`: running runs, last runs, and the state of every stage of every source.
+
+It reads notes, reports and manifests, and imports neither Dagster nor Polars unless a run was lost:
+those two take 2 s.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from pipeline_defs.commands.terminal.options import Json, Positive
+from pipeline_defs.commands.terminal.output import (
+    ONE_LINE,
+    new_table,
+    print_json,
+    table_console,
+)
+from resources.dagster_home import dagster_home, records_folder
+from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
+from resources.settings.pipeline import Settings, config_path, load_settings, store_root
+
+# assets.stages has them too, and takes 2 s to import; a test compares the two.
+SOURCE_STAGES = (
+    "raw",
+    "filtered",
+    "signatures",
+    "repeated",
+    "deduped",
+    "tokenized",
+    "bucketed",
+    "sharded",
+)
+GLOBAL_STAGES = ("classifier", "evaluation", "band_index", "duplicates", "substrings", "tokenizer")
+PHASE_STAGES = ("mixed",)
+GLOBAL = "all"
+WIDTH = 120  # columns, where the output is no terminal
+LONGEST_REASON = 200
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A run that works, or waits for another."""
+
+    run_id: str
+    job: str
+    pid: int
+    host: str
+    seconds: float
+    steps: tuple[str, ...]
+    num_steps: int
+    waits_for: str
+    progress: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A run that has ended, and the first line of what it failed at."""
+
+    run_id: str
+    job: str
+    partitions: tuple[str, ...]
+    state: str
+    ended: float
+    seconds: float
+    error: str
+
+
+class StageState(msgspec.Struct, frozen=True):
+    """A stage of a source: what the last run on it came to, and what is in the corpus."""
+
+    state: Literal["ok", "failed", "never"]
+    rows: int | None
+    materialized: float | None
+    reason: str = ""
+
+
+Stages = dict[str, StageState]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Runs of a corpus, and the states of its stages by source, over all sources and by phase."""
+
+    store: str
+    running: tuple[Running, ...]
+    ended: tuple[Ended, ...]
+    sources: dict[str, Stages]
+    all_sources: Stages
+    phases: dict[str, Stages]
+
+
+class ManifestRows(msgspec.Struct, frozen=True):
+    """The number of rows in the stats of a manifest."""
+
+    rows_kept: int
+
+
+class ManifestHead(msgspec.Struct, frozen=True):
+    """What is read of a manifest."""
+
+    stats: ManifestRows
+
+
+def status(
+    *,
+    runs: Annotated[Positive, Parameter(help="Ended runs to show.")] = 5,
+    json: Json = False,
+) -> int:
+    """Print running runs, the last ended ones, and every stage; return 1 if one has failed."""
+    config = config_path()
+    settings = load_settings(config)
+    found = status_of(settings, store_root(settings, config), runs)
+    if json:
+        print_json(found)
+    else:
+        show(found)
+    stages = [*found.sources.values(), found.all_sources, *found.phases.values()]
+    return int(any(state.state == "failed" for of in stages for state in of.values()))
+
+
+def status_of(settings: Settings, store: Path, num_ended: int) -> Status:
+    """Collect the status of a corpus."""
+    notes = read_notes(store)
+    if any(note.state in RUNNING and is_gone(store, note) for note in notes):
+        mark_lost()
+        notes = read_notes(store)
+    ended = [note for note in notes if note.state not in RUNNING]
+    return Status(
+        store=str(store),
+        running=tuple(running(note) for note in notes if note.state in RUNNING),
+        ended=tuple(ended_of(note) for note in ended[:num_ended]),
+        sources=states_of(store, ended, settings.source_names(), SOURCE_STAGES),
+        all_sources=states_of(store, ended, [GLOBAL], GLOBAL_STAGES)[GLOBAL],
+        phases=states_of(store, ended, settings.phase_names(), PHASE_STAGES),
+    )
+
+
+def mark_lost() -> None:
+    """Mark the runs whose process is gone, in Dagster's records too."""
+    import dagster as dg  # takes 2 s: only when a run was lost
+
+    from pipeline_defs.commands.life.repair import records_of_runs
+    from pipeline_defs.load_corpus import load_corpus
+    from pipeline_defs.lost_runs import mark_lost_runs
+
+    with records_of_runs() as instance:
+        assert isinstance(instance, dg.DagsterInstance)
+        mark_lost_runs(instance, load_corpus())
+
+
+def running(note: RunNote) -> Running:
+    """Describe a run that has not ended."""
+    return Running(
+        run_id=note.run_id,
+        job=note.job,
+        pid=note.pid,
+        host=note.host,
+        seconds=round(time.time() - note.started, 1),
+        steps=note.current,
+        num_steps=len(note.steps),
+        waits_for=note.waits_for,
+        progress=newest_line(note.run_id),
+    )
+
+
+def newest_line(run_id: str) -> str:
+    """Return the newest line of a run's log, "" if Dagster's records are elsewhere."""
+    path = dagster_home().absolute() / "history" / "runs" / f"{run_id}.db"
+    query = "select event from event_logs where dagster_event_type is null order by id desc limit 1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as log:
+            rows = log.execute(query).fetchall()
+        return str(msgspec.json.decode(rows[0][0])["user_message"]) if rows else ""
+    except (sqlite3.Error, msgspec.MsgspecError, KeyError, TypeError):
+        return ""
+
+
+def ended_of(note: RunNote) -> Ended:
+    """Describe a run that has ended."""
+    ended = note.ended or note.started
+    return Ended(
+        run_id=note.run_id,
+        job=note.job,
+        partitions=note.partitions,
+        state=note.state,
+        ended=ended,
+        seconds=round(ended - note.started, 1),
+        error=note.faults[0].error if note.faults else "",
+    )
+
+
+def states_of(
+    store: Path, ended: Sequence[RunNote], partitions: Sequence[str], stages: Sequence[str]
+) -> dict[str, Stages]:
+    """Return the states of stages by partition, without the stages that no partition has."""
+    states = {
+        partition: {stage: state_of(store, ended, stage, partition) for stage in stages}
+        for partition in partitions
+    }
+    used = {stage for of in states.values() for stage in of if of[stage].state != "never"}
+    return {
+        partition: {stage: state for stage, state in of.items() if stage in used}
+        for partition, of in states.items()
+    }
+
+
+def state_of(store: Path, ended: Sequence[RunNote], stage: str, partition: str) -> StageState:
+    """Return the state of a stage of a partition: failed if a run has failed at it since it ran."""
+    rows = rows_of(store / stage / partition / "_manifests")
+    report = records_folder(store) / stage / f"{partition}.json"
+    materialized = report.stat().st_mtime if report.exists() and rows is not None else None
+    for note in ended:
+        if (note.ended or 0.0) < (materialized or 0.0):
+            break
+        if reason := reason_of(note, stage, partition):
+            return StageState("failed", rows, materialized, reason)
+    return StageState("never" if rows is None else "ok", rows, materialized)
+
+
+def reason_of(note: RunNote, stage: str, partition: str) -> str:
+    """Return why a run failed at a stage of a partition, "" if it did not."""
+    if note.failed_sources:  # the last step failed, too, to say so
+        return note.failed_sources.get(stage, {}).get(partition, "")
+    if partition != GLOBAL and partition not in note.partitions:
+        return ""
+    return next((fault.error for fault in note.faults if fault.step == stage), "")
+
+
+def rows_of(manifests: Path) -> int | None:
+    """Return the rows of the newest manifest of a folder, None if there is none."""
+    numbers = [path for path in manifests.glob("*.json") if path.stem.isdecimal()]
+    if not numbers:
+        return None
+    newest = max(numbers, key=lambda path: int(path.stem))
+    try:
+        return msgspec.json.decode(newest.read_bytes(), type=ManifestHead).stats.rows_kept
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def show(found: Status) -> None:
+    """Print a status for people."""
+    console = table_console(WIDTH)
+    for run in found.running:
+        for line in running_lines(run):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if not found.running:
+        console.print("No run is working.", highlight=False)
+    for table in (ended_table(found.ended), stage_table(found)):
+        if table.row_count:
+            console.print(table)
+    if not (found.running or found.ended):
+        console.print(f"Nothing has run yet on {found.store}. Run: corpus build", markup=False)
+
+
+def running_lines(run: Running) -> Iterator[str]:
+    """Yield the lines on a run that has not ended."""
+    steps = ", ".join(run.steps) or "between steps"
+    yield (
+        f"{run.job}, run {run.run_id[:8]}, process {run.pid} on {run.host}, for "
+        f"{duration(run.seconds)}: {steps} (of {run.num_steps} steps)"
+    )
+    if line := run.waits_for or run.progress:
+        yield f"  {line.translate(ONE_LINE)}"
+
+
+def ended_table(ended: Sequence[Ended]) -> Table:
+    """Tabulate the last runs, the newest first."""
+    table = new_table("last runs", ["run", "job", "state", "error"], ["ended", "took"])
+    plain(table)
+    for run in ended:
+        ago = f"{duration(time.time() - run.ended)} ago"
+        error = cut(run.error)
+        table.add_row(run.run_id[:8], run.job, run.state, error, ago, duration(run.seconds))
+    return table
+
+
+def stage_table(found: Status) -> Table:
+    """Tabulate the stages of each source, then those of all sources, then the phases."""
+    table = new_table("stages", ["source and stage", "state", "reason"], ["rows", "last run"])
+    plain(table)
+    groups = [*found.sources.items(), ("all sources", found.all_sources), *found.phases.items()]
+    for name, stages in groups:
+        if stages:
+            table.add_row(name, style="bold")
+        for stage, state in stages.items():
+            rows = "" if state.rows is None else f"{state.rows:,}"
+            age = state.materialized and f"{duration(time.time() - state.materialized)} ago"
+            table.add_row(f"  {stage}", state.state, cut(state.reason), rows, age or "")
+        table.add_section()
+    return table
+
+
+def plain(table: Table) -> None:
+    """Reduce the frame of a table to save columns."""
+    table.box = box.SIMPLE_HEAD
+    table.collapse_padding, table.pad_edge = True, False
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a text, safe for a terminal and for markup."""
+    line = text.translate(ONE_LINE)
+    return escape(line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…")
+
+
+def duration(seconds: float) -> str:
+    """Write seconds as the largest unit that suits them: 50 s, 12 min, 5 h, 3 d."""
+    for unit, size, limit in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"

@@ -1,0 +1,149 @@
+"""`corpus ui`: Dagster's web UI and daemon, as `dagster dev` runs them, behind a guard.
+
+One code server loads the definitions for both; the web server runs in this process, because its
+guard is a layer around it (ui_guard.py). All of it ends with the command.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import dagster as dg
+import uvicorn
+import yaml
+from cyclopts import Parameter
+from dagster._cli.proxy_server_manager import ProxyServerManager
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.version import __version__
+from starlette.applications import Starlette
+
+from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
+from pipeline_defs.load_corpus import load_corpus
+from resources.errors import UsageError
+from resources.run_reports import HOME_VARIABLE, dagster_home
+
+ADDRESS = "127.0.0.1"
+WORKSPACE = Path(__file__).resolve().parents[3] / "workspace.yaml"
+POLL_MILLISECONDS = 2000  # as `dagster dev`: how often the page asks for news
+SECONDS_TO_END = 5  # for open requests, and for the daemon
+
+
+def ui(
+    *,
+    port: Annotated[int, Parameter(help="Port on 127.0.0.1; 0 takes a free one.")] = 3000,
+    host_name: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Another name, or NAME:PORT, under which browsers reach it; may be repeated."
+        ),
+    ] = (),
+) -> int:
+    """Serve the web UI until Ctrl-C; the exit code is 1 if the daemon ends by itself."""
+    load_corpus()  # its mistakes are said here, and not in a page
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt), ExitStack() as stack:
+        bound = stack.enter_context(listen(port))
+        hosts = hosts_of(host_name, bound.getsockname()[1])
+        instance = stack.enter_context(own_instance())
+        workspace = stack.enter_context(code_server(instance))
+        daemon = stack.enter_context(running_daemon(workspace))
+        app = guarded_app(stack.enter_context(process_context(instance, workspace)), hosts)
+        serve(app, bound, daemon)
+        sys.stderr.write(f"Dagster's daemon ended by itself (exit code {daemon.returncode}).\n")
+        return 1
+    return 0
+
+
+@contextmanager
+def listen(port: int) -> Iterator[socket.socket]:
+    """Yield a socket that listens on the loopback address only."""
+    if port not in range(2**16):
+        raise UsageError(f"--port {port} is no number from 0 to 65535")
+    try:
+        bound = socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} of {ADDRESS} cannot be used: {error}. Choose another: corpus ui --port"
+        ) from error
+    with bound:
+        yield bound
+
+
+@contextmanager
+def own_instance() -> Iterator[dg.DagsterInstance]:
+    """Yield Dagster's instance of DAGSTER_HOME, or of .dagster beside the packages."""
+    home = dagster_home().absolute()
+    home.mkdir(parents=True, exist_ok=True)
+    os.environ[HOME_VARIABLE] = str(home)  # the code server and the daemon inherit it
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+
+
+@contextmanager
+def code_server(instance: dg.DagsterInstance) -> Iterator[Path]:
+    """Load the code location in a server of its own; yield a workspace file that leads to it."""
+    target = WorkspaceFileTarget([str(WORKSPACE)])
+    with (
+        ProxyServerManager(instance, target, code_server_log_level="WARNING") as servers,
+        tempfile.TemporaryDirectory(prefix="tokenmill-ui-") as folder,
+    ):
+        workspace = Path(folder) / "workspace.yaml"
+        workspace.write_text(yaml.safe_dump({"load_from": servers.get_code_server_specs()}))
+        yield workspace
+
+
+@contextmanager
+def running_daemon(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the daemon, which starts schedules, sensors and backfills."""
+    command = [sys.executable, "-m", "dagster._daemon", "run", "--log-level", "warning"]
+    daemon = subprocess.Popen([*command, "--workspace", str(workspace)])
+    try:
+        yield daemon
+    finally:
+        daemon.terminate()
+        try:
+            daemon.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+
+
+def process_context(instance: dg.DagsterInstance, workspace: Path) -> WorkspaceProcessContext:
+    """Return what the web server knows: the instance and the code server."""
+    target = WorkspaceFileTarget([str(workspace)])
+    return WorkspaceProcessContext(instance, target, version=__version__)
+
+
+def guarded_app(context: WorkspaceProcessContext, hosts: frozenset[str]) -> Starlette:
+    """Return Dagster's web application with the guard as its outermost layer."""
+    app = create_app_from_workspace_process_context(context, "", POLL_MILLISECONDS)
+    app.add_middleware(Guard, hosts=hosts)
+    return app
+
+
+def serve(app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes]) -> None:
+    """Answer requests until a signal comes or the daemon ends."""
+    options = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_END)
+    server = uvicorn.Server(options)
+
+    def end_with_daemon() -> None:
+        daemon.wait()
+        server.should_exit = True
+
+    threading.Thread(target=end_with_daemon, daemon=True).start()
+    sys.stdout.write(
+        f"The web UI is at http://{ADDRESS}:{bound.getsockname()[1]} (Ctrl-C ends it)\n"
+    )
+    sys.stdout.flush()
+    server.run(sockets=[bound])

@@ -1,0 +1,105 @@
+"""Guard a run: one at a time on a store, with a note on its process, and a hook if it fails.
+
+The executor of every job passes its events through here, in the run's own process: runs of the
+command line, of the UI, of the schedule and of `corpus build` are guarded alike.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import dagster as dg
+from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._utils.interrupts import pop_captured_interrupt
+
+from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
+from resources.corpus import Corpus
+from resources.runs.run_lock import run_lock, this_holder
+from resources.runs.run_notes import OpenNote, State, new_note
+from resources.runs.run_tags import STORE
+from resources.settings.pipeline import Settings
+
+CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included
+ENDS = (
+    dg.DagsterEventType.STEP_SUCCESS,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.STEP_SKIPPED,
+)
+
+
+def guarded(
+    corpus: Corpus,
+    context: PlanOrchestrationContext,
+    steps: Sequence[str],
+    events: Iterator[dg.DagsterEvent],
+) -> Iterator[dg.DagsterEvent]:
+    """Yield the events of a run as soon as the store is free for it."""
+    run, instance, root = context.dagster_run, context.instance, corpus.store.root
+    instance.add_run_tags(run.run_id, {STORE: str(root)})
+    for line in mark_lost_runs(instance, corpus):
+        context.log.warning(line)
+    partitions = partitions_of_run(corpus.settings, run.tags)
+    note = OpenNote(root, new_note(run.run_id, run.job_name, tuple(steps), partitions))
+
+    def tell(line: str) -> None:
+        note.change(state="waiting", waits_for=line)
+        context.log.info(line)
+
+    holder = this_holder(run.run_id, run.job_name)
+    with noted_end(corpus, context, note), run_lock(root, holder, tell, pause):
+        note.change(state="running", waits_for="")
+        for event in events:
+            follow(note, event)
+            yield event
+
+
+def pause(seconds: float) -> None:
+    """Sleep; raise if the run has been interrupted, by Terminate or Ctrl-C."""
+    time.sleep(seconds)
+    if pop_captured_interrupt():
+        raise dg.DagsterExecutionInterruptedError
+
+
+def follow(note: OpenNote, event: dg.DagsterEvent) -> None:
+    """Note the steps that are running."""
+    step = event.step_key or ""
+    if event.event_type is dg.DagsterEventType.STEP_START:
+        note.change(current=(*note.note.current, step))
+    elif event.event_type in ENDS and step in note.note.current:
+        note.change(current=tuple(other for other in note.note.current if other != step))
+
+
+@contextmanager
+def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote) -> Iterator[None]:
+    """Note how a run ends, and call the hook if it fails or is canceled."""
+    run, instance = context.dagster_run, context.instance
+    state: State = "failure"
+    try:
+        yield
+        state = "failure" if step_faults(instance, run.run_id) else "success"
+    except (KeyboardInterrupt, GeneratorExit, dg.DagsterExecutionInterruptedError):
+        state = "canceled"
+        raise
+    finally:
+        note.change(
+            state=state,
+            current=(),
+            waits_for="",
+            ended=time.time(),
+            faults=step_faults(instance, run.run_id),
+            failed_sources=source_faults(instance, run),
+        )
+        if state != "success":
+            limit = CANCEL_SECONDS if state == "canceled" else None
+            tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)
+
+
+def partitions_of_run(settings: Settings, tags: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sources or phases that a run covers, by its tags."""
+    if key := tags.get("dagster/partition"):
+        return (key,)
+    first, last = (tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+    for names in (settings.source_names(), settings.phase_names()):
+        if first in names and last in names:
+            return tuple(names[names.index(first) : names.index(last) + 1])
+    return ()

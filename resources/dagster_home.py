@@ -1,0 +1,35 @@
+"""DAGSTER_HOME: the folder of Dagster's records, and of ours about runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from resources.store.records import fingerprint_of
+
+HOME_VARIABLE = "DAGSTER_HOME"
+SHIPPED = Path(__file__).resolve().parent.parent / ".dagster"
+INSTANCE_FILE = "dagster.yaml"
+
+
+def dagster_home() -> Path:
+    """Return $DAGSTER_HOME, or .dagster beside the packages."""
+    return Path(os.environ.get(HOME_VARIABLE) or SHIPPED)
+
+
+def prepare_home() -> Path:
+    """Return DAGSTER_HOME, made if it is not there, with our dagster.yaml if it has none.
+
+    Without that file Dagster monitors and retries no runs.
+    """
+    home = dagster_home().absolute()
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / INSTANCE_FILE).exists():
+        shutil.copy(SHIPPED / INSTANCE_FILE, home / INSTANCE_FILE)
+    return home
+
+
+def records_folder(store: Path) -> Path:
+    """Return the folder of our records about the runs on a store."""
+    return dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]

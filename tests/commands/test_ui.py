@@ -1,0 +1,191 @@
+"""`corpus ui`: what it serves to its own pages and to programs, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import running_browser, wait_for
+from builders import write_corpus
+
+from pipeline_defs.commands.look.ui import listen
+from pipeline_defs.commands.look.ui_guard import hosts_of, refusal
+from pipeline_defs.commands.main import main
+from resources.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTS = hosts_of(["box.example", "other:8080"], 3000)
+MUTATION = "query=mutation{deleteRun(runId:%22x%22){__typename}}"
+
+
+def judged(method: str = "GET", query: str = "", **headers: str) -> str | None:
+    """The refusal of a request to localhost:3000, or None."""
+    given = {"host": "localhost:3000"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    raw = [(name.encode(), value.encode()) for name, value in given.items()]
+    scope = {"type": "http", "method": method, "query_string": query.encode(), "headers": raw}
+    return refusal(scope, HOSTS)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"host": "127.0.0.1:3000"},
+        {"host": "[::1]:3000"},
+        {"host": "LOCALHOST:3000"},
+        {"host": "box.example"},  # behind a proxy on port 80 or 443
+        {"host": "box.example:3000"},
+        {"host": "other:8080"},
+        {"query": "query={version}"},
+        {"query": "asset-selection=key:raw&query=key:raw"},  # an address of the UI, no GraphQL
+        {"method": "POST", "content_type": "application/json"},  # curl, Dagster's own client
+        {"method": "POST", "content_type": "Application/JSON; charset=utf-8"},
+        {"method": "POST", "content_type": "application/json", "origin": "http://localhost:3000"},
+        {"origin": "https://box.example", "host": "box.example"},
+        {"sec_fetch_site": "same-origin"},
+        {
+            "sec_fetch_site": "cross-site",
+            "sec_fetch_mode": "navigate",
+            "sec_fetch_dest": "document",
+        },
+    ],
+    ids=str,
+)
+def test_requests_of_the_ui_and_of_programs_pass(request_: dict[str, str]) -> None:
+    assert judged(**request_) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        ({"host": "evil.example:3000"}, "Host is 'evil.example:3000'"),
+        ({"host": "localhost:3001"}, "Host is 'localhost:3001'"),
+        ({"host": "localhost.:3000"}, "--host-name localhost.:3000"),
+        ({"host": "other:3000"}, "Host is 'other:3000'"),
+        ({"host": ""}, "Host is ''"),
+        ({"host": "x;\x1b[2J$(reboot)"}, "--host-name 'x;"),
+        ({"origin": "http://localhost:8000"}, "Origin is 'http://localhost:8000'"),
+        ({"origin": "http://127.0.0.1:3000"}, "Origin is 'http://127.0.0.1:3000'"),
+        ({"origin": "null"}, "Origin is 'null'"),
+        ({"sec_fetch_site": "cross-site"}, "Sec-Fetch-Site is 'cross-site'"),
+        ({"sec_fetch_site": "same-site"}, "Sec-Fetch-Site is 'same-site'"),
+        (
+            {
+                "sec_fetch_site": "cross-site",
+                "sec_fetch_mode": "navigate",
+                "sec_fetch_dest": "iframe",
+            },
+            "Sec-Fetch-Site",
+        ),
+        ({"method": "POST"}, "Content-Type is ''"),
+        ({"method": "POST", "content_type": "text/plain; application/json"}, "Content-Type is"),
+        ({"method": "POST", "content_type": "multipart/form-data"}, "Content-Type is"),
+        ({"method": "OPTIONS", "origin": "http://a.example"}, "Origin is"),
+        ({"method": "DELETE"}, "Content-Type is"),
+        ({"query": MUTATION}, "GraphQL mutation"),
+        ({"query": f"query={{version}}&{MUTATION}"}, "GraphQL mutation"),
+        ({"query": "query=query+a{version}+mutation+b{x}&operationName=b"}, "GraphQL mutation"),
+        ({"query": "query=subscription{x}"}, "GraphQL mutation"),
+        ({"query": "query=mutation" + "{a" * 90 + "}" * 90}, "GraphQL mutation"),
+    ],
+    ids=str,
+)
+def test_a_refusal_names_header_and_value(request_: dict[str, str], reason: str) -> None:
+    assert reason in (judged(**request_) or "")
+
+
+def test_a_header_that_occurs_twice_is_refused() -> None:
+    hosts = [(b"host", b"localhost:3000"), (b"host", b"evil.example")]
+    scope = {"type": "websocket", "query_string": b"", "headers": hosts}
+    assert "Host occurs more than once" in (refusal(scope, HOSTS) or "")
+
+
+def test_a_wrong_name_or_port_is_said() -> None:
+    with pytest.raises(UsageError, match="is no NAME or NAME:PORT"):
+        hosts_of(["http://box.example"], 3000)
+    with listen(0) as bound, pytest.raises(UsageError, match=r"cannot be used: .*in use"):
+        listen(bound.getsockname()[1]).__enter__()
+    with pytest.raises(UsageError, match="is no number from 0 to 65535"):
+        listen(70_000).__enter__()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of `corpus ui` over a small corpus."""
+    folder = tmp_path_factory.mktemp("served")
+    home = folder / "dagster_home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\nnux: {enabled: false}\n")
+    names = {"TOKENMILL_CONFIG": str(write_corpus(folder)), "DAGSTER_HOME": str(home)}
+    command = [sys.executable, "-m", "pipeline_defs.commands.main", "ui", "--port", "0"]
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=os.environ | names, stdout=output, stderr=output
+        )
+    try:
+        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 120)
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(30)
+    assert code == 0, log.read_text()
+
+
+LAUNCH = """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) {
+    __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
+TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) { __typename } }"""
+STATUS = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+SELECTOR = {
+    "repositoryLocationName": "tokenmill",
+    "repositoryName": "__repository__",
+    "pipelineName": "build_corpus",
+}
+TAGS = [
+    {"key": "dagster/asset_partition_range_start", "value": "prose"},
+    {"key": "dagster/asset_partition_range_end", "value": "notes"},
+]
+
+
+def test_the_ui_shows_the_graph_and_starts_and_ends_a_run(served: str, tmp_path: Path) -> None:
+    with running_browser(tmp_path / "profile") as browser:
+        page = browser.open(f"{served}/asset-groups/")
+        wait_for(lambda: "tokenized" in page.run("document.body.innerText"))
+
+        def ask(query: str, **variables: Any) -> Any:
+            body = json.dumps(json.dumps({"query": query, "variables": variables}))
+            headers = "{'Content-Type': 'application/json'}"
+            options = f"{{method: 'POST', headers: {headers}, body: {body}}}"
+            return page.run(f"fetch('/graphql', {options}).then(a => a.json())")["data"]
+
+        execution = {"selector": SELECTOR, "mode": "default", "executionMetadata": {"tags": TAGS}}
+        launched = ask(LAUNCH, p=execution)["launchRun"]
+        run = launched["run"]["runId"]
+        assert ask(TERMINATE, id=run)["terminateRun"]["__typename"] == "TerminateRunSuccess"
+        ends = ("CANCELED", "FAILURE", "SUCCESS")
+        wait_for(lambda: ask(STATUS, id=run)["runOrError"]["status"] in ends)
+
+
+def test_only_the_loopback_address_is_bound(served: str) -> None:
+    port = int(served.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+    with pytest.raises(OSError), socket.create_connection(("127.0.0.2", port)):
+        pass
+
+
+def test_a_broken_config_is_said_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "no.yaml"))
+    assert main(["ui", "--port", "0"]) == 2
+    assert "no.yaml" in capsys.readouterr().err

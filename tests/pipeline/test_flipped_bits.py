@@ -1,0 +1,283 @@
+"""A flipped bit in any file that a stage reads stops what would be made of it, and is mended."""
+
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import msgspec
+import polars as pl
+import pytest
+import yaml
+from builders import hashes, open_corpus, sentence, write_jsonl
+from every_stage import build, names_of, run_stage, write_inputs
+
+from assets.deduped.evaluation_asset import load_index
+from assets.stages import BY_NAME, STAGES
+from corpus_loader.seal import unsealed
+from pipeline_defs.commands.life.faults import find_faults
+from pipeline_defs.commands.life.repair import repair
+from resources.store.disk import hash_file
+from resources.store.records import FileRecord, Manifest
+from resources.store.store import StoreError
+
+SEED = 12
+# The kinds of files that each stage reads of earlier ones. All others are for reports, commands,
+# trainers, or the stage's own next run: see OWN.
+READ = {
+    "classifier": {"raw": ["documents"]},
+    "filtered": {"raw": ["documents"], "classifier": ["model"]},
+    "signatures": {
+        "filtered": ["documents"],
+        "evaluation": ["items", "ngrams", "filter"],
+    },
+    "band_index": {"signatures": ["keys"]},
+    "duplicates": {"signatures": ["signatures"], "band_index": ["pairs"]},
+    "repeated": {
+        "filtered": ["documents"],
+        "signatures": ["contamination"],
+        "duplicates": ["clusters"],
+    },
+    "substrings": {
+        "filtered": ["documents"],
+        "signatures": ["contamination"],
+        "duplicates": ["clusters"],
+    },
+    "deduped": {
+        "filtered": ["documents"],
+        "signatures": ["contamination"],
+        "duplicates": ["clusters"],
+        "repeated": ["repeated"],
+        "substrings": ["spans"],
+    },
+    "tokenizer": {"deduped": ["documents"]},
+    "tokenized": {"deduped": ["documents"], "tokenizer": ["tokenizer"]},
+    "bucketed": {"tokenized": ["tokens"]},
+    "sharded": {"bucketed": ["sequences"]},
+    "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans"]},
+}
+PAIRS = [
+    pytest.param(reader, stage, kind, id=f"{reader}-reads-{stage}-{kind}")
+    for reader, stages in READ.items()
+    for stage, kinds in stages.items()
+    for kind in kinds
+]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A built corpus, and a copy of its store to restore folders from."""
+
+    corpus: Any
+    clean: Path
+
+    def restore(self, *stages: str) -> None:
+        """Put the folders of some stages back as they were."""
+        for stage in stages:
+            shutil.rmtree(self.corpus.store.root / stage, ignore_errors=True)
+            shutil.copytree(self.clean / stage, self.corpus.store.root / stage)
+
+    def files(self, stage: str) -> dict[str, list[Path]]:
+        """Return the files of a stage that its newest manifests name, by kind."""
+        found: dict[str, list[Path]] = {}
+        for name in names_of(self.corpus, BY_NAME[stage]):
+            manifest = self.corpus.store.newest(stage, name)
+            for file in (file for part in manifest.parts for file in part.files):
+                found.setdefault(file.kind, []).append(self.corpus.store.path_of(manifest, file))
+        return found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Build a corpus with files of every stage and kind."""
+    folder = tmp_path_factory.mktemp("built")
+    corpus = write_inputs(folder)
+    build(corpus)
+    shutil.copytree(corpus.store.root, folder / "clean")
+    return Built(corpus, folder / "clean")
+
+
+@pytest.fixture
+def corpus(built: Built, tmp_path: Path) -> Any:
+    """Copy the built corpus."""
+    shutil.copytree(built.clean.parent, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "store")
+    (tmp_path / "clean").rename(tmp_path / "store")
+    return open_corpus(tmp_path / "pipeline.yaml")
+
+
+def flip_bit(path: Path, seed: int = SEED) -> None:
+    """Flip one bit of a file, chosen by seed."""
+    content = bytearray(path.read_bytes())
+    bit = random.Random(f"{seed} {path.name}").randrange(8 * len(content))
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
+def parts_of(manifests: list[Manifest]) -> list[Any]:
+    """Return what the manifests of a stage name, to compare."""
+    return [(manifest.partition, msgspec.to_builtins(manifest.parts)) for manifest in manifests]
+
+
+def recompute(built: Built, stage: str) -> list[Any]:
+    """Compute a stage as if it had never run."""
+    shutil.rmtree(built.corpus.store.root / stage)
+    load_index.cache_clear()  # it was read before the file was damaged
+    return parts_of(run_stage(built.corpus, BY_NAME[stage]))
+
+
+def published(built: Built, stage: str) -> list[Any]:
+    """Return the parts of a stage as the clean build published them."""
+    names = names_of(built.corpus, BY_NAME[stage])
+    return parts_of([built.corpus.store.newest(stage, name) for name in names])
+
+
+@pytest.mark.parametrize(("reader", "stage", "kind"), PAIRS)
+def test_a_flipped_bit_is_named_before_anything_is_made_of_it(
+    built: Built, reader: str, stage: str, kind: str
+) -> None:
+    victims = [path for path in built.files(stage)[kind] if path.stat().st_size]
+    for path in victims:  # not all are read: of signatures, those of candidates are
+        flip_bit(path)
+    try:
+        with pytest.raises((ValueError, StoreError)) as caught:
+            recompute(built, reader)
+        assert any(str(victim) in str(caught.value) for victim in victims)
+        assert "`corpus verify --repair`" in str(caught.value)
+        assert list(built.corpus.store.root.glob(f"{reader}/*/_manifests/*.json")) == []
+    finally:
+        built.restore(stage, reader)
+
+
+@pytest.mark.parametrize("reader", [stage.name for stage in STAGES])
+def test_no_other_kind_of_file_changes_what_a_stage_makes(built: Built, reader: str) -> None:
+    clean = published(built, reader)
+    earlier = [stage.name for stage in STAGES[: list(BY_NAME).index(reader)]]
+    for stage in earlier:
+        for kind, paths in built.files(stage).items():
+            if kind not in READ.get(reader, {}).get(stage, []):
+                for path in paths:
+                    flip_bit(path)
+    try:
+        assert recompute(built, reader) == clean
+    finally:
+        built.restore(*earlier, reader)
+
+
+# Files that a stage reads of its own last run: (stage, kind, new documents).
+OWN = [
+    ("band_index", "entries", 1),
+    ("band_index", "entries", 200),
+    ("band_index", "pairs", 200),
+    ("duplicates", "digests", 1),
+    ("duplicates", "clusters", 1),
+]
+
+
+@pytest.mark.parametrize(("stage", "kind", "num_new"), OWN)
+def test_a_flipped_bit_in_the_last_run_of_a_stage_is_named(
+    corpus: Any, built: Built, stage: str, kind: str, num_new: int
+) -> None:
+    victims = Built(corpus, built.clean).files(stage)[kind]
+    texts = [{"text": sentence(1000 + number, 40)} for number in range(num_new)]
+    write_jsonl(corpus.config.parent / "input/prose/z.jsonl", texts)
+    earlier = list(BY_NAME)[: list(BY_NAME).index(stage)]
+    build(corpus, [BY_NAME[name] for name in earlier if name != "classifier"])
+    for path in victims:
+        flip_bit(path)
+
+    with pytest.raises((ValueError, StoreError), match="`corpus verify --repair`") as caught:
+        run_stage(corpus, BY_NAME[stage])
+
+    assert any(str(path) in str(caught.value) for path in victims)
+    assert corpus.store.partition(stage, "all").manifest_numbers() == [1]
+
+
+def test_damaged_shards_are_not_kept_when_a_format_is_added(corpus: Any, built: Built) -> None:
+    before = hashes(corpus.store.root / "sharded")
+    for path in Built(corpus, built.clean).files("sharded")["megatron.bin"]:
+        flip_bit(path)
+    content = yaml.safe_load(corpus.config.read_text())
+    content["shards"] |= {"formats": ["parquet", "megatron", "mds"]}
+    corpus.config.write_text(yaml.safe_dump(content))
+
+    run_stage(open_corpus(corpus.config), BY_NAME["sharded"])
+
+    after = hashes(corpus.store.root / "sharded")
+    assert {path for path in before if before[path] != after[path]} == set()
+
+
+def test_a_bit_in_every_kind_of_file_is_mended(corpus: Any, built: Built) -> None:
+    before = hashes(corpus.store.root)
+    here = Built(corpus, built.clean)
+    for stage in STAGES:
+        for kind, paths in here.files(stage.name).items():
+            flip_bit(random.Random(f"{SEED} {kind}").choice(paths))
+    assert len(find_faults(corpus.store).faults) >= 30
+
+    lines = repaired(corpus)
+
+    assert [line for line in lines if line.startswith("not ")] == []
+    assert find_faults(corpus.store).faults == []
+    assert hashes(corpus.store.root) == before
+
+
+def repaired(corpus: Any) -> list[str]:
+    """Repair faulty parts; return a line per partition."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        return list(repair(corpus, find_faults(corpus.store).faults, instance))
+
+
+def test_what_an_older_version_made_of_a_damaged_file_is_replaced(corpus: Any) -> None:
+    """Build the stages after `raw` of a damaged file, as if nothing had compared it."""
+    store = corpus.store
+    before = hashes(store.root)
+    raw = store.partition("raw", "prose")
+    manifest = raw.newest_manifest()
+    part = max(manifest.parts, key=lambda part: part.stats.rows_kept)
+    [file] = [file for file in part.files if file.kind == "documents"]
+    said = [*raw.manifests.glob("*.json"), *raw.records.glob("*.json")]
+    kept = {path: path.read_bytes() for path in said}
+    damage(raw.folder / file.path)
+    trust(raw, manifest, file)
+    for stage in STAGES[1:]:
+        shutil.rmtree(store.root / stage.name)
+    build(corpus, STAGES[1:])
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert [fault.path for fault in find_faults(store).faults] == [raw.folder / file.path]
+
+    lines = repaired(corpus)
+
+    assert any("files were wrong and are replaced" in line for line in lines)
+    assert [line for line in lines if line.startswith("not ")] == []
+    after = hashes(store.root)
+    assert {path for path in before | after if before.get(path) != after.get(path)} == set()
+
+
+def damage(path: Path) -> None:
+    """Change a text of a table of documents, so that the size of the file stays."""
+    content = path.read_bytes()
+    table = pl.read_parquet(path)
+    for row in range(table.height):
+        text = table["text"].to_list()
+        text[row] = text[row].replace("a", "c", 1)
+        table.with_columns(text=pl.Series(text)).write_parquet(
+            path, compression="zstd", compression_level=1
+        )
+        if path.stat().st_size == len(content) and path.read_bytes() != content:
+            return
+    raise AssertionError("no row can be changed")
+
+
+def trust(folder: Any, manifest: Manifest, damaged: FileRecord) -> None:
+    """Write the hashes of a damaged file into its manifest and record, without a seal."""
+    path = folder.folder / damaged.path
+    now = msgspec.structs.replace(
+        damaged, **dict(zip(("sha256", "xxh3"), hash_file(path), strict=True))
+    )
+    for file in (*folder.manifests.glob("*.json"), *folder.records.glob("*.json")):
+        content = unsealed(file.read_bytes()).replace(damaged.sha256.encode(), now.sha256.encode())
+        file.write_bytes(content.replace(damaged.xxh3.encode(), now.xxh3.encode()))

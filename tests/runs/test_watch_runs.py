@@ -1,0 +1,139 @@
+"""The sensors of the daemon, over real run records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from builders import open_corpus, write_corpus
+from command_line import KEEPS, told
+
+from pipeline_defs import watch_runs
+from pipeline_defs.partitions import run_tags
+from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
+from resources.runs.run_notes import notes_folder
+from resources.source_faults import FAILED_SOURCES_TAG
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Any:
+    return open_corpus(write_corpus(tmp_path, notify=KEEPS))
+
+
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_runs, "GRACE_SECONDS", 0.0)
+
+
+def run_job(
+    instance: dg.DagsterInstance, name: str, tags: dict[str, str], *, fails: bool = False
+) -> str:
+    """Run a job of that name, as the command line does: without an origin."""
+
+    @dg.op
+    def work() -> None:
+        if fails:
+            raise ValueError("one\ntwo")
+
+    @dg.job(name=name)
+    def job() -> None:
+        work()
+
+    return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).run_id
+
+
+def build_once(instance: dg.DagsterInstance, corpus: Any, *, fails: bool = False) -> str:
+    tags = run_tags(corpus, corpus.settings.source_names())
+    return run_job(instance, BUILD, tags, fails=fails)
+
+
+def asked(instance: dg.DagsterInstance, corpus: Any) -> str | None:
+    """Return the run key that the sensor asks a mix for, None if it skips."""
+    found = mix_sensor(corpus)(dg.build_sensor_context(instance=instance))
+    return found.run_key if isinstance(found, dg.RunRequest) else None
+
+
+def test_a_mix_follows_a_build_of_the_command_line(
+    instance: dg.DagsterInstance, corpus: Any
+) -> None:
+    assert asked(instance, corpus) is None
+    build_once(instance, corpus)
+    newest = build_once(instance, corpus)
+    assert asked(instance, corpus) == newest
+
+
+def test_a_build_that_was_mixed_is_not_mixed_again(
+    instance: dg.DagsterInstance, corpus: Any
+) -> None:
+    build_once(instance, corpus)
+    phases = run_tags(corpus, corpus.settings.phase_names())
+    run_job(instance, MIX, run_tags(corpus, corpus.settings.phase_names()[:1]))
+    assert asked(instance, corpus) is not None  # that was one phase only
+    run_job(instance, MIX, phases)
+    assert asked(instance, corpus) is None
+    newest = build_once(instance, corpus)
+    assert asked(instance, corpus) == newest
+
+
+def test_a_build_of_another_store_or_that_failed_is_not_mixed(
+    instance: dg.DagsterInstance, corpus: Any, tmp_path: Path
+) -> None:
+    build_once(instance, open_corpus(write_corpus(tmp_path / "other")))
+    failed = build_once(instance, corpus, fails=True)
+    assert asked(instance, corpus) is None
+    instance.add_run_tags(failed, {FAILED_SOURCES_TAG: "notes"})
+    assert asked(instance, corpus) == failed
+
+
+def test_a_build_has_just_ended_and_may_be_mixed_by_its_command(
+    instance: dg.DagsterInstance, corpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_runs, "GRACE_SECONDS", 3600.0)
+    build_once(instance, corpus)
+    assert asked(instance, corpus) is None
+
+
+def watch(instance: dg.DagsterInstance, corpus: Any, cursor: str | None = None) -> str:
+    result = run_watcher(corpus)(dg.build_sensor_context(instance=instance, cursor=cursor))
+    assert isinstance(result, dg.SensorResult) and result.cursor
+    return result.cursor
+
+
+def test_a_run_that_no_process_told_of_is_told_once(
+    instance: dg.DagsterInstance, corpus: Any
+) -> None:
+    cursor = watch(instance, corpus)
+    failed = build_once(instance, corpus, fails=True)
+    for _ in range(2):
+        cursor = watch(instance, corpus, cursor)
+    [message] = told(corpus.config)
+    assert message["run_id"] == failed
+    assert message["failed"] == [{"step": "work", "error": "ValueError: one"}]
+    logged = [entry.message for entry in instance.all_logs(failed)]
+    assert any("notify.command: " in line and "exit code 0" in line for line in logged)
+
+
+def test_runs_that_failed_before_the_first_look_are_not_told(
+    instance: dg.DagsterInstance, corpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_once(instance, corpus, fails=True)
+    monkeypatch.setattr(watch_runs, "OVERLAP_SECONDS", -1.0)
+    watch(instance, corpus)
+    assert told(corpus.config) == []
+
+
+def test_without_a_hook_nothing_is_claimed(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path))
+    build_once(instance, corpus, fails=True)
+    watch(instance, corpus, str(time.time() - 60))
+    assert list(notes_folder(corpus.store.root).glob("*.told")) == []
