@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.errors import StoreError
 from resources.store.disk import BLOCK_BYTES, block_digest, map_array, xxh3_of
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
@@ -25,6 +24,10 @@ CHECKED_FILES = 1 << 18  # remembered by a process, 300 bytes each
 CHECKED_BLOCKS = 1 << 18  # 1 TB
 
 State = tuple[int, int, int, int]  # inode, bytes, times of the last change of content and of inode
+
+
+class StoreError(RuntimeError):
+    """A request that the store cannot serve; the message says what to do."""
 
 
 class DamagedFileError(StoreError, ValueError):

@@ -29,7 +29,6 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from corpus_loader.seal import sealed, unsealed
-from resources.errors import StoreError as StoreError
 from resources.store.disk import (
     BLOCK_BYTES,
     block_hashes,
@@ -42,6 +41,7 @@ from resources.store.disk import (
     try_lock_alone,
 )
 from resources.store.published import PublishedFile
+from resources.store.published import StoreError as StoreError
 from resources.store.records import (
     FileRecord,
     Manifest,
