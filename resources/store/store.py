@@ -41,7 +41,6 @@ from resources.store.disk import (
     try_lock_alone,
 )
 from resources.store.published import PublishedFile
-from resources.store.published import StoreError as StoreError
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -53,6 +52,7 @@ from resources.store.records import (
     as_json_object,
     to_json,
 )
+from resources.store.store_errors import StoreError as StoreError
 
 TEMPORARY_PREFIX = ".tmp-"
 FINGERPRINT_IN_NAME = 16

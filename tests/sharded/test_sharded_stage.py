@@ -21,9 +21,9 @@ from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartUseError, map_parts
 from resources.materialization import manifest_of
-from resources.store.published import DamagedFileError
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import StoreError
+from resources.store.store_errors import DamagedFileError
 from resources.tasks import Plan, Task
 
 LENGTH = 8
