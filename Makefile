@@ -8,7 +8,7 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast check lint types validate peers lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -28,6 +28,10 @@ test: .venv/installed-dev ## run all tests; those of readers that are not instal
 
 test-fast: .venv/installed-dev ## run the tests of the pure functions: under a minute on two cores
 	$(PYTEST) -m fast
+
+faults: export PYTHONPATH = tests
+faults: .venv/installed-dev ## kill and disturb some 350 builds, print what was lost: more than an hour
+	$(BIN)/python -m faults.fault_table
 
 check: lint types test validate ## lint, types, tests, definitions; needs no PyTorch
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from threading import Event
 from typing import Any
 
 import dagster as dg
@@ -28,7 +29,7 @@ def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
 
     executor = dg.ExecutorDefinition(
         name=f"corpus_{dagsters.name}",
-        config_schema=dagsters.config_schema,
+        config_schema=dagsters.config_schema,  # type: ignore[arg-type]
         requirements=dagsters.get_requirements,
         executor_creation_fn=create,
     )
@@ -56,17 +57,16 @@ class CorpusExecutor(dg.Executor):
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps, when no other run works on the store."""
         stages = execution_plan.step_keys_to_execute
-        events = self.events(plan_context, execution_plan)
-        yield from guarded(self.corpus, plan_context, stages, events)
-
-    def events(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Yield the events of a run's steps; an interruption is no failure, and not retried."""
-        instance, run_id = plan_context.instance, plan_context.run_id
         tidy = self.corpus.store.remove_temporaries
-        with (
-            ended_by_signals(instance, run_id, tidy) as is_interrupted,
-            self.server(execution_plan.step_keys_to_execute),
-        ):
+        with ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted:
+            events = self.events(plan_context, execution_plan, is_interrupted)
+            yield from guarded(self.corpus, plan_context, stages, events)
+
+    def events(
+        self, plan_context: Any, execution_plan: Any, is_interrupted: Event
+    ) -> Iterator[dg.DagsterEvent]:
+        """Yield the events of a run's steps; an interruption is no failure, and not retried."""
+        with self.server(execution_plan.step_keys_to_execute):
             for event in self.executor.execute(plan_context, execution_plan):
                 yield event
                 if is_interrupted.is_set() and not self.has_step_processes:

@@ -105,7 +105,7 @@ def load_dagster() -> None:
             scripts[place] = from_config(config)
         return scripts[place]
 
-    alembic.script.ScriptDirectory.from_config = read_once  # type: ignore[assignment,method-assign]
+    alembic.script.ScriptDirectory.from_config = read_once  # type: ignore[method-assign]
     for storage in STORAGES:
         config = get_alembic_config(import_module(storage).__file__)
         read_once(config).as_revision_number("head")

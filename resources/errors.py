@@ -20,10 +20,6 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; {hint}"
 
 
-class StoreError(RuntimeError):
-    """A request that the store cannot serve; the message says what to do."""
-
-
 class InputError(ValueError):
     """A source's `where` that cannot be turned into files; the message says what was searched.
 

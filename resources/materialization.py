@@ -21,6 +21,7 @@ from resources.asset_events import (
     provenance_tags,
 )
 from resources.corpus import Corpus
+from resources.engine.system_errors import final_errors_explained
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
 from resources.progress import shown_progress
@@ -42,7 +43,6 @@ from resources.stage import Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
-from resources.system_errors import final_errors_explained
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"

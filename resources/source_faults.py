@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from resources.engine.system_errors import concerns_all, errno_of
 from resources.store.store import Partition, StoreError
-from resources.system_errors import concerns_all, errno_of
 
 CHECK_COMPLETE = "sources_complete"
 COMPLETE = "no source failed, and none is left out: each is in the state of this run"

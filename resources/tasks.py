@@ -10,12 +10,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
+from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
-from resources.system_errors import SystemFault, concerns_all, explain, is_final
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
 GLOBAL = "all"  # the one partition of a stage that is not partitioned

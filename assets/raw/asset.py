@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.observed_inputs import INPUT_FILES, version_of
+from assets.raw.places.observed_inputs import INPUT_FILES, known_files, version_of
 from assets.raw.readers.decompress import Damage, FileFault
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk, mark_damaged
 from assets.raw.readers.input_file import InputFile
@@ -88,7 +88,9 @@ RawManifest = Manifest[RawProvenance, RawNumbers]
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan one task per input file, or per slice of a file that can be read from the middle."""
     source = corpus.settings.source(name)
-    inputs = find_inputs(source, corpus.config.parent, corpus.downloads)
+    known = known_files(corpus, name)
+    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
+    known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes

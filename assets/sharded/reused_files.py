@@ -11,9 +11,10 @@ import msgspec
 
 from assets.sharded.shard_files import ShardSet, files_of, part_fingerprint
 from resources.settings.shards import FormatName
-from resources.store.published import DamagedFileError, PublishedFile
+from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord
 from resources.store.store import Partition, published_file
+from resources.store.store_errors import DamagedFileError
 
 
 def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:

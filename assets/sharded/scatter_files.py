@@ -27,9 +27,10 @@ from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, count_shards, scatter
 from resources.corpus import Corpus
 from resources.store.disk import sync_file
-from resources.store.published import DamagedFileError, PublishedFile
+from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of, required_file
 from resources.store.store import PartWriter, part_stem
+from resources.store.store_errors import DamagedFileError
 from resources.tasks import Task
 
 KIND = "piles"

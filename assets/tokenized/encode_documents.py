@@ -71,6 +71,8 @@ def encode_documents(
             at = byte_starts(texts, text_ids, offsets, encoders.reference)
             first = None if form.begin_id is None else 0
             starts.append(insert_around(at, offsets, first, texts.str.len_bytes().to_numpy()))
+            del at  # a long text's arrays have hundreds of megabytes
+        del text_ids
     num_tokens = np.concatenate(lengths)
     is_kept = num_tokens > 0
     offsets = np.concatenate([[0], np.cumsum(num_tokens[is_kept] + form.num_marks)])

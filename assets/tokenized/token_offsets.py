@@ -29,7 +29,8 @@ def byte_starts(
     begins = ends[offsets[:-1]]
     is_wrong = ends[offsets[1:]] - begins != texts.str.len_bytes().to_numpy()
     starts: NDArray[np.uint32] = ends[:-1]
-    starts -= np.repeat(begins, np.diff(offsets))  # in place: 4 bytes a token
+    if len(texts) > 1:  # a text alone begins at 0, and may be long: this takes 4 bytes a token
+        starts -= np.repeat(begins, np.diff(offsets))
     for row in np.flatnonzero(is_wrong).tolist():
         starts[offsets[row] : offsets[row + 1]] = reference_starts(texts[row], reference.tokenizer)
     return starts

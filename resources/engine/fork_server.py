@@ -44,11 +44,12 @@ class NestedForkServer(forkserver.ForkServer):
 
 def server_of_process() -> NestedForkServer:
     """Return multiprocessing's fork server of this process, made to serve its own forks."""
-    server = forkserver._forkserver  # type: ignore[attr-defined]
+    server: forkserver.ForkServer = forkserver._forkserver
     if not isinstance(server, NestedForkServer):
         server.__class__ = NestedForkServer
         forkserver.ensure_running = server.ensure_running
-    return server  # type: ignore[no-any-return]
+    assert isinstance(server, NestedForkServer)
+    return server
 
 
 @contextmanager
@@ -88,14 +89,16 @@ def end_with_parent() -> None:
     the server the first takes it for dead, and starts another in its place.
     """
     asked_by, forked_by = multiprocessing.parent_process(), os.getppid()
+    if asked_by is None:
+        return
+    sentinel = asked_by.sentinel
 
     def watch() -> None:
-        while os.getppid() == forked_by and not wait([asked_by.sentinel], WATCH_SECONDS):
+        while os.getppid() == forked_by and not wait([sentinel], WATCH_SECONDS):
             pass
         os._exit(1)
 
-    if asked_by is not None:
-        threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 _held: list[NestedForkServer] = []

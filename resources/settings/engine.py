@@ -16,7 +16,7 @@ class EngineConfig(BaseModel):
     kind: Literal["auto", "in_process", "processes"] = Field(
         default="auto",
         description="workers. in_process: threads of the step's process; processes: worker "
-        "processes; auto: by the amount of work",
+        "processes; auto: processes for 128 MiB of work or more",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
         default="multiprocess",

@@ -17,18 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.errors import StoreError
 from resources.store.disk import BLOCK_BYTES, block_digest, map_array, xxh3_of
+from resources.store.store_errors import DamagedFileError
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
 CHECKED_FILES = 1 << 18  # remembered by a process, 300 bytes each
 CHECKED_BLOCKS = 1 << 18  # 1 TB
 
 State = tuple[int, int, int, int]  # inode, bytes, times of the last change of content and of inode
-
-
-class DamagedFileError(StoreError, ValueError):
-    """A file that differs from what was published; no retry will read anything else."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from corpus_loader.seal import sealed, unsealed
-from resources.errors import StoreError as StoreError
 from resources.store.disk import (
     BLOCK_BYTES,
     block_hashes,
@@ -53,6 +52,7 @@ from resources.store.records import (
     as_json_object,
     to_json,
 )
+from resources.store.store_errors import StoreError as StoreError
 
 TEMPORARY_PREFIX = ".tmp-"
 FINGERPRINT_IN_NAME = 16

@@ -75,7 +75,7 @@ def computed(home: Path) -> dict[str, int]:
     return {
         f"{report.parent.name}/{report.stem}": count
         for report in sorted(home.glob("tokenmill_runs/*/*/*.json"))
-        if (count := json.loads(report.read_bytes())["parts_computed"])
+        if (count := json.loads(report.read_bytes()).get("parts_computed"))
     }
 
 

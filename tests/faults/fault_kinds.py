@@ -98,9 +98,20 @@ def kill_at(stage: str, num_files: int, target: str) -> Strike:
         if wait_for(site, process, stage, num_files):
             KILLS[target](process)
         finish(site, process)
-        return builds_the_same(site, clean)
+        before = published_parts(site)
+        if lost := builds_the_same(site, clean):
+            return lost
+        after = published_parts(site)
+        again = sorted(str(path) for path, when in before.items() if after.get(path) != when)
+        return f"computed twice: {', '.join(again)}" if again else None
 
     return strike
+
+
+def published_parts(site: Site) -> dict[Path, int]:
+    """Return the records of all published parts, with the time of publication."""
+    records = site.store.glob("*/*/_parts/[!.]*.json")
+    return {path: path.stat().st_mtime_ns for path in records}
 
 
 def failing_calls(_clean: Site, count: int, draw: random.Random) -> Iterator[Trial]:

@@ -252,7 +252,8 @@ def test_a_source_that_fails_between_stages_keeps_one_state_in_all_of_them(
     assert corpus.store.newest("filtered", "letters") == newest
     for stage in BY_SOURCE[2:]:
         assert corpus.store.newest(stage, "letters") == before[stage]
-    assert materialized(result)["sharded"] == ["prose", "letters", "notes"]
+    assert materialized(result)["deduped"] == ["prose", "letters", "notes"]
+    assert check(result, "duplicates").passed and check(result, "deduped").passed
 
 
 def test_a_damaged_manifest_stops_only_its_source(

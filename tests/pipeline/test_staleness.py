@@ -166,6 +166,16 @@ def test_a_touched_file_is_not_stale_and_a_changed_one_of_equal_size_is(config: 
     assert now["prose"] == before["prose"] and now["notes"] != before["notes"]
 
 
+def test_a_file_of_the_same_size_and_time_is_not_read_again(config: Path) -> None:
+    corpus, path = open_corpus(config), config.parent / "input/notes/n.jsonl"
+    status, before = path.stat(), versions_now(corpus)
+
+    path.write_bytes(path.read_bytes().replace(b"river", b"RIVER"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert versions_now(corpus) == before
+
+
 def test_the_sensor_records_what_has_changed_once(
     instance: dg.DagsterInstance, config: Path
 ) -> None:

@@ -16,11 +16,19 @@ import sys
 from pathlib import Path
 from assets.tokenized.asset import EncodeInputs, encode_part
 from assets.tokenized.encode_documents import TokenFormat
+from resources.store.disk import xxh3_of
+from resources.store.published import PublishedFile
 from resources.tasks import Task
+
+
+def published(path):
+    return PublishedFile(path, path.stat().st_size, xxh3_of(path))
+
 
 folder, vocab_size = Path(sys.argv[1]), int(sys.argv[2])
 form = TokenFormat(vocab_size, 0, None, offsets=True)
-inputs = EncodeInputs(folder / "documents.parquet", folder / "tokenizer.json", form, True)
+files = (published(folder / name) for name in ("documents.parquet", "tokenizer.json"))
+inputs = EncodeInputs(*files, form, True)
 [record] = encode_part(Task(folder, "tokenized", "s", "part", "f" * 32, 1, inputs))
 status = Path("/proc/self/status").read_text()
 peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))

@@ -42,7 +42,7 @@ def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
     source = corpus.settings.source(name)
     local = tuple(each for each in source.where if not each.lower().startswith(REMOTE))
     files = {name: digest for name, digest in last.items() if name.startswith(REMOTE)}
-    known = KnownFiles(report_path(corpus.store.root, INPUT_FILES, name))
+    known = known_files(corpus, name)
     if local:
         source = source.model_copy(update={"where": local})
         try:
@@ -54,8 +54,13 @@ def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
     return version_of(files)
 
 
+def known_files(corpus: Corpus, source: str) -> KnownFiles:
+    """Return the digests of a source's files that are known under DAGSTER_HOME."""
+    return KnownFiles(report_path(corpus.store.root, INPUT_FILES, source))
+
+
 class KnownFiles:
-    """The digests of a source's files when they were last observed."""
+    """The digests of a source's files when they were last read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,12 +72,18 @@ class KnownFiles:
 
     def digest(self, path: Path) -> tuple[int, str]:
         """Return size and digest of a file, read only if it may have changed."""
-        status = path.stat()
-        file = self.before.get(str(path))
+        status, file = path.stat(), self.before.get(str(path))
         if file is None or (file.bytes, file.changed_ns) != (status.st_size, status.st_mtime_ns):
-            file = KnownFile(status.st_size, status.st_mtime_ns, digest_file(path)[1])
+            return self.read(path)
         self.seen[str(path)] = file
         return file.bytes, file.digest
+
+    def read(self, path: Path) -> tuple[int, str]:
+        """Return size and digest of a file; one that changes meanwhile is read again next time."""
+        status = path.stat()
+        num_bytes, digest = digest_file(path)
+        self.seen[str(path)] = KnownFile(status.st_size, status.st_mtime_ns, digest)
+        return num_bytes, digest
 
     def save(self) -> None:
         """Keep what was seen for the next observation."""

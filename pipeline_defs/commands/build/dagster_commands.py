@@ -62,7 +62,8 @@ def run_dagster(command: Command) -> int:
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
     try:
-        create_dagster_cli().main(list(command), "dagster", auto_envvar_prefix=ENV_PREFIX)
+        dagster = create_dagster_cli()  # type: ignore[no-untyped-call]
+        dagster.main(list(command), "dagster", auto_envvar_prefix=ENV_PREFIX)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from resources.engine.map_parts import PartError, PartUseError, run_task
-from resources.system_errors import (
+from resources.engine.system_errors import (
     SystemFault,
     concerns_all,
     errno_of,
