@@ -28,7 +28,10 @@ def test_the_loader_needs_numpy_only() -> None:
         foreign = roots - set(sys.stdlib_module_names) - {"numpy", "corpus_loader"}
         assert foreign <= optional, path
 
-    assert not modules_after("import corpus_loader") & (optional | {"assets", "polars"})
+    every = "from corpus_loader import *"
+    assert not modules_after(every) & (optional | {"assets", "polars"})
+    assert "numpy" in modules_after(every)
+    assert "numpy" not in modules_after("import corpus_loader.url_secrets")
 
 
 def modules_after(statement: str) -> set[str]:
