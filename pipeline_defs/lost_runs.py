@@ -6,6 +6,7 @@ that did so lives. A killed run of the command line would be STARTED for ever.
 
 import dagster as dg
 
+from corpus_loader.url_secrets import redacted
 from resources.corpus import Corpus
 from resources.runs.failure_hook import RunMessage, tell_once
 from resources.runs.run_notes import RunNote, StepFault, change_note, judging, read_notes
@@ -87,7 +88,11 @@ def step_faults(instance: dg.DagsterInstance, run_id: str) -> tuple[StepFault, .
 
 def source_faults(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, dict[str, str]]:
     """Return the sources that failed in a run, by stage, without the stages of which none did."""
-    return {stage: failed for stage, failed in failures_of_run(instance, run).items() if failed}
+    return {
+        stage: {source: redacted(reason) for source, reason in failed.items()}
+        for stage, failed in failures_of_run(instance, run).items()
+        if failed
+    }
 
 
 def fault_line(event: dg.DagsterEvent) -> str:
@@ -110,6 +115,9 @@ def last_error(instance: dg.DagsterInstance, run_id: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text that has words, cut to a length that every hook takes."""
+    """Return the first line of a text that has words, cut to a length that every hook takes.
+
+    It goes to other machines. Secrets are replaced before the cut: half a URL is not recognised.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:LONGEST_LINE] if lines else ""
+    return redacted(lines[0])[:LONGEST_LINE] if lines else ""

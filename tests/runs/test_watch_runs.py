@@ -13,10 +13,14 @@ from builders import open_corpus, write_corpus
 from command_line import KEEPS, told
 
 from pipeline_defs import watch_runs
+from pipeline_defs.lost_runs import LONGEST_LINE, source_faults, step_faults, tell_of
 from pipeline_defs.partitions import run_tags
 from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
 from resources.runs.run_notes import notes_folder
-from resources.source_faults import FAILED_SOURCES_TAG
+from resources.source_faults import FAILED_SOURCES_TAG, check_complete
+
+SECRET = "T0K3N"
+SECRET_URL = f"https://me:{SECRET}-of-a-user@web.example/a?key={SECRET}"
 
 
 @pytest.fixture
@@ -137,3 +141,22 @@ def test_without_a_hook_nothing_is_claimed(instance: dg.DagsterInstance, tmp_pat
     build_once(instance, corpus, fails=True)
     watch(instance, corpus, str(time.time() - 60))
     assert list(notes_folder(corpus.store.root).glob("*.told")) == []
+
+
+@dg.asset(check_specs=[dg.AssetCheckSpec("sources_complete", asset="raw")])
+def raw() -> Any:
+    """A stage that has failed at a source, and fails with a URL at the end of the longest line."""
+    yield dg.MaterializeResult(check_results=[check_complete({"web": f"no {SECRET_URL}"}, {}, {})])
+    raise ValueError(f"{'x' * (LONGEST_LINE - 35)} {SECRET_URL}")
+
+
+def test_notes_and_the_hook_get_no_secret_of_a_url(
+    instance: dg.DagsterInstance, corpus: Any
+) -> None:
+    run = dg.materialize([raw], instance=instance, raise_on_error=False).dagster_run
+    tell_of(instance, corpus, run)
+    [message] = told(corpus.config)
+    assert message["failed_sources"] == {"web": "raw: no https://web.example/a?key=***"}
+    noted = str([step_faults(instance, run.run_id), source_faults(instance, run)])
+    for text in (noted, str(message)):
+        assert "web.example" in text and SECRET not in text
