@@ -9,10 +9,23 @@ import dagster as dg
 from corpus_loader.url_secrets import redacted
 from resources.corpus import Corpus
 from resources.runs.failure_hook import RunMessage, tell_once
-from resources.runs.run_notes import RunNote, StepFault, change_note, judging, read_notes
+from resources.runs.run_notes import (
+    RUNNING,
+    RunNote,
+    State,
+    StepFault,
+    change_note,
+    judging,
+    read_notes,
+)
 from resources.source_faults import failures_of_run
 
 FAILED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+ENDS: dict[dg.DagsterRunStatus, State] = {
+    dg.DagsterRunStatus.SUCCESS: "success",
+    dg.DagsterRunStatus.FAILURE: "failure",
+    dg.DagsterRunStatus.CANCELED: "canceled",
+}
 LONGEST_LINE = 500
 
 
@@ -22,11 +35,12 @@ def mark_lost_runs(instance: dg.DagsterInstance, corpus: Corpus) -> list[str]:
     for note in read_notes(corpus.store.root):
         with judging(corpus.store.root, note) as is_gone:
             run = instance.get_run_by_id(note.run_id) if is_gone else None
-            if run is None or run.is_finished:
-                continue
-            lines.append(mark_lost(instance, run, note))
-            change_note(corpus.store.root, note, state="lost")
-            tell_of(instance, corpus, run)
+            if run is not None and not run.is_finished:
+                lines.append(mark_lost(instance, run, note))
+                change_note(corpus.store.root, note, state="lost")
+                tell_of(instance, corpus, run)
+            elif is_gone and note.state in RUNNING:  # killed before it could note its end
+                change_note(corpus.store.root, note, state=ENDS[run.status] if run else "lost")
     return lines
 
 

@@ -19,14 +19,16 @@ def dagster_home() -> Path:
 
 
 def prepare_home() -> Path:
-    """Return DAGSTER_HOME, made if it is not there, with our dagster.yaml if it has none.
+    """Set and make DAGSTER_HOME, with our dagster.yaml if it has none; return it.
 
-    Without that file Dagster monitors and retries no runs.
+    Without that file Dagster monitors and retries no runs. Every command that starts Dagster calls
+    this first: Dagster and other processes then find the folder by the variable.
     """
     home = dagster_home().absolute()
     home.mkdir(parents=True, exist_ok=True)
     if not (home / INSTANCE_FILE).exists():
         shutil.copy(SHIPPED / INSTANCE_FILE, home / INSTANCE_FILE)
+    os.environ[HOME_VARIABLE] = str(home)
     return home
 
 

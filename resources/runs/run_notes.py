@@ -69,6 +69,11 @@ class OpenNote:
         """Write the note again with other values of some fields."""
         self.note = change_note(self.store, self.note, **fields)
 
+    def close(self) -> None:
+        """Give the lock up before the process ends, for one of many runs of it."""
+        if self.lock is not None:
+            close(self.lock)
+
 
 def change_note(store: Path, note: RunNote, **fields: Any) -> RunNote:
     """Write a note with other values of some fields, in one move; return it."""
@@ -100,6 +105,13 @@ def read_notes(store: Path) -> list[RunNote]:
     """Return the notes on a store's runs, the newest first."""
     found = (read_note(path) for path in notes_folder(store).glob("*.json"))
     return sorted((note for note in found if note), key=lambda note: -note.started)
+
+
+def own_note(store: Path, start: float) -> RunNote | None:
+    """Return the note of the newest run of this process since a time, None if there is none."""
+    here = (os.getpid(), socket.gethostname(), BOOT_ID.read_text().strip())
+    own = (note for note in read_notes(store) if (note.pid, note.host, note.boot) == here)
+    return next((note for note in own if note.started >= start), None)
 
 
 def read_note(path: Path) -> RunNote | None:

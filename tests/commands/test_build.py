@@ -102,6 +102,7 @@ def test_one_source_is_built_as_far_as_a_stage(tmp_path: Path) -> None:
     assert (tmp_path / "store/filtered/prose/_manifests").is_dir()
     assert not (tmp_path / "store/raw/notes").exists()
     assert (tmp_path / "home/tokenmill_runs").is_dir()
+    assert (tmp_path / "home/dagster.yaml").is_file()
 
 
 def test_the_exit_code_is_that_of_the_command_that_fails(tmp_path: Path) -> None:

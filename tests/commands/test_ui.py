@@ -23,6 +23,7 @@ from pipeline_defs.commands.main import main
 from resources.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / ".dagster/dagster.yaml"
 HOSTS = hosts_of(["box.example", "other:8080"], 3000)
 MUTATION = "query=mutation{deleteRun(runId:%22x%22){__typename}}"
 
@@ -123,8 +124,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of `corpus ui` over a small corpus."""
     folder = tmp_path_factory.mktemp("served")
     home = folder / "dagster_home"
-    home.mkdir()
-    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\nnux: {enabled: false}\n")
     names = {"TOKENMILL_CONFIG": str(write_corpus(folder)), "DAGSTER_HOME": str(home)}
     command = [sys.executable, "-m", "pipeline_defs.commands.main", "ui", "--port", "0"]
     log = folder / "log"
@@ -134,6 +133,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     try:
         found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 120)
+        assert (home / "dagster.yaml").read_bytes() == SHIPPED.read_bytes()
         yield found[0]
     finally:
         process.send_signal(signal.SIGTERM)

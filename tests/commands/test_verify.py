@@ -1,6 +1,7 @@
 """`corpus verify` names faulty files, and rebuilds exactly those that can be rebuilt."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import dagster as dg
 import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
+from command_line import start, until
 
 from assets.stages import STAGES
 from corpus_loader.seal import unsealed
@@ -17,6 +19,7 @@ from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import build_defs
+from resources.runs.run_notes import read_notes
 
 LATE = {"name": "late", "budgets": {"prose": 500}}
 MIXED = {"mixed/late": 1, "mixed/main": 1}
@@ -144,9 +147,13 @@ def test_several_stages_are_made_again_in_their_order(corpus: Any, dagster_home:
 
 
 def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
-    corpus: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    corpus: Any,
+    dagster_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    monkeypatch.setenv("DAGSTER_HOME", str(dagster_home / "not_made_yet"))
     flip_bit(victim := one(corpus, "sharded/prose/parquet-*/shard-00000.parquet"))
 
     assert main(["verify"]) == 1
@@ -161,6 +168,36 @@ def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
         *of_phases, run = instance.get_runs()
     assert run.tags["dagster/partition"] == "prose" and run.tags["tokenmill/repair"] == "true"
     assert {each.tags["dagster/partition"] for each in of_phases} == {"main", "late"}
+    assert (dagster_home / "not_made_yet/dagster.yaml").is_file()
+    ends = {(note.run_id, note.state, note.steps) for note in read_notes(corpus.store.root)}
+    assert (run.run_id, "success", ("sharded",)) in ends and len(ends) == 1 + len(of_phases)
+
+
+def test_a_killed_repair_is_marked_by_the_next_command(
+    corpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    for victim in corpus.store.root.glob("sharded/*/parquet-*/shard-00000.parquet"):
+        flip_bit(victim)
+
+    repairing = start(corpus.config, "pipeline_defs.commands.main", "verify", "--repair")
+    with dg.DagsterInstance.get() as instance:
+        begun = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+        [run] = until(lambda: instance.get_runs(begun), repairing)
+        repairing.kill()
+        repairing.wait()
+        assert main(["status"]) == 0
+        [lost] = instance.get_runs(dg.RunsFilter(run_ids=[run.run_id]))
+    assert lost.status is dg.DagsterRunStatus.FAILURE
+    newest = read_notes(corpus.store.root)[0]
+    assert (newest.run_id, newest.state) == (run.run_id, "lost")
+
+
+def test_the_notes_of_many_repairs_keep_no_file_open(corpus: Any) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    flip_bit(one(corpus, "sharded/prose/parquet-*/shard-00000.parquet"))
+    repaired(corpus)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_copied_folder_is_compared_with_its_own_manifest(

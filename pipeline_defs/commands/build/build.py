@@ -9,21 +9,20 @@ beyond, all of them are built as far as that takes.
 
 from __future__ import annotations
 
-import os
+import time
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
 from assets.stages import BY_NAME, used_stages
-from pipeline_defs.commands.build.failed_sources import failed_sources_since
+from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
-from resources.dagster_home import HOME_VARIABLE, prepare_home
+from resources.dagster_home import prepare_home
 from resources.errors import UsageError, unknown_name
 from resources.stage import Stage, ancestors
 
@@ -57,17 +56,16 @@ def build(
             f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
             "`corpus config` lists them all."
         )
-    home = prepare_home()
-    os.environ[HOME_VARIABLE] = str(home)
+    prepare_home()
     with made_ready(corpus, used[to or MIXED.name]):
         # Dagster takes 2 s to import, beside which the server is made ready.
         from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
 
         codes = []
         for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
-            start = datetime.now(UTC)
+            start = time.time()
             codes.append(run_dagster(command))
-            if codes[-1] and not failed_sources_since(start, home):
+            if codes[-1] and not failed_sources_only(corpus.store.root, start):
                 break
     return next((code for code in codes if code), 0)
 

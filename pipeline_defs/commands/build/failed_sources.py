@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
+from resources.runs.run_notes import own_note
 
-def failed_sources_since(start: datetime, home: Path) -> bool:
-    """Return whether the newest run of Dagster since `start` failed for failed sources only.
+
+def failed_sources_only(store: Path, start: float) -> bool:
+    """Return whether the run of this process since `start` failed for failed sources only.
 
     Such a run has built all that could be built. Dagster is imported here: only a command that
     failed needs to know.
@@ -16,6 +17,9 @@ def failed_sources_since(start: datetime, home: Path) -> bool:
 
     from resources.source_faults import has_failed_sources_only
 
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        runs = instance.get_runs(filters=dg.RunsFilter(created_after=start), limit=1)
-        return any(has_failed_sources_only(run) for run in runs)
+    note = own_note(store, start)
+    if note is None:  # it broke off before its first step
+        return False
+    with dg.DagsterInstance.get() as instance:
+        run = instance.get_run_by_id(note.run_id)
+    return run is not None and has_failed_sources_only(run)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 
 from assets.stages import used_stages
 from pipeline_defs.commands.life.rebuild_checks import NotRebuilt, OtherPlan, check_plan, planned
+from pipeline_defs.lost_runs import ENDS, step_faults
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
+from resources.runs.run_notes import OpenNote, RunNote, new_note
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
 
 ASIDE = ".damaged"
+JOB = "repair"
 
 
 def make_again(
@@ -65,20 +70,40 @@ def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
 def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
     """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
     partitions = partitions_of(corpus.settings)
-    result = dg.materialize(
-        [
+    key = None if partition.name == GLOBAL else partition.name
+    definitions = dg.Definitions(
+        assets=[
             stage_asset(stage, partitions, corpus.settings)
             for stage in used_stages(corpus.settings).values()
         ],
-        selection=[partition.stage],
-        partition_key=None if partition.name == GLOBAL else partition.name,
+        jobs=[dg.define_asset_job(JOB, selection=[partition.stage])],
         resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
-        instance=instance,
-        tags={"tokenmill/repair": "true"},
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-        raise_on_error=False,
     )
+    note = new_note(str(uuid4()), JOB, (partition.stage,), (key,) if key else ())
+    with noted(corpus, instance, note):
+        result = definitions.resolve_job_def(JOB).execute_in_process(
+            run_id=note.run_id,
+            partition_key=key,
+            instance=instance,
+            tags={"tokenmill/repair": "true"},
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            raise_on_error=False,
+        )
     if not result.success:
         failed = [e.step_failure_data for e in result.all_events if e.is_step_failure]
         reason = failed[-1].error_display_string if failed else f"run {result.run_id} failed"
         raise NotRebuilt(reason.strip())
+
+
+@contextmanager
+def noted(corpus: Corpus, instance: dg.DagsterInstance, note: RunNote) -> Iterator[None]:
+    """Keep a note on a run: if this process is killed, the next command marks the run as failed."""
+    kept = OpenNote(corpus.store.root, note)
+    try:
+        yield
+    finally:
+        run = instance.get_run_by_id(note.run_id)
+        if run is not None and run.is_finished:
+            faults = step_faults(instance, note.run_id)
+            kept.change(state=ENDS[run.status], ended=time.time(), faults=faults)
+        kept.close()

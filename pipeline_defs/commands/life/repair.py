@@ -12,7 +12,6 @@ they were read, by a version of the code that did not compare them with their ha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -30,19 +29,12 @@ from pipeline_defs.commands.life.rebuild_checks import (
     planned,
 )
 from resources.corpus import Corpus
-from resources.dagster_home import HOME_VARIABLE
 from resources.run_reports import read_report
 from resources.store.records import PartRecord
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
 
 MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be sure
-
-
-def records_of_runs() -> dg.DagsterInstance:
-    """Return Dagster's instance at DAGSTER_HOME, whose runs the UI shows, or one in memory."""
-    has_home = bool(os.environ.get(HOME_VARIABLE))
-    return dg.DagsterInstance.get() if has_home else dg.DagsterInstance.ephemeral()
 
 
 def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:

@@ -23,6 +23,7 @@ from pipeline_defs.commands.life.faults import (
 )
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.records import FileRecord
@@ -80,9 +81,12 @@ def alone(corpus: Corpus, console: Console) -> AbstractContextManager[None]:
 def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:
     """Rebuild faulty parts, and print a line for each partition."""
     # Importing Dagster takes 2 s, which verification alone does not need.
-    from pipeline_defs.commands.life.repair import records_of_runs, repair
+    import dagster as dg
 
-    with records_of_runs() as instance:
+    from pipeline_defs.commands.life.repair import repair
+
+    prepare_home()
+    with dg.DagsterInstance.get() as instance:
         for line in repair(corpus, findings.faults, instance):
             console.print(line)
 

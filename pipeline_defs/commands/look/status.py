@@ -26,7 +26,7 @@ from pipeline_defs.commands.terminal.output import (
     print_json,
     table_console,
 )
-from resources.dagster_home import dagster_home, records_folder
+from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
 
@@ -147,12 +147,11 @@ def mark_lost() -> None:
     """Mark the runs whose process is gone, in Dagster's records too."""
     import dagster as dg  # takes 2 s: only when a run was lost
 
-    from pipeline_defs.commands.life.repair import records_of_runs
     from pipeline_defs.load_corpus import load_corpus
     from pipeline_defs.lost_runs import mark_lost_runs
 
-    with records_of_runs() as instance:
-        assert isinstance(instance, dg.DagsterInstance)
+    prepare_home()
+    with dg.DagsterInstance.get() as instance:
         mark_lost_runs(instance, load_corpus())
 
 

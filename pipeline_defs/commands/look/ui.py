@@ -6,7 +6,6 @@ guard is a layer around it (ui_guard.py). All of it ends with the command.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -31,7 +30,7 @@ from starlette.applications import Starlette
 
 from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
 from pipeline_defs.load_corpus import load_corpus
-from resources.dagster_home import HOME_VARIABLE, dagster_home
+from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 
 ADDRESS = "127.0.0.1"
@@ -56,7 +55,8 @@ def ui(
     with suppress(KeyboardInterrupt), ExitStack() as stack:
         bound = stack.enter_context(listen(port))
         hosts = hosts_of(host_name, bound.getsockname()[1])
-        instance = stack.enter_context(own_instance())
+        prepare_home()
+        instance = stack.enter_context(dg.DagsterInstance.get())
         workspace = stack.enter_context(code_server(instance))
         daemon = stack.enter_context(running_daemon(workspace))
         app = guarded_app(stack.enter_context(process_context(instance, workspace)), hosts)
@@ -79,16 +79,6 @@ def listen(port: int) -> Iterator[socket.socket]:
         ) from error
     with bound:
         yield bound
-
-
-@contextmanager
-def own_instance() -> Iterator[dg.DagsterInstance]:
-    """Yield Dagster's instance of DAGSTER_HOME, or of .dagster beside the packages."""
-    home = dagster_home().absolute()
-    home.mkdir(parents=True, exist_ok=True)
-    os.environ[HOME_VARIABLE] = str(home)  # the code server and the daemon inherit it
-    with dg.DagsterInstance.get() as instance:
-        yield instance
 
 
 @contextmanager
