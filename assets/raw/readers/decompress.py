@@ -7,6 +7,7 @@ decompression bomb.
 """
 
 import bz2
+import errno
 import lzma
 import os
 from collections.abc import Callable, Iterator
@@ -54,6 +55,15 @@ class BrokenStream(ValueError):
         self.reason = reason if isinstance(reason, FileFault) else FileFault(reason)
         self.head = head
         self.is_complete = is_complete
+
+
+def raise_unless_of_content(error: Exception) -> None:
+    """Raise an error of the disk or the system again: it says nothing about a file's content.
+
+    Decoders set no errno. EINVAL may be due to an offset that a hostile file holds.
+    """
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        raise error
 
 
 def read_blocks(path: Path, compression: Compression | None, start: int = 0) -> Iterator[bytes]:
@@ -206,6 +216,7 @@ def _last_good_blocks(
             if len(block) > num_again:
                 yield block[num_again:], file.tell()
     except DAMAGE as error:
+        raise_unless_of_content(error)
         is_complete = str(error) == WRONG_CHECKSUM
         raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
 
@@ -225,6 +236,7 @@ def _read_zstd(path: Path) -> Blocks:
                 num_written += len(block)
                 yield block, file.tell()
         except OSError as error:
+            raise_unless_of_content(error)
             if rest := _last_good_bytes(path, num_written):
                 yield rest, file.size()
             window = 0 if num_written else zstd_window(file_head(path))
@@ -243,7 +255,8 @@ def _last_good_bytes(path: Path, start: int) -> bytes:
                 start -= len(stream.read(min(start, READ_BYTES)))
             while byte := stream.read(1):
                 good += byte
-        except OSError:
+        except OSError as error:
+            raise_unless_of_content(error)
             return bytes(good)
     return bytes(good)
 

@@ -19,6 +19,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
@@ -56,7 +57,8 @@ def plan_slices(file: InputFile, part_bytes: int) -> list[Slice]:
 def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
     try:
         metadata = pq.read_metadata(file.path)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError) as error:
+        raise_unless_of_content(error)
         return []  # reading the file as a stream puts the reason into quarantine
     cuts, size = [0], 0
     for group in range(metadata.num_row_groups):
@@ -73,7 +75,7 @@ def read_chunks(
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
-    rows of `quarantine`. A record that is repeated (by `id_field`) is kept once per slice.
+    rows of `quarantine`. Those of the disk do. A record that is repeated (by `id_field`) is kept once per slice.
     """
     start = file_slice.start if file_slice.unit == "bytes" else 0
     before = cache(lambda: lines_before(file, start))

@@ -19,6 +19,7 @@ from assets.raw.readers.decompress import (
     BrokenStream,
     FileFault,
     file_head,
+    raise_unless_of_content,
     read_blocks,
 )
 from assets.raw.readers.file_content import foreign_content
@@ -163,6 +164,7 @@ def read_parquet(
         yield InputRecord(0, None, error.head or file_head(file.path), error.reason)
         return
     except (pa.ArrowException, OSError) as error:
+        raise_unless_of_content(error)
         reason = foreign_content(file_head(file.path)) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
         yield InputRecord(0, None, _tail(file), error_text)
@@ -218,6 +220,7 @@ def _read_row_group(
             yield from _batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
+        raise_unless_of_content(error)
         error_text = f"Parquet row group {group} is broken: {error}"
         yield InputRecord(row, None, file_head(file.path), error_text)
 
