@@ -39,7 +39,7 @@ from resources.source_faults import (
     sentence,
     state_of,
 )
-from resources.stage import Metadata, Partitioning, Stage, WarningCheck
+from resources.stage import Conclusion, Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
@@ -279,14 +279,24 @@ def conclude(
     corpus: Corpus,
     done: Sequence[Committed],
 ) -> list[Committed]:
-    """Log the warnings, and add the metadata, that depend on all partitions of the run."""
+    """Log the warnings, and add the metadata, that depend on all partitions of the run.
+
+    An error is a warning, too: the partition is published, and the cause may be another one.
+    """
     if stage.conclude is None:
         return list(done)
     concluded = []
+    faults = SourceFaults(stops_on_error(corpus))
     for each in done:
-        conclusion = stage.conclude(corpus, typed(each.manifest, stage))
+        name, conclusion = each.manifest.partition, Conclusion()
+        with faults.of(name):
+            conclusion = stage.conclude(corpus, typed(each.manifest, stage))
         for warning in conclusion.warnings:
             context.log.warning(warning)
+        if error := faults.failed.get(name):
+            line = f"{stage.name}[{name}] is built, but its warnings are missing: {error}"
+            context.log.error(line)
+            conclusion = Conclusion([line])
         metadata = {**each.metadata, **shown(conclusion.metadata)}
         concluded.append(replace(each, metadata=metadata, warnings=conclusion.warnings))
     return concluded

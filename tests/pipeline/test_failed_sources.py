@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 import resources.materialization as module
+from assets.stages import BY_NAME
 from pipeline_defs.definitions import build_defs
+from pipeline_defs.partitions import partitions_of, run_tags
 from resources.source_faults import has_failed_sources_only
+from resources.stage import Conclusion
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [{"name": name, "where": f"input/{name}/*"} for name in ("prose", "letters", "notes")]
@@ -286,6 +290,28 @@ def test_a_run_in_which_every_source_fails_ends_at_that_step(
     assert not set(materialized(result)) & set(BY_SOURCE)
     run_record = instance.get_run_by_id(result.run_id)
     assert run_record is not None and not has_failed_sources_only(run_record)
+
+
+def test_a_conclusion_that_fails_fails_its_check_and_no_step(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    def conclude(corpus: Any, manifest: Any) -> Conclusion:
+        if manifest.partition == "letters":
+            raise OSError("no luck")
+        return Conclusion(metadata={"is_concluded": "yes"})
+
+    corpus = open_corpus(config)
+    stage = replace(BY_NAME["raw"], conclude=conclude)
+    resources = {"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)}
+    asset = module.stage_asset(stage, partitions_of(corpus.settings), corpus.settings)
+    tags = run_tags(corpus, corpus.settings.source_names())
+
+    result = dg.materialize([asset], instance=instance, resources=resources, tags=tags)
+
+    assert materialized(result)["raw"] == ["prose", "letters", "notes"]
+    [warned] = [e for e in result.get_asset_check_evaluations() if e.check_name == "inputs_read"]
+    assert not warned.passed and not warned.blocking
+    assert "raw[letters] is built" in str(warned.description) and "no luck" in str(warned)
 
 
 def test_on_source_error_stop_ends_the_step_at_once(

@@ -13,10 +13,21 @@ from builders import open_corpus, write_corpus
 from command_line import KEEPS, told
 
 from pipeline_defs import watch_runs
-from pipeline_defs.lost_runs import LONGEST_LINE, source_faults, step_faults, tell_of
+from pipeline_defs.lost_runs import (
+    LONGEST_LINE,
+    mark_lost_runs,
+    source_faults,
+    step_faults,
+    tell_of,
+)
 from pipeline_defs.partitions import run_tags
 from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
-from resources.runs.run_notes import notes_folder
+from resources.runs.run_notes import (
+    OpenNote,
+    new_note,
+    notes_folder,
+    read_notes,
+)
 from resources.source_faults import FAILED_SOURCES_TAG, check_complete
 
 SECRET = "T0K3N"
@@ -160,3 +171,12 @@ def test_notes_and_the_hook_get_no_secret_of_a_url(
     noted = str([step_faults(instance, run.run_id), source_faults(instance, run)])
     for text in (noted, str(message)):
         assert "web.example" in text and SECRET not in text
+
+
+def test_a_run_that_could_not_note_its_end_is_not_shown_as_running(
+    instance: dg.DagsterInstance, corpus: Any
+) -> None:
+    for run_id in (build_once(instance, corpus), build_once(instance, corpus, fails=True), "gone"):
+        OpenNote(corpus.store.root, new_note(run_id, BUILD, (), ())).close()
+    assert mark_lost_runs(instance, corpus) == []
+    assert [note.state for note in read_notes(corpus.store.root)] == ["lost", "failure", "success"]

@@ -75,7 +75,8 @@ def read_chunks(
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
-    rows of `quarantine`. Those of the disk do. A record that is repeated (by `id_field`) is kept once per slice.
+    rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
+    once per slice.
     """
     start = file_slice.start if file_slice.unit == "bytes" else 0
     before = cache(lambda: lines_before(file, start))
