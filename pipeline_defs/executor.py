@@ -59,9 +59,11 @@ class CorpusExecutor(dg.Executor):
         """Yield the events of a run's steps, when no other run works on the store."""
         stages = execution_plan.step_keys_to_execute
         tidy = self.corpus.store.remove_temporaries
-        with ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted:
+        with (
+            ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
+            final_errors_explained(self.corpus.store.root),
+        ):
             events = self.events(plan_context, execution_plan, is_interrupted)
-            with final_errors_explained(self.corpus.store.root):
             yield from guarded(self.corpus, plan_context, stages, events)
 
     def events(
