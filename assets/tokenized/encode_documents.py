@@ -8,6 +8,7 @@ and the ids of each piece are stored before the next is encoded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -87,10 +88,16 @@ class TokenColumns:
         self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
 
     def add(self, texts: pl.Series) -> None:
-        """Encode consecutive texts: together, or one that is long in pieces."""
+        """Encode consecutive texts: together, or one that is long in pieces.
+
+        That is done in a thread of its own: `fastokens` keeps in each thread the words it has seen,
+        of any length, up to 165 MB of them, until the thread ends.
+        """
         sizes = texts.str.len_bytes().to_numpy()
-        if len(texts) == 1 and self.add_in_pieces(texts[0], int(sizes[0])):
-            return
+        if len(texts) == 1 and is_cut(texts[0], self.reference):
+            with ThreadPoolExecutor(1) as thread:
+                if thread.submit(self.add_in_pieces, texts[0], int(sizes[0])).result():
+                    return
         form = self.form
         ids, offsets = self.encoder.encode(texts.to_list())
         self.num_tokens.append(np.diff(offsets))
@@ -103,11 +110,9 @@ class TokenColumns:
     def add_in_pieces(self, text: str, num_bytes: int) -> bool:
         """Encode a long text of `num_bytes` piece by piece, and return True.
 
-        False, with nothing added, if it is not to be cut, or its ids do not have as many bytes,
-        because the vocabulary lacks some.
+        False, with nothing added, if its ids do not have as many bytes, because the vocabulary
+        lacks some.
         """
-        if not is_cut(text, self.reference):
-            return False
         sizes = token_sizes(self.reference)
         before, start = self.ids.size, 0
         self.add_mark(self.form.begin_id, 0)
