@@ -17,6 +17,7 @@ from pipeline_defs.interruption import ended_by_signals
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
+from resources.engine.system_errors import final_errors_explained
 
 
 def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
@@ -58,7 +59,10 @@ class CorpusExecutor(dg.Executor):
         """Yield the events of a run's steps, when no other run works on the store."""
         stages = execution_plan.step_keys_to_execute
         tidy = self.corpus.store.remove_temporaries
-        with ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted:
+        with (
+            ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
+            final_errors_explained(self.corpus.store.root),
+        ):
             events = self.events(plan_context, execution_plan, is_interrupted)
             yield from guarded(self.corpus, plan_context, stages, events)
 

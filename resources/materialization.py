@@ -130,14 +130,14 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
             version = stage.inputs.version(typed(each.manifest, stage))
             yield observed(stage.inputs.asset, each.manifest, version)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
+    results = check_results(done)
+    if stage.check:  # before this run's own numbers are part of the history
+        described = {each.manifest.partition: each.described for each in done}
+        results.append(check_history(context, stage.check, corpus, described))
     concluded = conclude(context, stage, corpus, done)
     for each in concluded:
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
-    results = check_results(done)
-    if stage.check:
-        described = {each.manifest.partition: each.described for each in done}
-        results.append(check_history(context, stage.check, corpus, described))
     if stage.warning_check:
         results.append(warning_result(stage.warning_check, concluded))
     left_out = {name: why for each in done for name, why in each.left_out.items()}

@@ -1,7 +1,7 @@
 """Errors of the operating system in words: what is full or forbidden, what is needed, what to do.
 
-Polars and numpy raise errors of their own for a full disk, without `errno`: Polars ends its
-message with "(os error 28)", numpy's `tofile` says how much it could write.
+Polars, numpy and SQLite raise errors of their own for a full disk, without `errno`: Polars has
+"(os error 28)" in its message, numpy's `tofile` says how much it could write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SHORT_WRITE = re.compile(r"^\d+ requested and \d+ written$")
+FULL = re.compile(r"^\d+ requested and \d+ written$|database or disk is full")
 RUST_ERRNO = re.compile(r"\(os error (\d+)\)")
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -36,7 +36,7 @@ def errno_of(error: BaseException) -> int | None:
         return error.errno
     if number := RUST_ERRNO.search(str(error)):
         return int(number[1])
-    return errno.ENOSPC if SHORT_WRITE.match(str(error)) else None
+    return errno.ENOSPC if FULL.search(str(error)) else None
 
 
 def is_final(number: int | None) -> bool:

@@ -61,6 +61,9 @@ def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
         with fork_server((), {}):
             assert server_of_process()._forkserver_pid == first
         assert is_served() and first is not None
+        first_fork = multiprocessing.get_context("forkserver").Process(target=os.getpid)
+        first_fork.start()  # it waits until the server serves
+        first_fork.join()
         assert psutil.Process(first).environ()["TOKENMILL_TEST"] == "1"
 
     assert not is_served() and "TOKENMILL_TEST" not in os.environ

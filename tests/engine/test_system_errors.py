@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,7 @@ def test_a_full_disk_is_recognised(write: object) -> None:
         (OSError(errno.EIO, "Input/output error"), errno.EIO),
         (MemoryError(), errno.ENOMEM),
         (OSError("Read-only file system (os error 30): /store/a.parquet"), errno.EROFS),
+        (sqlite3.OperationalError("database or disk is full"), errno.ENOSPC),
         (pl.exceptions.ComputeError("no such column"), None),
         (ValueError("400 requested and 128 written, or so"), None),
     ],

@@ -11,11 +11,18 @@ from faults.fault_kinds import KINDS, attempt
 from faults.fault_runs import ENGINES, Site, make_site, run
 
 SEED = 12
-SAMPLE = {"kill": 4, **dict.fromkeys(KINDS.keys() - {"kill"}, 1)}
+SAMPLE = {  # a build takes 5 to 9 s, a trial two of them
+    "kill": 2,
+    "failing system call": 1,
+    "full disk": 1,
+    "read-only store": 1,
+    "two runs at once": 1,
+    "input changes": 1,
+    "pipe among inputs": 1,
+}
 TOOLS = {
     "failing system call": ("strace", "-f", "-o", "/dev/null", "true"),
     "full disk": ("unshare", "-rm", "true"),
-    "no inodes": ("unshare", "-rm", "true"),
     "read-only store": ("unshare", "-rm", "true"),
 }
 
@@ -30,7 +37,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [(kind, n) for kind in KINDS for n in range(SAMPLE[kind])]
+    ("kind", "number"), [(kind, n) for kind, count in SAMPLE.items() for n in range(count)]
 )
 def test_nothing_is_lost(kind: str, number: int, clean: Site, tmp_path: Path) -> None:
     tool = TOOLS.get(kind)
