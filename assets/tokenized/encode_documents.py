@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from assets.tokenized.encoders import Encoder, Encoders, Offsets, ReferenceEncoder
+from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
 from assets.tokenized.growing_array import GrowingArray
 from assets.tokenized.text_pieces import encode_pieces, is_cut
 from assets.tokenized.token_offsets import byte_starts, token_sizes
@@ -26,6 +26,7 @@ from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
 
 SLICE_BYTES = 1 << 20
+THREAD_PIECES = 12
 SAMPLED_DOCUMENTS = 64
 SAMPLED_BYTES = 1 << 19  # of the whole sample; its first document may exceed it
 COMPARED_CHARS = 500  # of each sampled document; the reference encoder is slow
@@ -88,16 +89,10 @@ class TokenColumns:
         self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
 
     def add(self, texts: pl.Series) -> None:
-        """Encode consecutive texts: together, or one that is long in pieces.
-
-        That is done in a thread of its own: `fastokens` keeps in each thread the words it has seen,
-        of any length, up to 165 MB of them, until the thread ends.
-        """
+        """Encode consecutive texts: together, or one that is long in pieces."""
         sizes = texts.str.len_bytes().to_numpy()
-        if len(texts) == 1 and is_cut(texts[0], self.reference):
-            with ThreadPoolExecutor(1) as thread:
-                if thread.submit(self.add_in_pieces, texts[0], int(sizes[0])).result():
-                    return
+        if len(texts) == 1 and self.add_in_pieces(texts[0], int(sizes[0])):
+            return
         form = self.form
         ids, offsets = self.encoder.encode(texts.to_list())
         self.num_tokens.append(np.diff(offsets))
@@ -110,13 +105,15 @@ class TokenColumns:
     def add_in_pieces(self, text: str, num_bytes: int) -> bool:
         """Encode a long text of `num_bytes` piece by piece, and return True.
 
-        False, with nothing added, if its ids do not have as many bytes, because the vocabulary
-        lacks some.
+        False, with nothing added, if it is not to be cut, or its ids do not have as many bytes,
+        because the vocabulary lacks some.
         """
+        if not is_cut(text, self.reference):
+            return False
         sizes = token_sizes(self.reference)
         before, start = self.ids.size, 0
         self.add_mark(self.form.begin_id, 0)
-        for ids in encode_pieces(self.encoder, text, sizes):
+        for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
             id_sizes = sizes[ids]
             self.ids.extend(ids)
             if self.form.offsets:
@@ -139,6 +136,26 @@ class TokenColumns:
         self.ids.extend([mark_id])
         if self.form.offsets:
             self.starts.extend([start])
+
+
+def in_threads(
+    pieces: Iterator[Ids], dtype: type[np.unsignedinteger[Any]]
+) -> Iterator[NDArray[Any]]:
+    """Yield pieces of ids as a type; make every THREAD_PIECES of them in a thread of their own.
+
+    `fastokens` keeps in each thread the words it has seen, of any length, with five bytes a
+    character, up to 165 MB of them, until the thread ends.
+    """
+
+    def take() -> list[NDArray[Any]]:
+        return [ids.astype(dtype) for ids in islice(pieces, THREAD_PIECES)]
+
+    while True:
+        with ThreadPoolExecutor(1) as thread:
+            batch = thread.submit(take).result()
+        if not batch:
+            return
+        yield from batch
 
 
 def slices_of(texts: pl.Series) -> Iterator[pl.Series]:

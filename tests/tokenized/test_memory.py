@@ -45,7 +45,7 @@ def random_digits(size: int, seed: int) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's peak memory")
 def test_a_million_empty_documents_and_two_of_50_mb_fit(tmp_path: Path) -> None:
-    texts = [random_digits(50_000_000, 1), *[""] * 1_000_000, random_digits(50_000_000, 2)]
+    texts = [*[""] * 1_000_000, *(random_digits(50_000_000, seed) for seed in (1, 2))]
     ids = (pl.int_range(len(texts), eager=True)).cast(pl.String).str.zfill(32)
     columns = {"doc_id": ids, "text": pl.Series(texts), "lang": pl.lit(None, pl.String)}
     pl.select(**columns).write_parquet(tmp_path / "documents.parquet")
