@@ -1,14 +1,16 @@
 """Encode documents to token ids, in Arrow buffers throughout.
 
 Texts are encoded in slices of a megabyte: the output of a slice stays in the processor's cache, and
-peak memory stays low. Longer texts are cut where that does not change their ids (`text_pieces`).
+peak memory stays low. Longer texts are cut where that does not change their ids (`text_pieces`),
+and the ids of each piece are stored before the next is encoded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,15 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from assets.tokenized.encoders import Encoders, Offsets
-from assets.tokenized.text_pieces import encode_texts, join_arrays
-from assets.tokenized.token_offsets import byte_starts
+from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
+from assets.tokenized.growing_array import GrowingArray
+from assets.tokenized.text_pieces import encode_pieces, is_cut
+from assets.tokenized.token_offsets import byte_starts, token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
 
 SLICE_BYTES = 1 << 20
+THREAD_PIECES = 12
 SAMPLED_DOCUMENTS = 64
 SAMPLED_BYTES = 1 << 19  # of the whole sample; its first document may exceed it
 COMPARED_CHARS = 500  # of each sampled document; the reference encoder is slow
@@ -59,33 +63,106 @@ def encode_documents(
     the text where each token starts, 0 for the begin id, the text's length for the end id.
     """
     sample = sample_of(documents)["text"].str.slice(0, COMPARED_CHARS)
-    encoder = encoders.exact_on(sample.to_list())
-    lengths = [np.zeros(0, np.int64)]  # of the ids of every document's text
-    ids = [np.zeros(0, form.dtype)]
-    starts = [np.zeros(0, np.uint32)]
-    for texts in slices_of(documents["text"]):
-        text_ids, offsets = encode_texts(encoders, encoder, texts.to_list(), form.dtype)
-        lengths.append(np.diff(offsets))
-        ids.append(insert_around(text_ids, offsets, form.begin_id, form.end_id))
-        if form.offsets:
-            at = byte_starts(texts, text_ids, offsets, encoders.reference)
-            first = None if form.begin_id is None else 0
-            starts.append(insert_around(at, offsets, first, texts.str.len_bytes().to_numpy()))
-            del at  # a long text's arrays have hundreds of megabytes
-        del text_ids
-    num_tokens = np.concatenate(lengths)
+    texts = documents["text"]
+    capacity = int(texts.str.len_bytes().cast(pl.Int64).sum()) + form.num_marks * len(texts)
+    columns = TokenColumns(encoders.exact_on(sample.to_list()), encoders.reference, form, capacity)
+    for texts_slice in slices_of(texts):
+        columns.add(texts_slice)
+    num_tokens = np.concatenate(columns.num_tokens)
     is_kept = num_tokens > 0
     offsets = np.concatenate([[0], np.cumsum(num_tokens[is_kept] + form.num_marks)])
-    columns = {"tokens": list_series(join_arrays(ids), offsets)}
+    lists = {"tokens": list_series(columns.ids.values, offsets)}
     if form.offsets:
-        columns["offsets"] = list_series(join_arrays(starts), offsets)
-    return documents.select("doc_id").filter(pl.Series(is_kept)).with_columns(**columns)
+        lists["offsets"] = list_series(columns.starts.values, offsets)
+    return documents.select("doc_id").filter(pl.Series(is_kept)).with_columns(**lists)
+
+
+class TokenColumns:
+    """Ids and offsets of documents, with their marks, end to end in the order of being added."""
+
+    def __init__(
+        self, encoder: Encoder, reference: ReferenceEncoder, form: TokenFormat, capacity: int
+    ) -> None:
+        self.encoder, self.reference, self.form = encoder, reference, form
+        self.ids = GrowingArray(form.dtype, capacity)  # byte-level BPE has at most an id a byte
+        self.starts = GrowingArray(np.uint32, capacity if form.offsets else 0)
+        self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
+
+    def add(self, texts: pl.Series) -> None:
+        """Encode consecutive texts: together, or one that is long in pieces."""
+        sizes = texts.str.len_bytes().to_numpy()
+        if len(texts) == 1 and self.add_in_pieces(texts[0], int(sizes[0])):
+            return
+        form = self.form
+        ids, offsets = self.encoder.encode(texts.to_list())
+        self.num_tokens.append(np.diff(offsets))
+        self.ids.extend(insert_around(ids.astype(form.dtype), offsets, form.begin_id, form.end_id))
+        if form.offsets:
+            starts = byte_starts(texts, ids, offsets, self.reference)
+            first = None if form.begin_id is None else 0
+            self.starts.extend(insert_around(starts, offsets, first, sizes))
+
+    def add_in_pieces(self, text: str, num_bytes: int) -> bool:
+        """Encode a long text of `num_bytes` piece by piece, and return True.
+
+        False, with nothing added, if it is not to be cut, or its ids do not have as many bytes,
+        because the vocabulary lacks some.
+        """
+        if not is_cut(text, self.reference):
+            return False
+        sizes = token_sizes(self.reference)
+        before, start = self.ids.size, 0
+        self.add_mark(self.form.begin_id, 0)
+        for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
+            id_sizes = sizes[ids]
+            self.ids.extend(ids)
+            if self.form.offsets:
+                ends = np.cumsum(id_sizes, dtype=np.uint32)
+                self.starts.extend(start + ends - id_sizes)
+            start += int(id_sizes.sum())
+        if start != num_bytes:
+            self.ids.truncate(before)
+            self.starts.truncate(before)
+            return False
+        self.add_mark(self.form.end_id, num_bytes)
+        num_ids = self.ids.size - before - self.form.num_marks
+        self.num_tokens.append(np.array([num_ids], np.int64))
+        return True
+
+    def add_mark(self, mark_id: int | None, start: int) -> None:
+        """Add the id, unless None, of the begin or end of a document."""
+        if mark_id is None:
+            return
+        self.ids.extend([mark_id])
+        if self.form.offsets:
+            self.starts.extend([start])
+
+
+def in_threads(
+    pieces: Iterator[Ids], dtype: type[np.unsignedinteger[Any]]
+) -> Iterator[NDArray[Any]]:
+    """Yield pieces of ids as a type; make every THREAD_PIECES of them in a thread of their own.
+
+    `fastokens` keeps in each thread the words it has seen, of any length, with five bytes a
+    character, up to 165 MB of them, until the thread ends.
+    """
+
+    def take() -> list[NDArray[Any]]:
+        return [ids.astype(dtype) for ids in islice(pieces, THREAD_PIECES)]
+
+    while True:
+        with ThreadPoolExecutor(1) as thread:
+            batch = thread.submit(take).result()
+        if not batch:
+            return
+        yield from batch
 
 
 def slices_of(texts: pl.Series) -> Iterator[pl.Series]:
-    """Yield slices of consecutive texts, of about SLICE_BYTES each; a longer text is not cut."""
-    numbers = texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy() // SLICE_BYTES
-    edges = np.flatnonzero(np.diff(numbers)) + 1
+    """Yield slices of consecutive texts, of about SLICE_BYTES each; a longer text is one alone."""
+    sizes = texts.str.len_bytes().cast(pl.Int64).to_numpy()
+    is_last = np.diff(np.cumsum(sizes) // SLICE_BYTES) > 0
+    edges = np.flatnonzero(is_last | (sizes[:-1] > SLICE_BYTES)) + 1
     for start, stop in pairwise([0, *edges.tolist(), len(texts)]):
         yield texts[start:stop]
 

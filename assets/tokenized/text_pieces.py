@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets
-from assets.tokenized.token_offsets import token_sizes
+from assets.tokenized.encoders import Encoder, Ids, ReferenceEncoder
 
-PIECE_CHARS = 4 << 20
+PIECE_CHARS = 1 << 20
 SEARCHED_CHARS = 1 << 16  # at the end of a piece
 TRIES = 32  # places of a cut inside of a word; two in three random digits will do
 # A blank after another character, letters beside digits, a mark after either.
@@ -31,32 +28,9 @@ BETWEEN_WORDS = re.compile(
 INSIDE = re.compile(r"(?:[0-9]{8}|[A-Za-z\u4e00-\u9fff\u3041-\u3094\u30a1-\u30fa\uac00-\ud7a3]{8})")
 
 
-def encode_texts(
-    encoders: Encoders, encoder: Encoder, texts: list[str], dtype: type[np.unsignedinteger[Any]]
-) -> tuple[NDArray[Any], Offsets]:
-    """Encode texts to ids of a type, the long ones in pieces where the tokenizer allows it."""
-    if max(map(len, texts), default=0) <= PIECE_CHARS or not encoders.reference.splits_as_gpt2:
-        ids, offsets = encoder.encode(texts)
-        return ids.astype(dtype), offsets
-    sizes = token_sizes(encoders.reference)
-    all_ids, lengths = [np.zeros(0, dtype)], [0]
-    for text in texts:
-        pieces = [piece.astype(dtype) for piece in encode_pieces(encoder, text, sizes)]
-        lengths.append(sum(piece.size for piece in pieces))
-        all_ids += pieces
-        del pieces
-    return join_arrays(all_ids), np.cumsum(lengths, dtype=np.int64)
-
-
-def join_arrays(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """Concatenate arrays of a type and empty the list: each is freed when it is copied."""
-    joined = np.empty(sum(array.size for array in arrays), arrays[0].dtype)
-    start = 0
-    while arrays:
-        array = arrays.pop(0)
-        joined[start : start + array.size] = array
-        start += array.size
-    return joined
+def is_cut(text: str, reference: ReferenceEncoder) -> bool:
+    """Check whether a text is longer than a piece, and its tokenizer allows cuts."""
+    return len(text) > PIECE_CHARS and reference.splits_as_gpt2
 
 
 def encode_pieces(encoder: Encoder, text: str, sizes: Ids) -> Iterator[Ids]:

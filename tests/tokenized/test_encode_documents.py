@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_entries, with_token
 
 from assets.tokenized import encode_documents as tokenized
+from assets.tokenized import text_pieces
 from assets.tokenized.encode_documents import (
     TokenFormat,
     count_ids,
@@ -85,6 +86,27 @@ def test_no_text_spells_the_end_and_a_long_one_is_not_cut() -> None:
     assert (spelled[-1], long[-1]) == (0, 0)
     assert 0 not in spelled[:-1] + long[:-1]
     assert len(long) > 1_200_000
+
+
+@pytest.mark.filterwarnings("ignore:fastokens")
+@pytest.mark.parametrize("begin_id", [None, 999])
+@pytest.mark.parametrize("lacking", ["", "\u0100"], ids=["all bytes", "no zero byte"])
+def test_pieces_do_not_show(
+    lacking: str, begin_id: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = json.loads(trained())["model"]
+    vocab = {entry: number for entry, number in model["vocab"].items() if entry != lacking}
+    encoders = load_encoders(changed(model=model | {"vocab": vocab}))
+    form = TokenFormat(VOCAB_SIZE, 0, begin_id, offsets=True)
+    given = documents("a", "the mill\x00 " * 9, "", "\x00" * 40, *sample_texts()[:20], "", "b")
+    whole = encode_documents(given, encoders, form)
+    is_short = whole["tokens"].list.len() < 20
+    assert is_short.any() and not is_short.all()
+
+    monkeypatch.setattr(text_pieces, "PIECE_CHARS", 20)
+    monkeypatch.setattr(tokenized, "SLICE_BYTES", 20)
+
+    assert encode_documents(given, encoders, form).equals(whole)
 
 
 def test_documents_without_tokens_are_left_out() -> None:
@@ -186,6 +208,12 @@ def test_offsets_of_the_reference_count_one_to_four_bytes_a_character() -> None:
     assert reference_starts(text, tokenizer).tolist() == [
         len(text[:start].encode()) for start in characters
     ]
+
+
+def test_a_long_text_is_a_slice_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenized, "SLICE_BYTES", 4)
+    texts = pl.Series(["a", "b", "long text", "", "", "c", "longer text", "abcd", "e"])
+    assert [len(each) for each in tokenized.slices_of(texts)] == [2, 1, 2, 1, 1, 1, 1]
 
 
 def test_ids_are_counted() -> None:

@@ -1,6 +1,7 @@
 """Long texts are encoded in pieces, to the ids of the whole."""
 
 import json
+from itertools import accumulate, chain
 from random import Random
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from small_tokenizer import sample_texts, trained
 
 from assets.tokenized import text_pieces
-from assets.tokenized.encoders import Ids, Offsets, load_encoders
-from assets.tokenized.text_pieces import INSIDE, encode_texts, piece_end
+from assets.tokenized.encoders import Encoder, Ids, Offsets, load_encoders
+from assets.tokenized.text_pieces import INSIDE, encode_pieces, piece_end
+from assets.tokenized.token_offsets import token_sizes
 
 PARTS = st.sampled_from(
     [
@@ -40,24 +42,28 @@ PARTS = st.sampled_from(
 TEXTS = st.lists(PARTS, max_size=40).map("".join)
 
 
-def in_pieces(texts: list[str], size: int, tokenizer_json: str) -> tuple[list[int], list[int]]:
-    encoders = load_encoders(tokenizer_json)
+def ids_in_pieces(encoder: Encoder, text: str, size: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_pieces, "PIECE_CHARS", size)
         patch.setattr(text_pieces, "SEARCHED_CHARS", size)
-        ids, offsets = encode_texts(encoders, encoders.best, texts, np.uint16)
-    return ids.tolist(), offsets.tolist()
+        sizes = token_sizes(load_encoders(trained()).reference)
+        return np.concatenate(list(encode_pieces(encoder, text, sizes))).tolist()
 
 
-def whole(texts: list[str], tokenizer_json: str) -> tuple[list[int], list[int]]:
-    ids, offsets = load_encoders(tokenizer_json).reference.encode(texts)
+def in_pieces(texts: list[str], size: int) -> tuple[list[int], list[int]]:
+    ids = [ids_in_pieces(load_encoders(trained()).best, text, size) for text in texts]
+    return list(chain(*ids)), list(accumulate(map(len, ids), initial=0))
+
+
+def whole(texts: list[str]) -> tuple[list[int], list[int]]:
+    ids, offsets = load_encoders(trained()).reference.encode(texts)
     return ids.tolist(), offsets.tolist()
 
 
 @settings(deadline=None, max_examples=400)
 @given(texts=st.lists(TEXTS, max_size=3), size=st.integers(1, 12))
 def test_pieces_have_the_ids_of_the_whole(texts: list[str], size: int) -> None:
-    assert in_pieces(texts, size, trained()) == whole(texts, trained())
+    assert in_pieces(texts, size) == whole(texts)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +81,8 @@ def test_long_runs_have_the_ids_of_the_whole(kind: str, size: int) -> None:
         "blanks": " " * 9000,
     }[kind]
 
-    assert in_pieces([text, "", text[:50]], size, trained()) == whole(
-        [text, "", text[:50]], trained()
-    )
+    texts = [text, "", text[:50]]
+    assert in_pieces(texts, size) == whole(texts)
 
 
 @pytest.mark.parametrize("kind", ["0123456789", "etaoinshrdlu", "的一是不了人我在有他这中大来上"])
@@ -92,9 +97,7 @@ def test_runs_without_a_blank_are_encoded_in_pieces(kind: str) -> None:
             return load_encoders(trained()).best.encode(texts)
 
     text = "".join(Random(1).choices(kind, k=20_000))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_pieces, "PIECE_CHARS", 1000)
-        encode_texts(load_encoders(trained()), Counting(), [text], np.uint16)
+    ids_in_pieces(Counting(), text, 1000)
 
     assert max(seen) <= 1100 and sum(seen) < 4 * len(text)
 
