@@ -133,7 +133,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             command, cwd=folder, env=os.environ | names, stdout=output, stderr=output
         )
     try:
-        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 120)
+        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 300)
         yield found[0]
     finally:
         process.send_signal(signal.SIGTERM)
@@ -159,7 +159,7 @@ TAGS = [
 def test_the_ui_shows_the_graph_and_starts_and_ends_a_run(served: str, tmp_path: Path) -> None:
     with running_browser(tmp_path / "profile") as browser:
         page = browser.open(f"{served}/asset-groups/")
-        wait_for(lambda: "tokenized" in page.run("document.body.innerText"))
+        wait_for(lambda: "tokenized" in page.run("document.body.innerText"), 120)
 
         def ask(query: str, **variables: Any) -> Any:
             body = json.dumps(json.dumps({"query": query, "variables": variables}))
