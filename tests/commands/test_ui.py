@@ -98,7 +98,7 @@ def test_requests_of_the_ui_and_of_programs_pass(request_: dict[str, str]) -> No
         ({"query": "query=subscription{x}"}, "GraphQL mutation"),
         ({"query": "query=mutation" + "{a" * 90 + "}" * 90}, "GraphQL mutation"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_a_refusal_names_header_and_value(request_: dict[str, str], reason: str) -> None:
     assert reason in (judged(**request_) or "")
@@ -132,7 +132,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             command, cwd=folder, env=os.environ | names, stdout=output, stderr=output
         )
     try:
-        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 120)
+        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 300)
         assert (home / "dagster.yaml").read_bytes() == SHIPPED.read_bytes()
         yield found[0]
     finally:
@@ -159,7 +159,8 @@ TAGS = [
 def test_the_ui_shows_the_graph_and_starts_and_ends_a_run(served: str, tmp_path: Path) -> None:
     with running_browser(tmp_path / "profile") as browser:
         page = browser.open(f"{served}/asset-groups/")
-        wait_for(lambda: "tokenized" in page.run("document.body.innerText"))
+        groups = {"ingest", "curate", "tokenize"}  # folded, where there are several
+        wait_for(lambda: groups <= set(page.run("document.body.innerText").split()), 120)
 
         def ask(query: str, **variables: Any) -> Any:
             body = json.dumps(json.dumps({"query": query, "variables": variables}))
