@@ -40,7 +40,7 @@ def decodable(data: bytes, suffix: str) -> bytes:
 
 @pytest.mark.parametrize("last", [8, 4, 1])
 def test_a_wrong_gzip_checksum_or_length_costs_no_record(tmp_path: Path, last: int) -> None:
-    data = bytearray(gzip.compress(jsonl(*VALUES)))
+    data = bytearray(gzip.compress(jsonl(*VALUES), mtime=0))
     data[-last] ^= 1
 
     chunk = read(write(tmp_path, "a.jsonl.gz", bytes(data)))
@@ -52,7 +52,8 @@ def test_a_wrong_gzip_checksum_or_length_costs_no_record(tmp_path: Path, last: i
 
 def test_members_behind_a_wrong_checksum_are_read(tmp_path: Path) -> None:
     members = [
-        bytearray(gzip.compress(jsonl(*VALUES[i : i + 100]))) for i in range(0, RECORDS, 100)
+        bytearray(gzip.compress(jsonl(*VALUES[i : i + 100]), mtime=0))
+        for i in range(0, RECORDS, 100)
     ]
     members[1][-8] ^= 1
     members[2][-4] ^= 1
@@ -120,7 +121,7 @@ def test_frames_before_a_damaged_zst_frame_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("a.jsonl", gzip.compress(jsonl("a")), "this is gzip: add .gz to the file's name"),
+        ("a.jsonl", gzip.compress(jsonl("a"), mtime=0), "this is gzip: add .gz to the file's name"),
         ("a.csv", zst(b"text\na\n"), "this is zstd: add .zst to the file's name"),
         ("a.txt", bz2.compress(b"a"), "this is bzip2: add .bz2 to the file's name"),
         ("a.json", lzma.compress(b"[]"), "this is xz: add .xz to the file's name"),
@@ -129,18 +130,18 @@ def test_frames_before_a_damaged_zst_frame_are_kept(tmp_path: Path) -> None:
             zst(jsonl("a")),
             "this is zstd: add .zst to the file's name in place of .gz",
         ),
-        ("a.jsonl.gz", gzip.compress(gzip.compress(b"{}")), "this is gzip"),
+        ("a.jsonl.gz", gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "this is gzip"),
         ("a.jsonl.gz", jsonl("a"), "this is plain JSON: remove .gz from the file's name"),
         (
             "a.txt.xz",
             b"plain words \xc3\xa4",
             "this is plain text: remove .xz from the file's name",
         ),
-        ("a.parquet", gzip.compress(b"x"), "this is gzip"),
+        ("a.parquet", gzip.compress(b"x", mtime=0), "this is gzip"),
         ("a.jsonl", jsonl("a", "b").decode().encode("utf-16"), "this is UTF-16: convert it with"),
         ("a.csv", "text\nwords\n".encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
         ("a.txt", "some words".encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
-        ("a.json.gz", gzip.compress("[]".encode("utf-32")), "this is UTF-32"),
+        ("a.json.gz", gzip.compress("[]".encode("utf-32"), mtime=0), "this is UTF-32"),
     ],
 )
 def test_a_file_of_another_kind_is_one_row_that_says_what_it_is(
@@ -260,7 +261,7 @@ def test_a_bomb_is_a_fault_of_the_file_and_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decompress, "BOMB_BYTES", 4 << 20)
-    packed = write(tmp_path, "a.jsonl.gz", gzip.compress(b" " * (64 << 20)))
+    packed = write(tmp_path, "a.jsonl.gz", gzip.compress(b" " * (64 << 20), mtime=0))
 
     with pytest.raises(decompress.BrokenStream) as raised:
         list(decompress.read_blocks(packed.path, "gz"))

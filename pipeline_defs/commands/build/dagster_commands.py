@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import dagster as dg
 from dagster._cli import ENV_PREFIX, create_dagster_cli
 
 from assets.mixed.asset import MIXED
@@ -61,6 +63,7 @@ def run_dagster(command: Command) -> int:
     """Print a command of Dagster and run it in this process; return its exit code."""
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
+    warnings.filterwarnings("ignore", category=dg.SupersessionWarning)  # it recommends `dg`
     try:
         dagster = create_dagster_cli()  # type: ignore[no-untyped-call]
         dagster.main(list(command), "dagster", auto_envvar_prefix=ENV_PREFIX)
