@@ -47,7 +47,7 @@ class CorpusExecutor(dg.Executor):
 
     @property
     def retries(self) -> Any:
-        """Whether steps are retried."""
+        """Retry mode of steps."""
         return self.executor.retries
 
     @property

@@ -39,7 +39,7 @@ from resources.source_faults import (
     sentence,
     state_of,
 )
-from resources.stage import Conclusion, Metadata, Partitioning, Stage, WarningCheck
+from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, Stage, WarningCheck
 from resources.store.disk import has_size, xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.store import Partition, typed
@@ -126,9 +126,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
-        for each in done:
-            version = stage.inputs.version(typed(each.manifest, stage))
-            yield observed(stage.inputs.asset, each.manifest, version)
+        yield from observed_inputs(stage, stage.inputs, done)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
     results = check_results(done)
     if stage.check:  # before this run's own numbers are part of the history
@@ -148,6 +146,15 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     here = {source: f"{stage.name}: {reason}" for source, reason in failed.items()}
     is_all_else_well = all(check.passed for check in results if check.check_name in CHECKS)
     fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
+
+
+def observed_inputs(
+    stage: Stage[Any, Any], inputs: InputVersions, done: Sequence["Committed"]
+) -> Iterator[dg.AssetObservation]:
+    """Yield an observation of the inputs from outside that each partition was planned with."""
+    for each in done:
+        version = inputs.version(typed(each.manifest, stage))
+        yield observed(inputs.asset, each.manifest, version)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ WRONG_USE = (ValueError, StoreError)  # a retry would end the same way
 
 @dataclass
 class SourceFaults:
-    """What went wrong in a step, by partition.
+    """Errors of a step, by partition.
 
     `earlier` are the sources that failed in earlier stages of the run, with the reason. A partition
     of theirs that cannot be planned is `skipped`: that follows from the first failure.

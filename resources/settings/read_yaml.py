@@ -1,7 +1,7 @@
 """Read YAML that may be hostile: bounded in bytes, in nodes after its aliases are expanded, and in
 the digits of a number.
 
-An alias costs four characters and stands for everything below its anchor: nine lines of nine
+An alias costs four characters and repeats everything below its anchor: nine lines of nine
 aliases each expand to 387,420,489 nodes, which reading shares but checking walks one by one.
 """
 
@@ -50,14 +50,14 @@ def read_yaml(path: Path) -> tuple[object, dict[KeyPath, int]]:
 
 
 def check_size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return the number of nodes at and below a node, each alias counted as what it stands for.
+    """Return the number of nodes at and below a node, each alias counted as what it repeats.
 
     `sizes` has those of nodes seen before, and 0 for those around this one. Raises
     yaml.MarkedYAMLError at the node that is too large, contains itself, or is too long a number.
     """
     size = sizes.get(id(node))
     if size == 0:
-        raise refused(node, "an alias inside of what it stands for; remove it")
+        raise refused(node, "an alias inside of what it repeats; remove it")
     if size is None:
         sizes[id(node)] = 0
         size = 1 + sum(check_size(below, sizes) for below in nodes_below(node))

@@ -70,7 +70,7 @@ class InputPlaces(BaseModel):
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs or http(s)/file URLs; ${NAME} in a URL stands for an "
+        description="files, folders, globs or http(s)/file URLs; ${NAME} in a URL is an "
         "environment variable",
     )
     format: Literal["auto", FileFormat] = Field(

@@ -33,7 +33,7 @@ POLL_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Engine:
-    """Where steps and parts are computed."""
+    """Processes of steps and of parts."""
 
     kind: str
     steps: str

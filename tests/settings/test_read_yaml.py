@@ -30,7 +30,7 @@ def chained(first: str, form: str) -> str:
             ":6: not valid YAML: over 200,000 values",
         ),
         (chained("a: &a {k: v}", "{name}: &{name} {{<<: [{aliases}]}}"), "over 200,000 values"),
-        ("store: s\na: &a [*a]\n", ":2: not valid YAML: an alias inside of what it stands for"),
+        ("store: s\na: &a [*a]\n", ":2: not valid YAML: an alias inside of what it repeats"),
         ("a: &a {b: *a}\n", "an alias inside"),
         ("a: " + "[" * 100_000, "nested too deeply"),
         ("store: s\na: 1" + ":59" * 200_000, ":2: not valid YAML: a number of 600,001 characters"),

@@ -44,13 +44,11 @@ def build(
     corpus = load_corpus()
     names = corpus.settings.source_names()
     used = used_stages(corpus.settings)
-    for what, given, known in (
-        ("source", source, names),
-        ("stage", [to] if to else [], list(BY_NAME)),
-    ):
-        for name in given:
-            if name not in known:
-                raise UsageError(unknown_name(what, name, known))
+    for name in source:
+        if name not in names:
+            raise UsageError(unknown_name("source", name, names))
+    if to and to not in BY_NAME:
+        raise UsageError(unknown_name("stage", to, BY_NAME))
     if to and to not in used:
         raise UsageError(
             f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "

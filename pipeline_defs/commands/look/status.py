@@ -104,7 +104,7 @@ class ManifestRows(msgspec.Struct, frozen=True):
 
 
 class ManifestHead(msgspec.Struct, frozen=True):
-    """What is read of a manifest."""
+    """Fields of a manifest that the status shows."""
 
     stats: ManifestRows
 
