@@ -192,8 +192,10 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
         published = set(task.folder.records.glob("*.json"))
         current().begin_pass([task])
         end_part = begin_part()
-        records = published_parts(task) or work(task)
-        costs: tuple[Cost, ...] = (end_part(),)
+        try:
+            records = published_parts(task) or work(task)
+        finally:  # a part that failed takes no share of the CPU time of the next
+            costs: tuple[Cost, ...] = (end_part(),)
         for record in records:
             stem = part_stem(record.name, record.fingerprint)
             is_reused = task.folder.records / f"{stem}.json" in published

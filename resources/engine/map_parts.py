@@ -193,7 +193,9 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
             f"{task.title}: {type(error).__name__}: {error}"
         )
         fault.errno = number
-    return Ended(index, result, fault, end_part())
+    finally:
+        cost = end_part()
+    return Ended(index, result, fault, cost)
 
 
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:

@@ -2,11 +2,14 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from resources.engine.cost import Cost, CpuMeter, add_wall_seconds, begin_part
+from resources.engine.map_parts import run_task
+from tests.engine.engine_workers import Part, square
 
 
 def cost(start: float, end: float) -> Cost:
@@ -41,7 +44,9 @@ def test_cpu_seconds_are_divided_among_the_parts_that_run() -> None:
     assert meter.end(third) == 1
 
 
-def test_cpu_seconds_of_other_threads_are_counted() -> None:
+def test_cpu_seconds_of_other_threads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.engine.cost.METER", CpuMeter())
+
     def multiply() -> None:
         matrix = np.random.default_rng(0).random((300, 300))
         until = time.monotonic() + 0.3
@@ -56,3 +61,18 @@ def test_cpu_seconds_of_other_threads_are_counted() -> None:
 
     assert measured.cpu_seconds == pytest.approx(time.process_time() - before, abs=0.05)
     assert measured.seconds >= 0.3 and measured.peak_bytes > 10_000_000
+
+
+def test_a_part_that_is_interrupted_takes_no_share_of_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    meter = CpuMeter(iter([0.0, 1.0, 2.0, 4.0]).__next__)
+    monkeypatch.setattr("resources.engine.cost.METER", meter)
+
+    def interrupted(_part: Part) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_task(interrupted, 0, Part("part-0", tmp_path))
+
+    assert run_task(square, 1, Part("part-1", tmp_path)).cost.cpu_seconds == 2
