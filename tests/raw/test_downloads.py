@@ -5,59 +5,26 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from answering_site import Site, answering_site
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.input_file import InputFile
-from corpus_loader import http_client, transports
+from corpus_loader import http_client
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig
 
 LINE = b'{"text": "here"}\n'
 
 
-@dataclass
-class Site:
-    """A web server that answers from a list of (status, body, headers)."""
-
-    answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    asked: list[dict[str, str]] = field(default_factory=list)
-    place: str = ""
-
-
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    state = Site()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            state.asked.append(dict(self.headers))
-            state.paths.append(self.path)
-            status, body, headers = state.answers.pop(0)
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setenv("NETRC", "/dev/null")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        state.place = f"127.0.0.1:{server.server_port}"
+    with answering_site(monkeypatch) as state:
         yield state
-        server.shutdown()
-        thread.join()
 
 
 def find(base: Path, url: str, **options: object) -> InputFile:

@@ -3,18 +3,15 @@
 import gzip
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import xxhash
+from answering_site import Site, answering_site
 
 from assets.raw.places import downloads
 from assets.raw.places.find_inputs import LeftOut, find_inputs, tell_format
 from assets.raw.readers.input_file import InputFile
-from corpus_loader import transports
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig
 
@@ -203,49 +200,23 @@ def test_file_url_is_read_in_place(tmp_path: Path) -> None:
     assert (found.path, found.name) == (path, path.as_uri())
 
 
-@dataclass
-class Site:
-    """A web server that answers from a list of (status, body, headers)."""
-
-    answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
-    asked: list[dict[str, str]] = field(default_factory=list)
-    url: str = ""
-
-
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    state = Site()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            state.asked.append(dict(self.headers))
-            status, body, headers = state.answers.pop(0)
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        state.url = f"http://127.0.0.1:{server.server_port}/../a.jsonl.gz"
+    with answering_site(monkeypatch) as state:
         yield state
-        server.shutdown()
-        thread.join()
+
+
+def url_of(site: Site) -> str:
+    return f"http://{site.place}/../a.jsonl.gz"
 
 
 def test_url_is_downloaded_under_a_hashed_name(site: Site, tmp_path: Path) -> None:
     body = gzip.compress(b"{}")
     site.answers = [(200, body, {"Content-Disposition": 'attachment; filename="/etc/x"'})]
 
-    found = find(tmp_path, site.url)[0]
+    found = find(tmp_path, url_of(site))[0]
 
-    assert (found.name, found.format, found.compression) == (site.url, "jsonl", "gz")
+    assert (found.name, found.format, found.compression) == (url_of(site), "jsonl", "gz")
     assert found.path.parent == tmp_path / "store/_downloads"
     assert found.path.read_bytes() == body
     assert sorted(p.suffix for p in found.path.parent.iterdir()) == ["", ".json"]
@@ -255,7 +226,7 @@ def test_unchanged_url_is_not_sent_again(site: Site, tmp_path: Path) -> None:
     validators = {"ETag": '"v1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
     site.answers = [(200, b"one", validators), (304, b"", {}), (200, b"two", {"ETag": '"v2"'})]
 
-    contents = [find(tmp_path, site.url)[0].path.read_bytes() for _ in range(3)]
+    contents = [find(tmp_path, url_of(site))[0].path.read_bytes() for _ in range(3)]
 
     assert contents == [b"one", b"one", b"two"]
     assert "If-None-Match" not in site.asked[0]
@@ -265,16 +236,16 @@ def test_unchanged_url_is_not_sent_again(site: Site, tmp_path: Path) -> None:
 
 def test_damaged_copy_is_fetched_again(site: Site, tmp_path: Path) -> None:
     site.answers = [(200, b"one", {"ETag": '"v1"'}), (200, b"one", {"ETag": '"v1"'})]
-    find(tmp_path, site.url)[0].path.write_bytes(b"on")
+    find(tmp_path, url_of(site))[0].path.write_bytes(b"on")
 
-    assert find(tmp_path, site.url)[0].path.read_bytes() == b"one"
+    assert find(tmp_path, url_of(site))[0].path.read_bytes() == b"one"
     assert "If-None-Match" not in site.asked[1]
 
 
 def test_server_errors_and_cut_bodies_are_tried_again(site: Site, tmp_path: Path) -> None:
     site.answers = [(503, b"", {}), (200, b"ha", {"Content-Length": "4"}), (200, b"half", {})]
 
-    assert find(tmp_path, site.url)[0].path.read_bytes() == b"half"
+    assert find(tmp_path, url_of(site))[0].path.read_bytes() == b"half"
     assert len(list((tmp_path / "store/_downloads").iterdir())) == 2
 
 
@@ -285,12 +256,12 @@ def test_failed_download_says_what_and_how_often(
     site.answers = [(status, b"", {})] * 5
 
     with pytest.raises(InputError, match=f"HTTP {status} .*attempt {attempts} of 4"):
-        find(tmp_path, site.url)
+        find(tmp_path, url_of(site))
     assert len(site.asked) == attempts
 
 
 def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path) -> None:
     site.answers = [(200, b"{}", {})]
-    url = site.url.replace("../a", "ein Wörterbuch")
+    url = url_of(site).replace("../a", "ein Wörterbuch")
 
     assert [f.name for f in find(tmp_path, url)] == [url]

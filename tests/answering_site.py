@@ -1,0 +1,51 @@
+"""A web server on the loopback address that answers from a list."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from corpus_loader import transports
+
+
+@dataclass
+class Site:
+    """A web server that answers from a list of (status, body, headers)."""
+
+    answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    asked: list[dict[str, str]] = field(default_factory=list)
+    place: str = ""
+
+
+@contextmanager
+def answering_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Serve a site; downloads wait a millisecond between attempts and know no credentials."""
+    state = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.asked.append(dict(self.headers))
+            state.paths.append(self.path)
+            status, body, headers = state.answers.pop(0)
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setenv("NETRC", "/dev/null")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        state.place = f"127.0.0.1:{server.server_port}"
+        yield state
+        server.shutdown()
+        thread.join()
