@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+LOOK_SECONDS = 0.2  # between two looks at whether a signal came
+
 
 def map_in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], most: int
@@ -29,13 +31,23 @@ def map_in_threads(
     results: dict[int, Result] = {}
     try:
         while len(results) < len(items):
-            number, result, error = done.get()
+            number, result, error = next_of(done)
             if error is not None:
                 raise error
             results[number] = result
     finally:
         drain(left)
     return [results[number] for number in range(len(items))]
+
+
+def next_of(done: SimpleQueue[Result]) -> Result:
+    """Wait for the next item, and let Ctrl-C in.
+
+    A signal that comes just before `get` begins to wait, or to another thread, does not wake it.
+    """
+    while True:
+        with suppress(Empty):
+            return done.get(timeout=LOOK_SECONDS)
 
 
 def work(

@@ -1,5 +1,6 @@
 """A corpus behind a URL: faults of the network, a bounded cache, many processes, kill -9."""
 
+import _thread
 import errno
 import fcntl
 import hashlib
@@ -241,6 +242,21 @@ def test_ctrl_c_does_not_wait_for_a_download(server: str, tmp_path: Path) -> Non
     user.send_signal(signal.SIGINT)
     assert user.wait(5) != 0
     go_on.set()
+
+
+def test_ctrl_c_is_seen_even_if_it_does_not_wake_the_wait() -> None:
+    go_on = threading.Event()
+
+    def interrupt(_: int) -> None:
+        time.sleep(0.5)  # the caller waits by now
+        _thread.interrupt_main()  # the signal without the wake-up, as when it comes to a thread
+        go_on.wait(10)
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        map_in_threads(interrupt, [0], 1)
+    go_on.set()
+    assert time.monotonic() - begun < 9
 
 
 @pytest.mark.parametrize("has_pages", [True, False])
