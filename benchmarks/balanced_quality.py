@@ -131,7 +131,7 @@ def settings_of(options: Options) -> Settings:
 def read_source(options: Options, settings: Settings, name: str) -> pl.DataFrame:
     """Read the documents of one source: the columns of `raw`, and `name` to tell them by.
 
-    Languages are those of the records; the settings of the source give its domain and filters.
+    lang is the record's or else the one that the settings declare; own_lang is the record's.
     """
     folder = options.folder / name
     places = [str(path) for path in (f"{folder}/*", f"{folder}/*/*")]
@@ -149,10 +149,10 @@ def read_source(options: Options, settings: Settings, name: str) -> pl.DataFrame
     place = pl.format("{}:{}", origin.field("file").str.split("/").list.last(), origin.field("row"))
     documents = pl.concat(chunks).with_columns(
         pl.coalesce("id", "url", place).alias("name"),
-        pl.when(pl.col("lang") != "und").then("lang").alias("lang"),
+        pl.when(pl.col("lang") != "und").then("lang").alias("own_lang"),
     )
-    language = settings.source(name).language
-    return documents.with_columns(pl.col("lang").fill_null(pl.lit(language, pl.String)))
+    declared = pl.lit(settings.source(name).language, pl.String)
+    return documents.with_columns(lang=pl.coalesce("own_lang", declared))
 
 
 def sampled(documents: pl.DataFrame, fraction: float) -> pl.DataFrame:
@@ -162,16 +162,14 @@ def sampled(documents: pl.DataFrame, fraction: float) -> pl.DataFrame:
 
 
 def judge_source(documents: pl.DataFrame, config: FilterConfig) -> pl.DataFrame:
-    """Filter documents a bounded number of bytes at a time; return name, lang, text, reasons."""
+    """Filter documents a bounded number of bytes at a time; return name, lang, text, reasons, ..."""
     parts = [
-        batch.select("source", "name", "text")
-        .hstack(
-            filter_documents(batch, config, NO_FILES)[1].select("reasons", "detected_lang"),
+        batch.select("source", "name", "own_lang", "text").hstack(
+            filter_documents(batch, config, NO_FILES)[1].select("reasons", "detected_lang")
         )
-        .hstack(batch.select("lang"))
         for batch in batches(documents)
     ]
-    return pl.concat(parts).with_columns(pl.coalesce("lang", "detected_lang").fill_null("-"))
+    return pl.concat(parts).with_columns(lang=pl.coalesce("own_lang", "detected_lang", pl.lit("-")))
 
 
 def batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -247,8 +245,8 @@ def count_rules(reasons: list[list[str]]) -> list[tuple[str, int]]:
 
 def pages_of(documents: pl.DataFrame) -> list[Page]:
     """Return the real pages that junk is made from: no code."""
-    chosen = documents.filter(pl.col("source") != "code").select("text", "lang", "source")
-    return [Page(text, lang or "en") for text, lang, _ in chosen.iter_rows()]
+    chosen = documents.filter(pl.col("source") != "code").select("text", "own_lang")
+    return [Page(text, lang or "en") for text, lang in chosen.iter_rows()]
 
 
 def judge_junk(pages: list[Page], config: FilterConfig, options: Options) -> pl.DataFrame:
