@@ -29,12 +29,13 @@ from assets.text.buffers import text_buffers
 ROOT = Path(__file__).resolve().parent.parent
 # Hardly a line of code: what the prose of `--fit` is made of.
 PROSE = (
-    "debian-pd-books eltec-eng gitenberg-kjv gitenberg-pride-prejudice nltk-speeches"
-    " standardebooks-pepys plos openstax-anatomy openstax-calculus openstax-philosophy"
-    " openstax-statistics stacks-project openlogic web-anarchism-faq web-18f-blog web-articlebench"
-    " web-noise web-readability web-reviews web-trafilatura wikitext2 foldoc libreoffice-help"
-    " gnome-user-docs udhr eltec-deu eltec-fra eltec-por eltec-spa"
-).split()
+    *("debian-pd-books", "eltec-eng", "gitenberg-kjv", "gitenberg-pride-prejudice", "plos"),
+    *("nltk-speeches", "standardebooks-pepys", "openstax-anatomy", "openstax-calculus", "udhr"),
+    *("openstax-philosophy", "openstax-statistics", "stacks-project", "openlogic", "wikitext2"),
+    *("web-anarchism-faq", "web-18f-blog", "web-articlebench", "web-noise", "web-readability"),
+    *("web-reviews", "web-trafilatura", "foldoc", "libreoffice-help", "gnome-user-docs"),
+    *("eltec-deu", "eltec-fra", "eltec-por", "eltec-spa"),
+)
 MOST_OF_A_GROUP = 60  # documents of a language or origin that --fit reads
 FENCED = r"(?ms)^```[^\n`]*\n(.*?)^```[ \t]*$"
 Floats = NDArray[np.float64]

@@ -38,7 +38,7 @@ _CLASSES = {
     "$": "$@#",
 }
 _BLANK, _OTHER = " ", "é"
-_ALL = "aA0_(.=);\",\\$ é^"  # ^ is the edge of the line
+_ALL = 'aA0_(.=);",\\$ é^'  # ^ is the edge of the line
 # Weights per byte of pairs of neighbours: classes of the first, of the second.
 PAIRS = {
     "a word begins": (" ", "aAé", -17.0),
@@ -68,9 +68,10 @@ SIGNS = {
 _ENDINGS = {"SEMICOLON": ";", "BRACE": "{}", "BRACKET": ")]", "COMMA": ",", "FULL_STOP": ".?!"}
 # First words of lines besides KEYWORDS: of shells, SQL and Lua or Ruby.
 _FIRST_WORDS = (
-    "ALTER CREATE DELETE DROP FROM INSERT SELECT UPDATE VALUES WHERE done echo elif end endfor esac"
-    " exit export fi fun local my print printf set sub then unset"
-).split()
+    *("ALTER", "CREATE", "DELETE", "DROP", "FROM", "INSERT", "SELECT", "UPDATE", "VALUES", "WHERE"),
+    *("done", "echo", "elif", "end", "endfor", "esac", "exit", "export", "fi", "fun", "local"),
+    *("my", "print", "printf", "set", "sub", "then", "unset"),
+)
 SLOPE, MIDDLE = 2.8, 0.7  # of the logistic; MIDDLE: mean evidence at which the score is a half
 
 

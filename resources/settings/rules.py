@@ -227,10 +227,10 @@ class CodeContentRules(RuleGroup):
     A maximum keeps code out of prose, a minimum keeps prose out of code; both are off by default.
     """
 
-    max_score: float | None = _share(None, "is_code", "code_score")
-    min_score: float | None = _share(None, "not_code", "code_score")
-    max_share: float | None = _share(None, "too_much_code", "code_text_share")
-    min_share: float | None = _share(None, "too_little_code", "code_text_share")
+    max_score: Share = _limit(None, "is_code", "code_score")
+    min_score: Share = _limit(None, "not_code", "code_score")
+    max_share: Share = _limit(None, "too_much_code", "code_text_share")
+    min_share: Share = _limit(None, "too_little_code", "code_text_share")
 
 
 class MedicalRules(RuleGroup):

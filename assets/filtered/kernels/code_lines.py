@@ -127,7 +127,9 @@ def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
         weight += _weigh_signs(line, is_indented, lexicon)
         weight = min(max(weight, -LIMIT), LIMIT)
         evidence[number] = max(weight, 0.0) if _is_comment(line) else weight
-        sizes[number] = len(line) - np.int64(count_continuations(line, uint64(0), uint64(len(line))))
+        sizes[number] = len(line) - np.int64(
+            count_continuations(line, uint64(0), uint64(len(line)))
+        )
         fences[number] = _fence(line)
         number += 1
     return number
@@ -169,9 +171,9 @@ def _is_comment(line: Bytes) -> bool:
     first, second = line[0], line[1] if len(line) > 1 else np.uint8(SPACE)
     return bool(
         first == HASH
-        or (first == SLASH and (second == SLASH or second == STAR))
+        or (first == SLASH and (second in (SLASH, STAR)))
         or (first == STAR and (second <= SPACE or second == SLASH))
-        or (first == second and (first == DASH or first == QUOTE or first == APOSTROPHE))
+        or (first == second and (first in (DASH, QUOTE, APOSTROPHE)))
     )
 
 
@@ -179,7 +181,7 @@ def _is_comment(line: Bytes) -> bool:
 def _fence(line: Bytes) -> int:
     """Return the byte that a Markdown fence is made of; 0 for no fence."""
     byte = line[0]
-    if not (byte == BACKTICK or byte == TILDE):
+    if byte not in (BACKTICK, TILDE):
         return 0
     run = 0
     while run < len(line) and line[run] == byte:
