@@ -257,7 +257,7 @@ def test_a_store_of_unverified_clusters_is_clustered_again_and_not_signed_again(
 ) -> None:
     unverified = with_dedup(tmp_path, preset="datatrove")
     whole = [text(number) for number in range(300, 304)]
-    edited = [text(number, 7) for number in range(300, 304)]  # 49 of 63 shingles shared: 0.78
+    edited = [text(number, 14) for number in range(300, 304)]  # 102 of 130 shingles: 0.78
     play(unverified, {"prose/m.jsonl": records(*whole), "notes/a.jsonl": records(*edited)})
     build(unverified, *STAGES)
     config = yaml.safe_load(unverified.config.read_text())
