@@ -9,9 +9,9 @@ config: word 5-grams, 14 bands of 8 rows), then what datatrove's four MinHash st
 datasketch's MinHash LSH take with the same parameters for a sample of the same documents. Files are
 read and written by all three.
 The second takes synthetic signatures (synthetic_signatures.py), which have no texts to verify
-candidates by, so that candidates count as copies (preset datatrove): time, peak memory and disk of the
-index and of clustering, from nothing and in a night that adds 1 % of documents. Memory is what the
-process holds (anonymous pages), and with the mapped pages of files that happened to be resident.
+candidates by (so preset datatrove): time, peak memory and disk of the index and of clustering, from
+nothing and in a night that adds 1 % of documents. Memory is what the process holds (anonymous
+pages), and with the mapped pages of files that happened to be resident.
 """
 
 from __future__ import annotations
