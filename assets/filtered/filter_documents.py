@@ -143,7 +143,7 @@ def _score(
     documents: pl.DataFrame, rules: Sequence[Rule], config: FilterConfig, data: FilterData
 ) -> pl.DataFrame:
     """Add the scores that some rules look at."""
-    names = {rule.score: None for rule in rules}  # in rule order, each once
+    names = {name: None for rule in rules for name in rule.scores}  # in rule order, each once
     counted = scores_of(config.rules)
     documents = provide(documents, counts_behind(names, counted), config, data)
     scores = {
@@ -157,7 +157,7 @@ def _score(
 
 def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> list[str]:
     """Name the columns of the decisions after the fixed ones: scores, counts of edits, PII."""
-    scores = [rule.score for rule in rules_for(config.rules, data.custom)]
+    scores = [name for rule in rules_for(config.rules, data.custom) for name in rule.scores]
     edits = EDIT_COUNTS if has_line_edits(config.lines) else ()
     pii = [name for name in judged.columns if name.startswith("pii_")] if config.pii else []
     return [name for name in dict.fromkeys([*scores, *edits, *pii]) if name not in FIXED]

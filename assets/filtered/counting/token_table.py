@@ -129,8 +129,7 @@ def punctuation() -> frozenset[str]:
     from assets.text.kernels.character_classes import TERMINAL_MARKS
 
     marks = (
-        "!/—”:％１〈&(、━\\【#%「」，】；+^]~“《„';’{|∶"
-    marks += "´[=-`*．（–？！：$～«〉,><》)?）。…@_.\"}►»"
+        "!/—”:％１〈&(、━\\【#%「」，】；+^]~“《„';’{|∶´[=-`*．（–？！：$～«〉,><》)?）。…@_.\"}►»"
     )
     controls = [*range(9), 11, 12, *range(13, 32), *range(127, 160)]
     return frozenset([*marks, *map(chr, controls), *TERMINAL_MARKS])
