@@ -149,11 +149,23 @@ class SourceConfig(InputPlaces):
     )
     lang_field: str = Field("lang", min_length=1, description="field of the language")
     license_field: str = Field("license", min_length=1, description="field of the licence")
+    html: Literal["keep", "text"] = Field(
+        "keep",
+        description="HTML in the field of the text (not of WARC, whose pages are text already). "
+        "text: tags and scripts are removed and entities decoded; a text without a tag or entity "
+        "stays",
+    )
     field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
     )
     language: str | None = Field(None, description="language of records that name none")
+    require_language: bool = Field(
+        False,
+        exclude=True,
+        description="rejects texts that are surely in another language than `language`; false: "
+        "they are tagged only",
+    )
     domain: Literal["general", "code", "medical"] = Field(
         "general", description="kind of text, which sets defaults of the filters"
     )
