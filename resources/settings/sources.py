@@ -159,7 +159,11 @@ class SourceConfig(InputPlaces):
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
     )
-    language: str | None = Field(None, description="language of records that name none")
+    language: str | Annotated[tuple[NonEmpty, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="language of records that name none; or the languages of a mixed source, of "
+        "which the detector finds each record's",
+    )
     require_language: bool = Field(
         False,
         exclude=True,
@@ -190,6 +194,11 @@ class SourceConfig(InputPlaces):
         le=2**31 - 1,
         description="bytes of the largest record; larger ones go to quarantine",
     )
+
+    @property
+    def declared_language(self) -> str | None:
+        """Return the language of records that name none."""
+        return self.language if isinstance(self.language, str) else None
 
 
 class Source(SourceConfig):

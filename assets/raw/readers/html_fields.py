@@ -14,23 +14,24 @@ from itertools import accumulate
 from resiliparse.extract.html2text import extract_plain_text
 
 MAX_DEPTH = 100  # real pages stay below 50; a parser's time for a tag grows with it
-_STYLING = "a b big code em font i nobr s small span strike strong sub sup tt u".split()
+_STYLING = "a|b|big|code|em|font|i|nobr|s|small|span|strike|strong|sub|sup|tt|u"
 _BLOCKS = (
-    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset"
-    " figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html li main nav ol option p"
-    " pre section summary table tbody td tfoot th thead title tr ul"
-).split()
-_OTHERS = "button iframe img input label link meta script select style svg textarea video".split()
+    "address|article|aside|blockquote|body|br|caption|center|dd|details|dialog|div|dl|dt|fieldset"
+    "|figcaption|figure|footer|form|h1|h2|h3|h4|h5|h6|head|header|hr|html|li|main|nav|ol|option|p"
+    "|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
+)
+_OTHERS = "button|iframe|img|input|label|link|meta|script|select|style|svg|textarea|video"
 # Elements without an end tag, or whose end tag may be left out: they do not nest by themselves.
-_UNNESTED = set(
-    "br hr img input link meta p li td th tr dt dd option tbody thead tfoot body html head".split()
+_UNNESTED = (
+    *("br", "hr", "img", "input", "link", "meta", "p", "li", "td", "th", "tr", "dt", "dd"),
+    *("option", "tbody", "thead", "tfoot", "body", "html", "head"),
 )
 # `[^<>]*+` gives nothing back and stops at the next tag: linear for any text.
 _REST = r"(?:[\s/][^<>]*+)?+>"
-_KNOWN = re.compile(rf"</?(?:{'|'.join([*_STYLING, *_BLOCKS, *_OTHERS])}){_REST}", re.I)
-_STYLE = re.compile(rf"</?(?:{'|'.join(_STYLING)}){_REST}", re.I)
+_KNOWN = re.compile(rf"</?(?:{_STYLING}|{_BLOCKS}|{_OTHERS}){_REST}", re.I)
+_STYLE = re.compile(rf"</?(?:{_STYLING}){_REST}", re.I)
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]*+){_REST}", re.I)
-_BLOCK = re.compile(rf"</?(?:{'|'.join(_BLOCKS)}){_REST}", re.I)
+_BLOCK = re.compile(rf"</?(?:{_BLOCKS}){_REST}", re.I)
 # What nothing closes runs to the end, as in HTML5, and is not searched again.
 _HIDDEN = re.compile(
     r"<(script|style)\b[^>]*+>.*?(?:</\1\b[^>]*+>|\Z)|<!--.*?(?:-->|\Z)", re.I | re.S

@@ -150,7 +150,7 @@ def document_columns(
 
         text = plain_text(text)
     record_id = _take_id(rest, source.id_field)
-    lang = _take_string(rest, source.lang_field) or source.language
+    lang = _take_string(rest, source.lang_field) or source.declared_language
     license_name = _take_string(rest, source.license_field) or source.license
     url = rest.get("url")
     meta = ENCODE(rest).decode()
