@@ -91,6 +91,9 @@ class C4Lines(BaseModel):
     max_word_length: int = Field(
         default=1000, ge=0, description="maximum number of characters in a word; 0: off"
     )
+    count_citations: bool = Field(
+        default=False, description="counts citations as words of a line, as datatrove does"
+    )
     javascript: bool = Field(default=True, description="removes lines with 'javascript', any case")
     policy: bool = Field(
         default=True,

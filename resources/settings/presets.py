@@ -40,6 +40,7 @@ _C4_PAGE = {
     "policy": False,
 }
 _DATATROVE = {"counting": "datatrove"}
+_DATATROVE_LINES = {"min_words": 3, "count_citations": True}
 _GOPHER_QUALITY: Layer = {
     "rules": {"gopher_quality": _with_defaults(GopherQualityRules, **_DATATROVE)}
 }
@@ -66,7 +67,7 @@ PRESETS: dict[str, Layer] = {
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
     "c4-datatrove": {
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
+        "lines": {"c4": _with_defaults(C4Lines, end_marks=tuple(".?!\"'"), **_DATATROVE_LINES)},
         "rules": {"c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False}},
     },
     # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
@@ -86,7 +87,7 @@ PRESETS: dict[str, Layer] = {
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
         "language": {"backend": "fasttext"},
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
+        "lines": {"c4": _with_defaults(C4Lines, **_DATATROVE_LINES, end_marks=None)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
             "language": _ENGLISH,
@@ -159,11 +160,13 @@ UNSPACED = {
 def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     """Make the preset of FineWeb2 (arXiv 2506.20920) for one language.
 
-    Its language scores are GlotLID's, and its words come from one splitter per language. Here the
-    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which gives 1.4
-    times as many words; limits that depend on that come from `UNSPACED`.
+    Its language scores are GlotLID's; here the score is FineWeb's 0.65 for lid.176. Its words come
+    from one splitter per language: spaCy's here too, except for Chinese (jieba's) and Japanese
+    (Sudachi's). There a Han or kana character is a word, which gives 1.4 times as many words;
+    limits that depend on that come from `UNSPACED`.
     """
     unspaced = UNSPACED.get(code)
+    counting = {"counting": "own"} if unspaced else {**_DATATROVE, "tokenizer": code}
     min_words = unspaced.min_words if unspaced else limits.words[0]
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
@@ -171,16 +174,20 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
+                **counting,
                 "min_words": min_words,
                 "max_words": limits.words[1],
                 "min_mean_word_length": shortest or None,
                 "max_mean_word_length": longest,
                 "min_alphabetic_words": limits.alphabetic_words,
                 "min_stop_words": limits.min_stop_words,
-                "stop_words": [word for word in limits.stop_words if re.search(r"\w", word)],
+                "stop_words": [
+                    word for word in limits.stop_words if not unspaced or re.search(r"\w", word)
+                ],
             },
-            "gopher_repetition": _fineweb2_repetition(limits, duplicates),
+            "gopher_repetition": {**counting, **_fineweb2_repetition(limits, duplicates)},
             "fineweb": {
+                **counting,
                 "inclusive": False,
                 "min_terminal_punctuation_lines": limits.terminal_lines or None,
                 "max_short_lines": limits.short_lines,
