@@ -44,6 +44,11 @@ class LanguageConfig(BaseModel):
         description="detector; none leaves lang and lang_score null (for code); scores of "
         "langdetect are near 1 or near 0.6, so that a usual min_score for it is 0.9",
     )
+    reads: Literal["windows", "all"] = Field(
+        default="windows",
+        description="what fasttext reads. windows: start, middle and end; all: the whole text, up "
+        "to 1.5 MB, as datatrove does",
+    )
     min_score: float = Field(
         default=0.0,
         ge=0,
@@ -64,6 +69,13 @@ class LanguageConfig(BaseModel):
         default="unknown",
         description="result for texts under min_chars. unknown: score 0; keep: score null, which "
         "breaks no rule, so that a declared language is kept",
+    )
+    max_code_score: float | None = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="maximum code score of a text whose language is known: source code has words "
+        "of a language, and is in none; null: any",
     )
     script_check: bool = Field(
         default=False,
