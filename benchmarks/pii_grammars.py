@@ -142,7 +142,6 @@ L'adresse est http://{u}:{}@{h}/ (ne pas partager)
 see <https://{u}:{}@{h}/report>
 - source: svn+https://{u}:{}@{h}/trunk
 dsn = 'https://{u}:{}@{h}/42'
-url,status
 https://{u}:{}@{h}/a,200
 imaps://{u}:{}@{h}/INBOX
 bolt://{u}:{}@{h}:7687
@@ -685,7 +684,9 @@ VAT DE ### ### ###;SIRET ### ### ### #####;NHS ### ### ####;IBAN DE## #### ####;
 Nr. ### ### ###;patent 0 ### ###;US 4 ### ###;1 234 567;x = 12 34 56 78;[12 34 56 78];{12 34 56 78};(1 2 3 4 5 6 7 8)
 echo 43 226 138 > /sys/led;mem 0000 1000 2000;irq 10 133 139 140;seek 2048 4096;0 1638400 verity 1;nod 644 0 0 7 0
 sum 1024 2048 4096 = 7168;12 345 678 + 23 456 789;1## 2## 3## 4## 5##;3 14 15 92 65 35;0 0 0 0 0 0 0 0""".replace("\n", ";").split(";")
-    return rng.choice([rng.choice(tables), fill(rng.choice(shapes), rng), fill(rng.choice(shapes), rng)])
+    shape = rng.choice(shapes).replace("N", "\0")
+    made = fill(shape, rng).replace("\0", "N")
+    return rng.choice([rng.choice(tables), made, made])
 
 
 FIRST_NAMES = "jane john wei fatima pierre olga garcia suzuki hans anna li sam tom zoe raj ines".split()

@@ -22,10 +22,10 @@ _NAMES = (
 )
 # Names about passwords, and sentences: passwordHash, password_file, PasswordField, "passwordless".
 _TAIL = re.compile(
-    r"(?i)[\"']?(?:[-_]?(?:\d{1,3}|prod|dev|test|stag\w*|db|root|admin|user|app|old|new|current|"
+    r"(?i)(?:[-_]?(?:\d{1,3}|prod|dev|test|stag\w*|db|root|admin|user|app|old|new|current|"
     r"plain|main|master|primary|read|write|api|web|site|smtp|mail|wifi|again|confirm\w*|repeat)|"
     r"(?:s|es|n|m|t|en|et|a|o|e|и|я|ю|ем|у|ь|ьом|ו|ה|em|im|ом|óm|unk|ot|ni|in|yn|lar|ler|z|im|k|ι|"
-    r"ος|ός|ς|d|ó|avam|ni|si|n[ıi]z|imiz|iniz|ınız|i|y|á|är))?(?![^\W_]|[-_][^\W_])"
+    r"ος|ός|ς|d|ó|avam|ni|si|n[ıi]z|imiz|iniz|ınız|i|y|á|är))?(?![A-Za-z0-9À-ɏ\u0370-\u06ff]|[-_][A-Za-z0-9])"
 )
 _DECORATION = r"(?:[*_`\"'”»]{0,3}(?:</?[a-z][a-z0-9]{0,7}>){0,3})"
 _OPEN = r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|__|[*_`]){0,3}"
@@ -35,14 +35,17 @@ _COPULA = (
     r"jest|brzmi|är|er|on|je|bude|este|là|adalah|คือ|είναι|היא|הוא|هي|هو|это|—|–|-|olan|reads|equals"
 )
 _ASSIGN = re.compile(
-    rf"[\])]?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])[ \t]{{0,4}}"
+    rf"[\])]?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])(?:\*\*|__|</[a-z]{{1,6}}>)?[ \t]{{0,4}}"
 )
 _TELL = re.compile(
     rf"(?P<filler> ?\([^()\n]{{1,40}}\)| [^\n=:;.!?<>\"]{{1,44}}?)??{_DECORATION}"
     rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still| just|:)? |"
     r" ?(?:は|是|为|為|が|叫)：?[、 ]?|(?:는|은|이|가):? |है )"
 )
-_NEXT = re.compile(r"[ \t]{1,4}|[ \t]?[|,;\t][ \t]?|=\s|\([ \t]?(?=[\"'])|[\"']>|>|[\"']? +value=(?=[\"'])")
+_NEXT = re.compile(
+    r"[\"']?[ \t]{0,8}[|,;\t][ \t]{0,8}|\([ \t]?(?=[\"'])|[\"']? +value=(?=[\"'])|[\"']?>|"
+    r"(?:</?[a-z][a-z0-9]{0,7}>){1,4}|[ \t]{1,4}"
+)
 _BARE = re.compile(r"[^\s]{1,128}")
 _QUOTED = re.compile(
     rf"(?P<open>{_QUOTE})(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\]|\\)){{1,128}}?)"
@@ -80,7 +83,8 @@ def _value_after(text: str, start: int, place: int) -> Iterator[Span]:
 
 _CONFIG_BEFORE = re.compile(r"(?:^|[;&?]|--?|\bexport |\bENV |\bset |-e )[\w.-]{0,40}$")
 _CODE = re.compile(
-    r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w*[.,;]*[)\];]|"
+    r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]+(?:\.[A-Za-z_]+)+|[A-Za-z_]\w*[.,;]*[)\];]|"
+    r"[A-Za-z_]\w*(?:\.\w+)+[(\[].*|[a-z_]\w*\([\w, ]*\)?[.\w]*\(?|"
     r".*\(\)|(?:/|\./|~/|[A-Za-z]:\\).*|https?://.*|[A-Za-z_]+\??[;,)]?|[A-Za-z_]+\w*[({]|[=!<>|+].*"
 )
 
@@ -100,7 +104,8 @@ def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
     is_line = text[last : last + 1] in ("", "\n", "\r", ";", "&", "#") or text[last : last + 2] == " #"
     if not value or is_placeholder(value):
         return
-    if is_config and is_tight and not re.search(r"[(){}\[\]]|^[\"'/]", value):
+    is_set = is_config and is_tight and not re.search(r"[(){}\[\]]|^[\"'/]", value)
+    if is_set and (text[start : start + 4].isupper() or text[start - 1 : start] in (";", "-", "&")):
         if len(value) >= 4:
             yield first, last
     elif re.fullmatch(r"\d{4,32}", value):
@@ -108,7 +113,7 @@ def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
             yield first, last
     elif is_strong(value) and not _CODE.fullmatch(value):
         yield first, last
-    elif is_config and is_line and text[place - 1 : place] == " " and _is_plain(value, text[start:place]):
+    elif is_config and is_line and _is_plain(value, text[start:place]):
         yield first, last
 
 
@@ -133,7 +138,7 @@ def _is_quoted_secret(value: str) -> bool:
     words = value.split()
     is_sentence = len(words) > 1 and (len(words) > 8 or re.search(r"[.:?!]$|\b(?:the|your|a)\b", value))
     is_label = is_placeholder(value) or value.endswith(":") or value.strip(" +,") != value
-    is_name = re.fullmatch(r"(?i).*(?:passw|[/\\]).*|[a-z]+(?:[A-Z][a-z]+){2,}", value) and not is_strong(
+    is_name = re.fullmatch(r"(?i).*(?:passw|[/\\]).*|(?-i:[a-z]+(?:[A-Z][a-z]+){2,})", value) and not is_strong(
         value
     )
     return len(value) >= 4 and not (is_sentence or is_label or is_name)
@@ -173,7 +178,11 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
     is_known = is_tag and re.fullmatch(r"[^\s(){}]{4,}", value)
     if is_placeholder(value) or (_CODE.fullmatch(value) and not is_known):
         return
-    is_sure = is_strong(value) and not re.search(r"[(){}\[\]=,*]|^-|^\d+$|^\W|^\D+$", value)
+    is_cell = following[0].strip() in ("|", "\t") or not following[0].isspace()
+    is_odd = re.search(r"[(){}\[\]=,]|^-|^\d+$|^\W", value) or (
+        not is_cell and (re.fullmatch(r"[^\d-]*|[\D]{1,15}", value) or "*" in value)
+    )
+    is_sure = is_strong(value) and not is_odd
     if is_known or is_sure:
         yield first, last
 

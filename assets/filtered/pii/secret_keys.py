@@ -55,7 +55,9 @@ def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
         return
     num_digits = sum(sign.isdigit() for sign in match[0])
     is_name = re.search(r"[a-z]{12}|[A-Z]{14}|[./_-][A-Za-z]*[./_-][A-Za-z]*[./_-]", match[0])
-    if num_digits >= 2 and not is_name and entropy(match[0]) >= MIN_KEY_ENTROPY:
+    # A name of several words has one digit at most, and fewer different letters.
+    least = MIN_KEY_ENTROPY if num_digits >= 2 else 4.4
+    if num_digits and not is_name and entropy(match[0]) >= least:
         yield first, match.end()
 
 
@@ -106,7 +108,7 @@ def _size_of_lines(body: str, num_lines: int) -> int:
 
 
 _ASSIGNED = (
-    r"(?i)(?:key|token|secret|passw(?:or)?d)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
+    r"(?i)(?:key|token|secret)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
     r"[A-Za-z0-9+/_.~-]{32}"
 )
 _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
