@@ -16,9 +16,9 @@ _NAMES = (
     r"[Pp]ass[\"'`*]{0,2} ?[=:]|PASS[\"'`*]{0,2} ?[=:]|(?i:identified by [\"'])",
     r"[Kk]ennwort|[Mm]ot de passe|[Cc]ontrase[ñn]a|[Ss]enha|[Hh]as[łl]o|[Hh]eslo|[Ww]achtwoord|"
     r"[Ll]ösenord|[Aa]dgangskode|[Ss]alasana|[Pp]arola|[Pp]asscode|[Pp]assord|(?:[Mm]i|[Tt]u|[Ll]a) clave",
-    r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oó]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa_psk|PSK=|"
+    r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oóa]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa[-_]psk|PSK=|"
     r"psk=|[Mm]dp ?[=:]|[Ss]lapta[žz]odis|[Pp]arole[: ]|[Pp]arool|[Gg]eslo",
-    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|पासवर्ड|รหัสผ่าน|[Κκ]ωδικό",
+    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|비번|الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|पासवर्ड|รหัสผ่าน|[Κκ]ωδικό",
 )
 # Names about passwords, and sentences: passwordHash, password_file, PasswordField, "passwordless".
 _TAIL = re.compile(
@@ -35,11 +35,11 @@ _COPULA = (
     r"jest|brzmi|är|er|on|je|bude|este|là|adalah|คือ|είναι|היא|הוא|هي|هو|это|—|–|-|olan|reads|equals"
 )
 _ASSIGN = re.compile(
-    rf"[\])]?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])(?:\*\*|__|</[a-z]{{1,6}}>)?[ \t]{{0,4}}"
+    rf"(?:[\"'`]?[\])])?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])(?:\*\*|__|</[a-z]{{1,6}}>)?[ \t]{{0,4}}"
 )
 _TELL = re.compile(
     rf"(?P<filler> ?\([^()\n]{{1,40}}\)| [^\n=:;.!?<>\"]{{1,44}}?)??{_DECORATION}"
-    rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still| just|:)? |"
+    rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still| just)? ?:? |"
     r" ?(?:は|是|为|為|が|叫)：?[、 ]?|(?:는|은|이|가):? |है )"
 )
 _NEXT = re.compile(
@@ -48,17 +48,31 @@ _NEXT = re.compile(
 )
 _BARE = re.compile(r"[^\s]{1,128}")
 _QUOTED = re.compile(
-    rf"(?P<open>{_QUOTE})(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\]|\\)){{1,128}}?)"
-    r"(?:(?P=open)|[”“»›」』’])"
+    rf"(?:@|[brufLN]{{1,2}}(?=[\"']))?(?P<open>{_QUOTE})(?:(?<=«)[ \u00a0\u202f])?(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\]|\\)){{1,128}}?)"
+    r"(?:(?P=open)|[ \u00a0\u202f]?»|[”“›」』’])"
 )
 _END = re.compile(r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|\*\*")
 
 
 def _check_password(text: str, start: int, end: int) -> Iterator[Span]:
-    end -= len(text[start:end]) - len(text[start:end].rstrip("=: \"'`*"))
+    word = text[start:end].rstrip("=: \"'`*").removesuffix(" is").removesuffix(" by")
+    end = start + len(word)
+    start += word[-2:].lower() == "pw" and len(word) == 3
     tail = _TAIL.match(text, end, end + 24)
     if tail and not _is_placeholder_name(text, start, end):
-        yield from _value_after(text, start, tail.end())
+        values = list(_value_after(text, start, tail.end()))
+        yield from values or _named_after(text, start)
+
+
+_AS = re.compile(r"(?:^|[\s\"'`(])([^\s\"'`]{5,40})[\"'`]? as (?:the |my |your |a |our )?(?:\w{1,12} )?\Z")
+
+
+def _named_after(text: str, start: int) -> Iterator[Span]:
+    """Yield a value that comes first: "use ... as the password"."""
+    first = max(0, start - 70)
+    match = _AS.search(text[first:start])
+    if match and is_strong(match[1]) and re.search(r"\d", match[1]) and not is_placeholder(match[1]):
+        yield first + match.start(1), first + match.end(1)
 
 
 def _is_placeholder_name(text: str, start: int, end: int) -> bool:
@@ -73,15 +87,13 @@ def _value_after(text: str, start: int, place: int) -> Iterator[Span]:
         yield from _assigned(text, start, assign.end())
     elif following := _NEXT.match(text, place, place + 12):
         told = _TELL.match(text, place, place + 80)
-        if told and told["sign"]:
-            yield from _told(text, told.end(), bool(told["filler"]))
-        else:
-            yield from _adjacent(text, start, following)
+        values = list(_told(text, told.end(), bool(told["filler"]))) if told else []
+        yield from values or _adjacent(text, start, following)
     elif told := _TELL.match(text, place, place + 80):
         yield from _told(text, told.end(), bool(told["filler"]))
 
 
-_CONFIG_BEFORE = re.compile(r"(?:^|[;&?]|--?|\bexport |\bENV |\bset |-e )[\w.-]{0,40}$")
+_CONFIG_BEFORE = re.compile(r"(?:^\s*(?:- )?|[;&?]|--?|\bexport |\bENV |\bset |-e )[\w.-]{0,40}$")
 _CODE = re.compile(
     r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]+(?:\.[A-Za-z_]+)+|[A-Za-z_]\w*[.,;]*[)\];]|"
     r"[A-Za-z_]\w*(?:\.\w+)+[(\[].*|[a-z_]\w*\([\w, ]*\)?[.\w]*\(?|"
@@ -113,7 +125,7 @@ def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
             yield first, last
     elif is_strong(value) and not _CODE.fullmatch(value):
         yield first, last
-    elif is_config and is_line and _is_plain(value, text[start:place]):
+    elif is_config and is_line and _is_plain(value, text, start):
         yield first, last
 
 
@@ -124,10 +136,14 @@ _PROSE_VALUE = re.compile(
 )
 
 
-def _is_plain(value: str, name: str) -> bool:
-    """Check that a line `name: value` of configuration sets a word as password."""
+_LOGIN_BEFORE = re.compile(r"(?i)\b(?:user\w*|login|host|hostname|port|database|db\w*|name)[\"']?\s?[:=]\s?[\w.\"'-]+\s*\Z")
+
+
+def _is_plain(value: str, text: str, start: int) -> bool:
+    """Check that a line `password: value` of configuration, below the user's, sets a word."""
+    line = text.rfind("\n", max(0, start - 60), start) + 1
     return (
-        name[0].islower()
+        bool(_LOGIN_BEFORE.search(text[max(0, line - 60) : line]))
         and bool(re.fullmatch(r"[a-z]{6,32}", value))
         and not _PROSE_VALUE.fullmatch(value)
     )
@@ -138,7 +154,7 @@ def _is_quoted_secret(value: str) -> bool:
     words = value.split()
     is_sentence = len(words) > 1 and (len(words) > 8 or re.search(r"[.:?!]$|\b(?:the|your|a)\b", value))
     is_label = is_placeholder(value) or value.endswith(":") or value.strip(" +,") != value
-    is_name = re.fullmatch(r"(?i).*(?:passw|[/\\]).*|(?-i:[a-z]+(?:[A-Z][a-z]+){2,})", value) and not is_strong(
+    is_name = re.fullmatch(r"(?i).*(?:passw|[/\\]).*|[a-z]+pwd?|(?-i:[a-z]+(?:[A-Z][a-z]+){2,})", value) and not is_strong(
         value
     )
     return len(value) >= 4 and not (is_sentence or is_label or is_name)
@@ -167,9 +183,9 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
     is_option = bool(re.search(r"(?:--?|/)[\w-]{0,20}$", text[max(0, start - 24) : start]))
     if quoted := _QUOTED.match(text, place, place + 140):
         value = quoted["value"]
-        is_set = is_option or text[start : start + 8].isupper()
-        is_set = is_set or following[0][-1] in "(=>"
-        if _is_quoted_secret(value) and (is_set or is_strong(value)) and " " not in value:
+        is_set = is_option or following[0][-1] in "=>"
+        is_set = is_set or (following[0].isspace() and text[start : start + 8].isupper())
+        if _is_quoted_secret(value) and (is_set or (is_strong(value) and " " not in value)):
             yield quoted.span("value")
         return
     first, last = _bare(text, place)
@@ -180,7 +196,7 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
         return
     is_cell = following[0].strip() in ("|", "\t") or not following[0].isspace()
     is_odd = re.search(r"[(){}\[\]=,]|^-|^\d+$|^\W", value) or (
-        not is_cell and (re.fullmatch(r"[^\d-]*|[\D]{1,15}", value) or "*" in value)
+        not is_cell and re.fullmatch(r"[^\d-]*|\D{1,15}", value)
     )
     is_sure = is_strong(value) and not is_odd
     if is_known or is_sure:
@@ -217,7 +233,14 @@ _OPTION = re.compile(
 )
 _COMMANDS = r"(?:mysql|mariadb|sshpass|docker login|redis-cli|curl|wget|ldap[a-z]+)[^\n]* -(?:-user|[puaw])"
 
+_PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
+
 SCANS = (
-    *(Scan("password", names, names, _check_password) for names in _NAMES),
+    Scan("password", _PW, rf"(?:^|[^A-Za-z0-9]){_PW}", _check_password),
+    *(
+        # A small letter needs no second literal for its capital where the first one is left out.
+        Scan("password", re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names), names, _check_password)
+        for names in _NAMES
+    ),
     Scan("password", _COMMANDS, _COMMANDS + "[^\n]*", _check_option),
 )

@@ -45,7 +45,7 @@ _TECHNICAL = re.compile(
     r"val|var|tmp|temp|foo|bar|pass(?:word|wd|phrase|wort)?|pwd|pw|p|s|key|token|user|data|buf|c|d|n|"
     r"step|level|type|field|input|line|part|option|page|chapter|figure|table|appendix|section|item)"
     r"[-_]?\d{1,4}(?:[-_/.]\w{1,12})?|\d+(?:st|nd|rd|th|x|kb|mb|bit|bytes?|chars?)|"
-    r"\d+[-–]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
+    r"\d+[-–]\w+|\w+@[0-9a-f]{4,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
 )
 _MARKS = re.compile(r"[!@#$%^&*+=?~|]")
 

@@ -13,7 +13,7 @@ from assets.filtered.pii.scan import Scan, Span
 # Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
 # after Hungary's 06.
 _TRUNK = re.compile(
-    r"\(?0[1-9]\d{0,3}\)?(?: \d{2,5}){1,4}|0[6-9]\d{4} \d{5}|\(?0[1-9]\d{0,3}\)? \d{5,8}|06 \d \d{3} \d{4}|"
+    r"\(?0[1-9]\d{0,3}\)?(?: \d{2,5}){1,4}|0[6-9]\d{4} \d{5}|\(?0[1-9]\d{0,3}\)? \d{5,8}|06 \d \d{3} \d{4}|\(?0[2-9]\d{1,3}\)? \d{3,6} 0|"
     r"0\([1-9]\d{1,3}\)(?: \d{2,4}){2,3}|\(0\d{1,4}\)(?: \d{2,8}){1,4}"
 )
 # Forms that amounts do not have: groups of two and of three, of four and of five.
@@ -31,7 +31,7 @@ _OPEN = re.compile(
     r"[36]\d\d \d{7}|[2-9]\d\d [2-9]\d{6}"
 )
 _BEFORE = re.compile(
-    r"(?ai)[\w.+#$€£¥₹₽%/^~<\\§=-]\Z|(?<!\*)\*\Z|[€£¥₹₽$§+*^≈~<=°×±] \Z|(?<=[^\n])> \Z|\d[.,]\Z|\d ?[-–/+*×=:] ?\Z|(?<![a-z])[a-f0-9]*\d[a-f0-9]*[ \t]+\Z|"
+    r"(?ai)[\w.+#$€£¥₹₽%/^~<\\§=-]\Z|(?<!\*)\*\Z|[€£¥₹₽$§^≈~<=°×±] \Z|(?<=[^\n])[>*+] \Z|\d[.,]\Z|\d ?[-–/+*×=:] ?\Z|(?<![a-z])[a-f0-9]*\d[a-f0-9]*[ \t]+\Z|"
     r"(?:\b(?:isbn(?:-1[03])?|issn|ean|btw|tva|mwst|cif|nif|pesel|siret|ico|dic|upc|imei|imsi|vat|siren|siret|ust-?id\w*|nip|regon|krs|nhs|"
     r"iban|bic|account|acct|konto|kto|invoice|order|ticket|patent|serial|item|part|model|sku|id|pid|"
     r"version|ver|v|rev|vol|volume|no|nr|nbr|num|art|art\.|page|pages|pp|p|s|ref|doi|pmid|isrc|tax|"
@@ -64,6 +64,8 @@ _DATE = re.compile(r"\d\d? \d\d? (?:19|20)\d\d\b.*|(?:19|20)\d\d [01]?\d [0-3]\d
 
 
 def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
+    if end - start > 40:
+        return
     start, end = _whole_groups(text, start, end)
     number = text[start:end]
     num_digits = sum(sign.isdigit() for sign in number)
@@ -87,13 +89,14 @@ def _is_among_numbers(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - 60) : start], text[end : end + 60]
     in_brackets = re.search(r"[\[{]\Z", before) and re.match(r"[\]}]", after)
     follows_number = re.search(r"\d ?[;,|] ?\Z", before)
-    return bool(in_brackets or follows_number or len(re.findall(r"\d+", before + " " + after)) > 3)
+    is_poor = len(set(text[start:end].split())) < min(3, text.count(" ", start, end) + 1)
+    return bool(is_poor or in_brackets or follows_number or len(re.findall(r"\d+", before + " " + after)) > 3)
 
 
 def _whole_groups(text: str, start: int, end: int) -> Span:
     """Cut a time, a date or a bracket that runs into the groups off their ends."""
     number = text[start:end]
-    if text[start] == "(" and ")" not in number:
+    if text[start] == "(" and (")" not in number or number[1] == "("):
         start += 1
     # A bracket that opens at the end belongs to what follows: "020 7999 5489 (24h)".
     if (bracket := number.rfind(" (")) > 0 and ")" not in number[bracket:]:
@@ -109,9 +112,10 @@ def _is_sequence(number: str) -> bool:
     """Check that two groups in a row are equal, or all grow by one step, as in "01 02 03 04"."""
     groups = [int(group) for group in re.findall(r"\d+", number)]
     steps = {after - before for before, after in zip(groups, groups[1:], strict=False)}
-    return (len(groups) > 2 and len(steps) == 1) or (len(groups) < 5 and steps == {0})
+    is_even = len(groups) > 2 and len(steps) == 1 and steps < {0, 1, 2, 5, 10, 11, 100, 111}
+    return is_even or steps == {0} or set(number) <= set("01 ()")
 
 
-_SPACED_CORE = r"[0-9]\)? [0-9]{2,5}[ 0-9][0-9]{2}"
+_SPACED_CORE = r"[0-9]\)? [0-9]{2,5}[ 0-9][0-9]"
 
-SCANS = (Scan("phone", _SPACED_CORE, r"[0-9(][0-9() ]*[0-9]", _check_spaced),)
+SCANS = (Scan("phone", _SPACED_CORE, r"[0-9(][0-9() ]{6,}[0-9]", _check_spaced),)
