@@ -5,6 +5,9 @@ from lists of templates. `is_aside` sets a third of the values and a third of th
 by a hash: patterns are improved on the others alone, and `pii_quality.py` reports both.
 """
 
+# Tables of text, one row a line.
+# ruff: noqa: E501, SIM905
+
 from __future__ import annotations
 
 import hashlib
@@ -77,9 +80,7 @@ def _with_digit(signs: str, count: int, rng: random.Random) -> str:
 
 def url_password(rng: random.Random) -> str:
     """Return a password as RFC 3986 allows it in the user part of a URL."""
-    value = "".join(
-        f"%{ord(sign):02X}" if sign in "@#%^?/[]:" else sign for sign in password(rng)
-    )
+    value = "".join(f"%{ord(sign):02X}" if sign in "@#%^?/[]:" else sign for sign in password(rng))
     return rng.choice([value, value, value, rng.choice(WORDS) + rng.choice(WORDS)])
 
 
@@ -664,7 +665,10 @@ def spaced_lookalike(rng: random.Random) -> str:
         "  ".join(str(rng.randrange(100, 9999)) for _ in range(rng.randrange(3, 8))),
         " ".join(str(rng.randrange(0, 1000)) for _ in range(rng.randrange(5, 9))),
         "\n".join(" ".join(str(rng.randrange(100, 999)) for _ in range(3)) for _ in range(3)),
-        "\n".join(f"{rng.randrange(10, 99)} {rng.randrange(100, 999)} {rng.randrange(1000, 9999)}" for _ in range(3)),
+        "\n".join(
+            f"{rng.randrange(10, 99)} {rng.randrange(100, 999)} {rng.randrange(1000, 9999)}"
+            for _ in range(3)
+        ),
         "\t".join(str(rng.randrange(1000, 9999)) for _ in range(4)),
         " ".join(f"{rng.randrange(256):02x}" for _ in range(12)),
         " ".join(f"{rng.randrange(65536):04x}" for _ in range(8)),
@@ -683,14 +687,20 @@ Physical Review E 7# 05####;vol. 12 345 678;art. 12 34 56;§ 12 34 56;1 000 000;
 VAT DE ### ### ###;SIRET ### ### ### #####;NHS ### ### ####;IBAN DE## #### ####;account 0## ### ####;BTW NL ### ### ###
 Nr. ### ### ###;patent 0 ### ###;US 4 ### ###;1 234 567;x = 12 34 56 78;[12 34 56 78];{12 34 56 78};(1 2 3 4 5 6 7 8)
 echo 43 226 138 > /sys/led;mem 0000 1000 2000;irq 10 133 139 140;seek 2048 4096;0 1638400 verity 1;nod 644 0 0 7 0
-sum 1024 2048 4096 = 7168;12 345 678 + 23 456 789;1## 2## 3## 4## 5##;3 14 15 92 65 35;0 0 0 0 0 0 0 0""".replace("\n", ";").split(";")
+sum 1024 2048 4096 = 7168;12 345 678 + 23 456 789;1## 2## 3## 4## 5##;3 14 15 92 65 35;0 0 0 0 0 0 0 0""".replace(
+        "\n", ";"
+    ).split(";")
     shape = rng.choice(shapes).replace("N", "\0")
     made = fill(shape, rng).replace("\0", "N")
     return rng.choice([rng.choice(tables), made, made])
 
 
-FIRST_NAMES = "jane john wei fatima pierre olga garcia suzuki hans anna li sam tom zoe raj ines".split()
-LAST_NAMES = "doe smith zhang ali dupont ivanova lopez yamada schmidt kowalska brown silva okafor".split()
+FIRST_NAMES = (
+    "jane john wei fatima pierre olga garcia suzuki hans anna li sam tom zoe raj ines".split()
+)
+LAST_NAMES = (
+    "doe smith zhang ali dupont ivanova lopez yamada schmidt kowalska brown silva okafor".split()
+)
 DOMAINS = """gmail.com yahoo.co.uk web.de mail.ru qq.com uni-heidelberg.de cs.stanford.edu orange.fr
 naver.com proton.me company.io lists.kernel.org smtp.mail.example.net studio.design uol.com.br a1.net
 my-shop.store x.org mail.museum 163.com t-online.de subdomain.of.some.host.edu.au example.photography""".split()
@@ -739,10 +749,22 @@ def spoken_email(rng: random.Random) -> str:
     """Return an address that is written for people only."""
     first, last = rng.choice(FIRST_NAMES), rng.choice(LAST_NAMES)
     at, dot = rng.choice(
-        [(" [at] ", " [dot] "), (" (at) ", " (dot) "), ("[at]", "[dot]"), ("(at)", "."), (" at ", " dot "),
-         (" AT ", " DOT "), (" [at] ", "."), ("(at)", "(dot)"), (" <at> ", " <dot> "), ("{at}", "{dot}")]
+        [
+            (" [at] ", " [dot] "),
+            (" (at) ", " (dot) "),
+            ("[at]", "[dot]"),
+            ("(at)", "."),
+            (" at ", " dot "),
+            (" AT ", " DOT "),
+            (" [at] ", "."),
+            ("(at)", "(dot)"),
+            (" <at> ", " <dot> "),
+            ("{at}", "{dot}"),
+        ]
     )
-    domain = rng.choice([domain for domain in DOMAINS if domain.count(".") < 3 and "-" not in domain])
+    domain = rng.choice(
+        [domain for domain in DOMAINS if domain.count(".") < 3 and "-" not in domain]
+    )
     return f"{first}{rng.choice(['', '.' + last, last])}{at}{domain.replace('.', dot)}"
 
 

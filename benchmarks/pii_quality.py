@@ -53,6 +53,8 @@ from benchmarks.pii_grammars import (
 from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
 def email(rng: random.Random) -> str:
     """An address in one of the forms that people write."""
     return rng.choice([atext_email, atext_email, atext_email, other_email, spoken_email])(rng)
@@ -198,8 +200,27 @@ MAKERS: dict[PiiKind, Maker] = {
     "url_secret": url_password, "password": password, "api_key": api_key, "private_key": private_key,
 }  # fmt: skip
 CARRIERS = ["{}", "({})", "{}.", "{},", "see {} for more", "- {}", '"{}"', "write to {}; then"]
-CARRIERS += ["| {} |", "{}", "Kontakt {} oder", "联系{}。", "id: {}", "<td>{}</td>", "x,{},y", "`{}`"]
-CARRIERS += ["[{}]", "{} (x)", "Jane: {}", "**{}**", "'{}'", "[INFO] {} done", "データ {} を", "от {} до", "a;{};b"]
+CARRIERS += [
+    "| {} |",
+    "{}",
+    "Kontakt {} oder",
+    "联系{}。",
+    "id: {}",
+    "<td>{}</td>",
+    "x,{},y",
+    "`{}`",
+]
+CARRIERS += [
+    "[{}]",
+    "{} (x)",
+    "Jane: {}",
+    "**{}**",
+    "'{}'",
+    "[INFO] {} done",
+    "データ {} を",
+    "от {} до",
+    "a;{};b",
+]
 CONTEXTS: dict[PiiKind, list[str]] = {kind: CARRIERS for kind in KINDS} | {
     "email": EMAIL_CONTEXTS, "phone": PLAIN_CONTEXTS + PHONE_CONTEXTS, "private_key": ["{}"],
     "url_secret": URL_CONTEXTS, "password": PASSWORD_CONTEXTS,
@@ -309,7 +330,9 @@ def value_of(planted: str, kind: str) -> tuple[int, int]:
     if kind == "api_key":
         words = planted.replace("=", " ", 1).replace('"', " ").replace("'", " ").split()
         start = planted.index(max(words, key=len))
-    end = len(planted) if kind in ("email", "password", "url_secret") else len(planted.rstrip("\"'"))
+    end = (
+        len(planted) if kind in ("email", "password", "url_secret") else len(planted.rstrip("\"'"))
+    )
     return start, end
 
 
@@ -390,7 +413,9 @@ def measure(texts: list[str], side: bool, show: int) -> None:
     base = [text for text in clean.to_list() if text.count(" ") > 40][:12_000]
     rows = [row for _ in range(1 + 3_000 // len(base)) for row in plant(base, side, rng)]
     _, frame = find_pii(pl.Series([text for text, _ in rows]), config)
-    counts: dict[str, Counter[str]] = {name: Counter() for name in ("planted", "right", "good", "bad", "exact")}
+    counts: dict[str, Counter[str]] = {
+        name: Counter() for name in ("planted", "right", "good", "bad", "exact")
+    }
     wrong: list[str] = []
     for (text, labels), spans in zip(rows, frame["pii_spans"].to_list(), strict=True):
         got = {(span["kind"], span["start"], span["end"]) for span in spans}
@@ -399,7 +424,9 @@ def measure(texts: list[str], side: bool, show: int) -> None:
     for kind in [*KINDS, "total"]:
         kinds = KINDS if kind == "total" else (kind,)
         n, right, good, bad, exact = (sum(c[k] for k in kinds) for c in counts.values())
-        print(f"{kind:12} {n:8} {right / n:8.4f} {good / max(1, good + bad):10.4f} {exact / n:8.4f}")
+        print(
+            f"{kind:12} {n:8} {right / n:8.4f} {good / max(1, good + bad):10.4f} {exact / n:8.4f}"
+        )
     print(*rng.sample(wrong, min(show, len(wrong))), sep="\n")
 
 
@@ -416,12 +443,12 @@ def compare(
         counts["planted"][kind] += 1
         counts["right"][kind] += covers
         if not covers:
-            yield f"missed {kind}: {text[max(0, start - 35) : start]!r} {text[start:end]!r} {text[end:end + 12]!r}"
+            yield f"missed {kind}: {text[max(0, start - 35) : start]!r} {text[start:end]!r} {text[end : end + 12]!r}"
     for kind, start, end in sorted(got):
         is_right = any(s < end and start < e for _, s, e in labels)
         counts["good" if is_right else "bad"][kind] += 1
         if not is_right:
-            yield f"false {kind}: {text[max(0, start - 25) : start]!r} {text[start:end]!r} {text[end:end + 12]!r}"
+            yield f"false {kind}: {text[max(0, start - 25) : start]!r} {text[start:end]!r} {text[end : end + 12]!r}"
 
 
 def list_real(texts: list[str], show: int) -> None:

@@ -13,8 +13,10 @@ from assets.filtered.pii.scan import Scan, Span
 
 # File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
-    "(?i)png|jpe?g|gif|svg|webp|ico|bmp|avif|s?css|less|m?jsx?|tsx?|json|html?|xml|ya?ml|toml|txt|pdf|"
-    "lock|php|rb|go|java|kt|exe|dll|local(?:host|domain)?|internal|lan|invalid|service|socket|target|"
+    "(?i)png|jpe?g|gif|svg|webp|ico|bmp|avif|s?css|less|m?jsx?|tsx?|json|html?|xml|ya?ml|toml|txt|"
+    "pdf|"
+    "lock|php|rb|go|java|kt|exe|dll|local(?:host|domain)?|internal|lan|invalid|service|socket|"
+    "target|"
     "timer|mount|device|slice|scope|path|conf|cfg|ini|log|journal|cephfs"
 )
 # Chinese, Japanese and Thai text goes on after a domain without a blank.
@@ -26,7 +28,7 @@ _WIDE_TLD = (
 )
 _LABEL = r"[^\W_](?:[\w\u0900-\u0dff-]{0,61}[^\W_]|[\w\u0900-\u0dff-]{0,61}[\u0900-\u0dff])?"
 _DOMAIN = re.compile(
-    rf"(?:{_LABEL}\.)+(xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}}(?!-)|(?:{_WIDE_TLD})|"
+    rf"(?:{_LABEL}\.)+(xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}}|(?:{_WIDE_TLD})|"
     r"(?:(?![A-Za-z0-9\u2e80-\ua4ff\u0e00-\u0e7f])[^\W\d_][\u0900-\u0dff]?){2,24})"
     r"(?![A-Za-z0-9_(@\[]|\.\w{1,63}[(@])"
 )
@@ -35,12 +37,23 @@ _WIDE = "\\u2e80-\\ua4ff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uffef"
 _LATIN_END = re.compile(rf"[^{_WIDE}]+\Z")
 _WIDE_END = re.compile(rf"[{_WIDE}]{{1,16}}\Z")
 _KEY = re.compile(
-    r"(?i)(?:.*[?&])?[\w.-]*(?:mail|mailto|to|from|cc|bcc|user(?:name)?|login|id|name|contact|author|"
+    r"(?i)(?:.*[?&])?[\w.-]*(?:mail|mailto|to|from|cc|bcc|user(?:name)?|login|id|name|contact|"
+    r"author|"
     r"owner|reply|address|account|sender|recipient|uid|usr|who)=|(?-i:[A-Z][A-Z_0-9]+=)"
 )
 # A variable of a template, or an operator before a decorator, has no address.
 _NO_LOCAL = re.compile(r"\$?\{+[^}]*\}+|\$[A-Z_]+|%[sdv]|%|[^\w]{1,4}|git|.*[%$]\{.*")
-_CLOSED_BY = {"}": "{", "'": "'", "`": "`", "*": "*", "|": "|", "_": "_", "~": "~", "/": "/", "$": "$"}
+_CLOSED_BY = {
+    "}": "{",
+    "'": "'",
+    "`": "`",
+    "*": "*",
+    "|": "|",
+    "_": "_",
+    "~": "~",
+    "/": "/",
+    "$": "$",
+}
 
 
 def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
@@ -60,7 +73,7 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _first_of_local(text: str, start: int, at: int, domain: re.Match[str]) -> int:
     """Return where a local part begins within a run of legal characters."""
-    local = text[start:at]
+    local = text[max(start, at - 200) : at]
     opening = _CLOSED_BY.get(text[domain.end() : domain.end() + 1])
     if opening and local[0] != opening:
         local = local[local.rfind(opening) + 1 :]
@@ -96,20 +109,25 @@ _AT = r"(?: ?[\[({<] ?(?:at|AT|@) ?[\])}>] ?| (?:at|AT) )"
 _DOT = r"(?: ?[\[({<] ?(?:dot|DOT|\.|punkt|punto|point) ?[\])}>] ?| (?:dot|DOT) )"
 _SPOKEN = re.compile(
     rf"(?P<local>[A-Za-z0-9_+-]{{1,30}}(?:(?:{_DOT}|\.)[A-Za-z0-9_+-]{{1,30}}){{0,3}})(?P<at>{_AT})"
-    rf"(?P<host>[A-Za-z0-9-]{{1,40}}(?:(?:{_DOT}|\.)[A-Za-z0-9-]{{1,30}}){{0,4}}(?:(?P<dot>{_DOT})|\.)"
+    rf"(?P<host>[A-Za-z0-9-]{{1,40}}(?:(?:{_DOT}|"
+    rf"\.)[A-Za-z0-9-]{{1,30}}){{0,4}}(?:(?P<dot>{_DOT})|\.)"
     r"(?P<top>[A-Za-z]{2,14}))(?![A-Za-z0-9_(]|\.\w)"
 )
 _TOP = re.compile(
     r"(?i)com|org|net|edu|gov|mil|int|info|biz|io|co|me|ai|app|dev|name|museum|design|store|shop|"
-    r"online|site|tech|cloud|email|xyz|photography|academy|agency|blog|club|eu|uk|us|ca|au|nz|ie|in|"
-    r"de|at|ch|fr|be|nl|lu|es|pt|it|gr|se|no|dk|fi|is|pl|cz|sk|hu|ro|bg|hr|si|rs|ru|ua|by|lt|lv|ee|tr|"
+    r"online|site|tech|cloud|email|xyz|photography|academy|agency|blog|club|eu|uk|us|ca|au|nz|ie|"
+    r"in|"
+    r"de|at|ch|fr|be|nl|lu|es|pt|it|gr|se|no|dk|fi|is|pl|cz|sk|hu|ro|bg|hr|si|rs|ru|ua|by|lt|lv|"
+    r"ee|tr|"
     r"il|ae|sa|eg|za|ng|ke|cn|tw|hk|jp|kr|sg|my|th|vn|id|ph|pk|br|ar|cl|mx|pe|uy|ve|ir|ma|tn"
 )
 
 
 _BEFORE_PLACE = re.compile(
-    r"(?i)is|are|was|were|be|us|me|it|them|him|her|you|look|looking|met|meet|found|find|available|site|website|"
-    r"page|blog|shop|work|works|working|worked|hosted|visit|online|live|lives|read|more|and|or|here|"
+    r"(?i)is|are|was|were|be|us|me|it|them|him|her|you|look|looking|met|meet|found|find|available|"
+    r"site|website|"
+    r"page|blog|shop|work|works|working|worked|hosted|visit|online|live|lives|read|more|and|or|"
+    r"here|"
     r"store|sold|buy|join|see|go|stay|arrive|people|team|up"
 )
 
@@ -122,7 +140,9 @@ def _check_spoken(text: str, start: int, end: int) -> Iterator[Span]:
     is_bracketed = match["at"].strip() not in ("at", "AT")
     if not is_bracketed and _BEFORE_PLACE.fullmatch(match["local"]):
         return
-    if is_bracketed or (match["dot"] and match["top"].lower() not in ("in", "at", "is", "no", "it")):
+    if is_bracketed or (
+        match["dot"] and match["top"].lower() not in ("in", "at", "is", "no", "it")
+    ):
         first = start + (3 if match[0].startswith("at ") else 0)
         yield first, match.end()
 
@@ -138,5 +158,10 @@ SCANS = (
     Scan("email", r'[^"\n]"@[\p{L}\p{N}]', r'"[^"\n]{1,64}"@[\p{L}\p{N}]', _check_quoted),
     Scan("email", r"@\[[0-9I]", rf"{_ATEXT}+{_LITERAL}", _check_literal),
     Scan("email", _BRACKET_AT, rf"{_LOCAL_WORD} ?{_BRACKET_AT}", _check_spoken),
-    Scan("email", r" (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ", r"[A-Za-z0-9_+.-]+(?: (?:dot|DOT) [A-Za-z0-9_+-]+)* (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ", _check_spoken),
+    Scan(
+        "email",
+        r" (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
+        r"[A-Za-z0-9_+.-]+(?: (?:dot|DOT) [A-Za-z0-9_+-]+)* (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
+        _check_spoken,
+    ),
 )

@@ -11,11 +11,13 @@ from assets.filtered.pii.scan import Scan, Span
 
 _VERSION_BEFORE = re.compile(
     r"(?ai)(?:[\w.]|[a-z]-|(?<!\.\d)(?<!\.\d\d)(?<!\.\d\d\d)-|[a-z]/)\Z|"
-    r"(?:[=<>~]=|[~^§]|\b(?:v|ver|versions?|release|rev|revision|build|firmware|section|sec|chapter|"
+    r"(?:[=<>~]=|[~^§]|\b(?:v|ver|versions?|release|rev|revision|build|firmware|section|sec|"
+    r"chapter|"
     r"clause|rfc \d+)\b[\"']?[.:=]?)\s?[\"']?\Z"
 )
 _ADDRESS_BEFORE = re.compile(
-    r"(?ai)(?:(?:\b|_|(?-i:(?<=[a-z])(?=[A-Z])))(?:ip|ipv4|ips|addr|address|addresses|host|hostname|"
+    r"(?ai)(?:(?:\b|_|(?-i:(?<=[a-z])(?=[A-Z])))(?:ip|ipv4|ips|addr|address|addresses|host|"
+    r"hostname|"
     r"server|nameserver|dns|resolver|proxy|ping|gateway|client|peer|remote|from|connect|connected|"
     r"login|route|network|subnet|src|dst|listen|bind)\b[^\d\n<>\[\]{}]{0,24}|://|@)\Z"
 )

@@ -15,31 +15,37 @@ _NAMES = (
     r"[Pp]assw(?:or[dt]|d)|PASSW(?:OR[DT]|D)|[Pp]wd|PWD|[Pp]assphrase|PASSPHRASE|[Pp]assWord",
     r"[Pp]ass[\"'`*]{0,2} ?[=:]|PASS[\"'`*]{0,2} ?[=:]|(?i:identified by [\"'])",
     r"[Kk]ennwort|[Mm]ot de passe|[Cc]ontrase[ñn]a|[Ss]enha|[Hh]as[łl]o|[Hh]eslo|[Ww]achtwoord|"
-    r"[Ll]ösenord|[Aa]dgangskode|[Ss]alasana|[Pp]arola|[Pp]asscode|[Pp]assord|(?:[Mm]i|[Tt]u|[Ll]a) clave",
-    r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oóa]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa[-_]psk|PSK=|"
-    r"psk=|[Mm]dp ?[=:]|[Ss]lapta[žz]odis|[Pp]arole[: ]|[Pp]arool|[Gg]eslo",
-    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|비번|الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|पासवर्ड|รหัสผ่าน|[Κκ]ωδικό",
+    r"[Ll]ösenord|[Aa]dgangskode|[Ss]alasana|[Pp]arola|[Pp]asscode|[Pp]assord|(?:[Mm]i|[Tt]u|"
+    r"[Ll]a) clave",
+    r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oóa]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa[-_]psk|"
+    r"PSK=|psk=|[Mm]dp ?[=:]|[Ss]lapta[žz]odis|[Pp]arole[: ]|[Pp]arool|[Gg]eslo",
+    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|비번|الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|पासवर्ड|"
+    r"รหัสผ่าน|[Κκ]ωδικό",
 )
 # Names about passwords, and sentences: passwordHash, password_file, PasswordField, "passwordless".
 _TAIL = re.compile(
     r"(?i)(?:[-_]?(?:\d{1,3}|prod|dev|test|stag\w*|db|root|admin|user|app|old|new|current|"
     r"plain|main|master|primary|read|write|api|web|site|smtp|mail|wifi|again|confirm\w*|repeat)|"
     r"(?:s|es|n|m|t|en|et|a|o|e|и|я|ю|ем|у|ь|ьом|ו|ה|em|im|ом|óm|unk|ot|ni|in|yn|lar|ler|z|im|k|ι|"
-    r"ος|ός|ς|d|ó|avam|ni|si|n[ıi]z|imiz|iniz|ınız|i|y|á|är))?(?![A-Za-z0-9À-ɏ\u0370-\u06ff]|[-_][A-Za-z0-9])"
+    r"ος|ός|ς|d|ó|avam|ni|si|n[ıi]z|imiz|iniz|ınız|i|y|á|är))?(?![A-Za-z0-9À-ɏ\u0370-\u06ff]|"
+    r"[-_][A-Za-z0-9])"
 )
 _DECORATION = r"(?:[*_`\"'”»]{0,3}(?:</?[a-z][a-z0-9]{0,7}>){0,3})"
 _OPEN = r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|__|[*_`]){0,3}"
 _QUOTE = "\\\\?[\"'`]|[“”„«»‹「『‘’]"
 _COPULA = (
     r"is|was|=|are|be|remains|became|ist|lautet|war|bleibt|est|était|sera|es|era|será|è|é|foi|to|"
-    r"jest|brzmi|är|er|on|je|bude|este|là|adalah|คือ|είναι|היא|הוא|هي|هو|это|—|–|-|olan|reads|equals"
+    r"jest|brzmi|är|er|on|je|bude|este|là|adalah|คือ|είναι|היא|הוא|هي|هو|это|—|–|-|olan|reads|"
+    r"equals"
 )
 _ASSIGN = re.compile(
-    rf"(?:[\"'`]?[\])])?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])(?:\*\*|__|</[a-z]{{1,6}}>)?[ \t]{{0,4}}"
+    rf"(?:[\"'`]?[\])])?{_DECORATION}\s{{0,3}}(?:(?<![:=!])(?::=|=>|->|[=:：＝]))(?![=~>])(?:\*\*|"
+    rf"__|</[a-z]{{1,6}}>)?[ \t]{{0,4}}"
 )
 _TELL = re.compile(
     rf"(?P<filler> ?\([^()\n]{{1,40}}\)| [^\n=:;.!?<>\"]{{1,44}}?)??{_DECORATION}"
-    rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still| just)? ?:? |"
+    rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still|"
+    rf" just)? ?:? |"
     r" ?(?:は|是|为|為|が|叫)：?[、 ]?|(?:는|은|이|가):? |है )"
 )
 _NEXT = re.compile(
@@ -48,10 +54,13 @@ _NEXT = re.compile(
 )
 _BARE = re.compile(r"[^\s]{1,128}")
 _QUOTED = re.compile(
-    rf"(?:@|[brufLN]{{1,2}}(?=[\"']))?(?P<open>{_QUOTE})(?:(?<=«)[ \u00a0\u202f])?(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\]|\\)){{1,128}}?)"
+    rf"(?:@|[brufLN]{{1,2}}(?=[\"']))?(?P<open>{_QUOTE})(?:(?<=«)[ \u00a0\u202f])?"
+    r"(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\])){1,128}?)"
     r"(?:(?P=open)|[ \u00a0\u202f]?»|[”“›」』’])"
 )
-_END = re.compile(r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|\*\*")
+_END = re.compile(
+    r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|\*\*"
+)
 
 
 def _check_password(text: str, start: int, end: int) -> Iterator[Span]:
@@ -64,14 +73,21 @@ def _check_password(text: str, start: int, end: int) -> Iterator[Span]:
         yield from values or _named_after(text, start)
 
 
-_AS = re.compile(r"(?:^|[\s\"'`(])([^\s\"'`]{5,40})[\"'`]? as (?:the |my |your |a |our )?(?:\w{1,12} )?\Z")
+_AS = re.compile(
+    r"(?:^|[\s\"'`(])([^\s\"'`]{5,40})[\"'`]? as (?:the |my |your |a |our )?(?:\w{1,12} )?\Z"
+)
 
 
 def _named_after(text: str, start: int) -> Iterator[Span]:
     """Yield a value that comes first: "use ... as the password"."""
     first = max(0, start - 70)
     match = _AS.search(text[first:start])
-    if match and is_strong(match[1]) and re.search(r"\d", match[1]) and not is_placeholder(match[1]):
+    if (
+        match
+        and is_strong(match[1])
+        and re.search(r"\d", match[1])
+        and not is_placeholder(match[1])
+    ):
         yield first + match.start(1), first + match.end(1)
 
 
@@ -95,9 +111,11 @@ def _value_after(text: str, start: int, place: int) -> Iterator[Span]:
 
 _CONFIG_BEFORE = re.compile(r"(?:^\s*(?:- )?|[;&?]|--?|\bexport |\bENV |\bset |-e )[\w.-]{0,40}$")
 _CODE = re.compile(
-    r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]+(?:\.[A-Za-z_]+)+|[A-Za-z_]\w*[.,;]*[)\];]|"
+    r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]+(?:\.[A-Za-z_]+)+|"
+    r"[A-Za-z_]\w*[.,;]*[)\];]|"
     r"[A-Za-z_]\w*(?:\.\w+)+[(\[].*|[a-z_]\w*\([\w, ]*\)?[.\w]*\(?|"
-    r".*\(\)|(?:/|\./|~/|[A-Za-z]:\\).*|https?://.*|[A-Za-z_]+\??[;,)]?|[A-Za-z_]+\w*[({]|[=!<>|+].*"
+    r".*\(\)|(?:/|\./|~/|[A-Za-z]:\\).*|https?://.*|[A-Za-z_]+\??[;,)]?|[A-Za-z_]+\w*[({]|[=!<>|"
+    r"+].*"
 )
 
 
@@ -113,7 +131,9 @@ def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
     value, line_start = text[first:last], text.rfind("\n", max(0, start - 60), start) + 1
     is_config = bool(_CONFIG_BEFORE.search(text[max(line_start, start - 60) : start]))
     is_tight = text[place - 1 : place] == "=" and text[place - 2 : place - 1] not in (" ", ":")
-    is_line = text[last : last + 1] in ("", "\n", "\r", ";", "&", "#") or text[last : last + 2] == " #"
+    is_line = (
+        text[last : last + 1] in ("", "\n", "\r", ";", "&", "#") or text[last : last + 2] == " #"
+    )
     if not value or is_placeholder(value):
         return
     is_set = is_config and is_tight and not re.search(r"[(){}\[\]]|^[\"'/]", value)
@@ -123,20 +143,24 @@ def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
     elif re.fullmatch(r"\d{4,32}", value):
         if text[last : last + 1] in ("", "\n", ",", ";", ".", ")", '"', "'", "&", "|", "<"):
             yield first, last
-    elif is_strong(value) and not _CODE.fullmatch(value):
-        yield first, last
-    elif is_config and is_line and _is_plain(value, text, start):
+    elif (is_strong(value) and not _CODE.fullmatch(value)) or (
+        is_config and is_line and _is_plain(value, text, start)
+    ):
         yield first, last
 
 
 _PROSE_VALUE = re.compile(
-    r"(?i)str(?:ing)?|text|varchar|char|int(?:eger)?|bool(?:ean)?|any|object|bytes|hidden|field|false|"
-    r"self|this|null\w*|input|args?|data|values?|config|env|get\w*|read\w*|prompt|ask|plain|encrypted|"
+    r"(?i)str(?:ing)?|text|varchar|char|int(?:eger)?|bool(?:ean)?|any|object|bytes|hidden|field|"
+    r"false|"
+    r"self|this|null\w*|input|args?|data|values?|config|env|get\w*|read\w*|prompt|ask|plain|"
+    r"encrypted|"
     r"md5|crypt|enabled|disabled|allowed|denied|forgot\w*|incorrect|wrong|invalid|weak|strong|never"
 )
 
 
-_LOGIN_BEFORE = re.compile(r"(?i)\b(?:user\w*|login|host|hostname|port|database|db\w*|name)[\"']?\s?[:=]\s?[\w.\"'-]+\s*\Z")
+_LOGIN_BEFORE = re.compile(
+    r"(?i)\b(?:user\w*|login|host|hostname|port|database|db\w*|name)[\"']?\s?[:=]\s?[\w.\"'-]+\s*\Z"
+)
 
 
 def _is_plain(value: str, text: str, start: int) -> bool:
@@ -152,11 +176,13 @@ def _is_plain(value: str, text: str, start: int) -> bool:
 def _is_quoted_secret(value: str) -> bool:
     """Check a value in quotes after a sign: any but placeholders, sentences, paths and names."""
     words = value.split()
-    is_sentence = len(words) > 1 and (len(words) > 8 or re.search(r"[.:?!]$|\b(?:the|your|a)\b", value))
-    is_label = is_placeholder(value) or value.endswith(":") or value.strip(" +,") != value
-    is_name = re.fullmatch(r"(?i).*(?:passw|[/\\]).*|[a-z]+pwd?|(?-i:[a-z]+(?:[A-Z][a-z]+){2,})", value) and not is_strong(
-        value
+    is_sentence = len(words) > 1 and (
+        len(words) > 8 or re.search(r"[.:?!]$|\b(?:the|your|a)\b", value)
     )
+    is_label = is_placeholder(value) or value.endswith(":") or value.strip(" +,") != value
+    is_name = re.fullmatch(
+        r"(?i).*(?:passw|[/\\]).*|[a-z]+pwd?|(?-i:[a-z]+(?:[A-Z][a-z]+){2,})", value
+    ) and not is_strong(value)
     return len(value) >= 4 and not (is_sentence or is_label or is_name)
 
 
@@ -171,7 +197,9 @@ def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
         return
     first, last = _bare(text, place)
     value, after = text[first:last], text[last : last + 12]
-    is_count = re.match(r"\s*(?:or |to |[-–] )?(?:\d|char|byte|digit|bit|letter|Zeichen|carac|символ)", after)
+    is_count = re.match(
+        r"\s*(?:or |to |[-–] )?(?:\d|char|byte|digit|bit|letter|Zeichen|carac|символ)", after
+    )
     is_number = re.fullmatch(r"\d{4,32}", value) and not is_count
     if (is_number or is_strong(value)) and not is_placeholder(value) and not _CODE.fullmatch(value):
         yield first, last
@@ -210,7 +238,9 @@ def _bare(text: str, place: int) -> Span:
         return place, place
     value = match[0]
     # Chinese and Japanese text goes on without blanks.
-    if wide := re.search(r"[、。，；！？）」』】]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]", value):
+    if wide := re.search(
+        r"[、。，；！？）」』】]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]", value
+    ):
         value = value[: wide.start()]
     if (cut := _END.search(value)) and cut.start() >= 3:
         value = value[: cut.start()]
@@ -231,7 +261,9 @@ _OPTION = re.compile(
     r"[^\n]{0,80}? -(?:p|P|a|w) ?[\"']?([^\s\"']{4,100})|"
     r"(?:curl|wget|http) [^\n]{0,80}?(?:-u|--user|-a) [\"']?[\w.@+-]{1,64}:([^\s\"'@]{4,100})"
 )
-_COMMANDS = r"(?:mysql|mariadb|sshpass|docker login|redis-cli|curl|wget|ldap[a-z]+)[^\n]* -(?:-user|[puaw])"
+_COMMANDS = (
+    r"(?:mysql|mariadb|sshpass|docker login|redis-cli|curl|wget|ldap[a-z]+)[^\n]* -(?:-user|[puaw])"
+)
 
 _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 
@@ -239,7 +271,9 @@ SCANS = (
     Scan("password", _PW, rf"(?:^|[^A-Za-z0-9]){_PW}", _check_password),
     *(
         # A small letter needs no second literal for its capital where the first one is left out.
-        Scan("password", re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names), names, _check_password)
+        Scan(
+            "password", re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names), names, _check_password
+        )
         for names in _NAMES
     ),
     Scan("password", _COMMANDS, _COMMANDS + "[^\n]*", _check_option),

@@ -6,7 +6,16 @@ Trade-off: no pattern has look-around, since Polars returns matches without plac
 finds them again. Every check reads a bounded part of the text.
 """
 
-from assets.filtered.pii import email_addresses, identity_numbers, ip_addresses, passwords, phones, secret_keys, spaced_phones, url_secrets
+from assets.filtered.pii import (
+    email_addresses,
+    identity_numbers,
+    ip_addresses,
+    passwords,
+    phones,
+    secret_keys,
+    spaced_phones,
+    url_secrets,
+)
 from assets.filtered.pii.scan import Scan
 
 SCANS: tuple[Scan, ...] = (

@@ -63,7 +63,8 @@ def _check_american(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 _INTRO_WORD = re.compile(
-    r"(?i)t[eé]l|t[eé]l[eé]?(?:f|ph)[a-zéó]*|phones?|fax|faks|mobile?|mobiltelefon|móvil|cell|handy|"
+    r"(?i)t[eé]l|t[eé]l[eé]?(?:f|ph)[a-zéó]*|phones?|fax|faks|mobile?|mobiltelefon|móvil|cell|"
+    r"handy|"
     r"whatsapp|tlf|fon|[^\x00-\x7f].*"
 )
 

@@ -55,9 +55,7 @@ def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
         return
     num_digits = sum(sign.isdigit() for sign in match[0])
     is_name = re.search(r"[a-z]{12}|[A-Z]{14}|[./_-][A-Za-z]*[./_-][A-Za-z]*[./_-]", match[0])
-    # A name of several words has one digit at most, and fewer different letters.
-    least = MIN_KEY_ENTROPY if num_digits >= 2 else 4.4
-    if num_digits and not is_name and entropy(match[0]) >= least:
+    if num_digits >= 2 and not is_name and entropy(match[0]) >= MIN_KEY_ENTROPY:
         yield first, match.end()
 
 

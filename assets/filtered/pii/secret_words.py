@@ -13,7 +13,8 @@ _ROLE = (
     r"encrypted|app|api|auth|access|client|service|server|login|account|personal|mon|mein|mi|su|tu"
 )
 _THING = (
-    r"pass|passw(?:or[dt]|d)s?|passord|passphrase|passcode|pwd|pswd|psw|pw|pin|secret|tokens?|keys?|"
+    r"pass|passw(?:or[dt]|d)s?|passord|passphrase|passcode|pwd|pswd|psw|pw|pin|secret|tokens?|"
+    r"keys?|"
     r"value|string|text|credentials?|user(?:[-_ ]?(?:name|id))?|name|login|id|me|here|"
     r"kennwort|mot[-_ ]?de[-_ ]?passe|mdp|contrase(?:ñ|n)a|clave|senha|has[lł]o|heslo|wachtwoord|"
     r"lösenord|adgangskode|salasana|şifre|sifre|parolan?ız?|parola|jelszó|lozinka|парол[ьяю]|密码|密碼|"
@@ -23,15 +24,19 @@ _THING = (
 _PLACEHOLDER = re.compile(
     rf"(?i)(?:(?:{_ROLE})[-_. ]?){{0,6}}(?:{_THING})(?:[-_. ]?(?:{_THING}|goes|to|for|\w)){{0,3}}|"
     r"change[-_ ]?(?:me|it|this|now)|replace[-_ ]?(?:me|this|it)|todo|fixme|tbd|foo|bar|baz|qux|"
-    r"foo(?:bar)+|none|null|nil|undefined|nan|true|false|yes|no|on|off|redacted|hidden|masked|removed|"
+    r"foo(?:bar)+|none|null|nil|undefined|nan|true|false|yes|no|on|off|redacted|hidden|masked|"
+    r"removed|"
     r"n/a|empty|blank|unset|unknown|optional|required|guest|anonymous|example|sample|test|default|"
     # Masks, ellipses, and signs that name nothing.
-    r"(?:[*•●·xXyY#?_.…:-]|\\\*)+|(?:x{2,}[-_ ]?)+|"
+    r"(?:[*•●·xXyY#?_.…:-]|\\\*)+|"
     # Templates: $VAR, ${VAR}, {var}, <var>, [var], %VAR%, %s, %(var)s, :var, @var, ALL_CAPS_NAME.
-    r"\$[A-Za-z_]+|\$?\{.*|\$\(.*|<.*|\[.*|\(.*|%\w{0,30}%|%[sdrq]|%\(.*|%\{.*|#\{.*|[:@&][A-Za-z_]+|"
+    r"\$[A-Za-z_]+|\$?\{.*|\$\(.*|<.*|\[.*|\(.*|%\w{0,30}%|%[sdrq]|%\(.*|%\{.*|#\{.*|"
+    r"[:@&][A-Za-z_]+|"
     r"\\.*|(?-i:[A-Z]+(?:_[A-Z]+)+)"
 )
-_TEMPLATE = re.compile(r"\$\{|\{\{|\$\(|#\{|<%|%>|%\(\w|\$[A-Z_]{4,}|\]\]|\{[a-z_]+\}|\{%|<[A-Za-z_ ]+>")
+_TEMPLATE = re.compile(
+    r"\$\{|\{\{|\$\(|#\{|<%|%>|%\(\w|\$[A-Z_]{4,}|\]\]|\{[a-z_]+\}|\{%|<[A-Za-z_ ]+>"
+)
 
 
 def is_placeholder(value: str) -> bool:
@@ -40,9 +45,11 @@ def is_placeholder(value: str) -> bool:
 
 
 _TECHNICAL = re.compile(
-    r"(?i)(?:sha|md|utf|base|aes|rsa|iso|rfc|oauth|pbkdf|bcrypt|argon|scrypt|ascii|unicode|latin|ntlm|"
+    r"(?i)(?:sha|md|utf|base|aes|rsa|iso|rfc|oauth|pbkdf|bcrypt|argon|scrypt|ascii|unicode|latin|"
+    r"ntlm|"
     r"win|x|v|version|http|ipv|python|php|java|uint|int|u|i|char|varchar|str|string|text|arg|param|"
-    r"val|var|tmp|temp|foo|bar|pass(?:word|wd|phrase|wort)?|pwd|pw|p|s|key|token|user|data|buf|c|d|n|"
+    r"val|var|tmp|temp|foo|bar|pass(?:word|wd|phrase|wort)?|pwd|pw|p|s|key|token|user|data|buf|c|"
+    r"d|n|"
     r"step|level|type|field|input|line|part|option|page|chapter|figure|table|appendix|section|item)"
     r"[-_]?\d{1,4}(?:[-_/.]\w{1,12})?|\d+(?:st|nd|rd|th|x|kb|mb|bit|bytes?|chars?)|"
     r"\d+[-–]\w+|\w+@[0-9a-f]{4,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
