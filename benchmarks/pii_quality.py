@@ -197,7 +197,8 @@ def private_key(rng: random.Random) -> str:
 
 MAKERS: dict[PiiKind, Maker] = {
     "email": email, "ip": ip, "phone": phone, "ssn": ssn, "credit_card": card, "iban": iban,
-    "url_secret": url_password, "password": password, "api_key": api_key, "private_key": private_key,
+    "url_secret": url_password, "password": password, "api_key": api_key,
+    "private_key": private_key,
 }  # fmt: skip
 CARRIERS = ["{}", "({})", "{}.", "{},", "see {} for more", "- {}", '"{}"', "write to {}; then"]
 CARRIERS += [
@@ -443,12 +444,17 @@ def compare(
         counts["planted"][kind] += 1
         counts["right"][kind] += covers
         if not covers:
-            yield f"missed {kind}: {text[max(0, start - 35) : start]!r} {text[start:end]!r} {text[end : end + 12]!r}"
+            yield f"missed {kind}: {excerpt(text, start, end)}"
     for kind, start, end in sorted(got):
         is_right = any(s < end and start < e for _, s, e in labels)
         counts["good" if is_right else "bad"][kind] += 1
         if not is_right:
-            yield f"false {kind}: {text[max(0, start - 25) : start]!r} {text[start:end]!r} {text[end : end + 12]!r}"
+            yield f"false {kind}: {excerpt(text, start, end)}"
+
+
+def excerpt(text: str, start: int, end: int) -> str:
+    """Return a span with what is around it."""
+    return f"{text[max(0, start - 35) : start]!r} {text[start:end]!r} {text[end : end + 12]!r}"
 
 
 def list_real(texts: list[str], show: int) -> None:

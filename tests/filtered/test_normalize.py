@@ -125,7 +125,9 @@ def test_twice_is_once(texts: list[str]) -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(TEXTS, max_size=4))
 def test_words_survive_in_order(texts: list[str]) -> None:
-    noise = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]")
+    noise = re.compile(
+        r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]"
+    )
     words = [unicodedata.normalize("NFC", noise.sub("", text)).split() for text in texts]
     assert [text.split() for text in normalize(*texts) if text is not None] == words
 

@@ -203,7 +203,7 @@ NOT_FOUND = [
     "amqp://guest:guest@localhost:5672 https://h.io:8080/@u ssh://git@h.io/x https://$TOKEN@h.io",
     "https://medium.com/@jane.doe/x http://h.io/?a=b&c=@d svn+ssh://jane@h.io/x",
     "The password is required. Your password is too short. password is case-sensitive",
-    "password = getpass.getpass('Password: ')\npassword = os.environ['DB_PASSWORD']\npassword=None,",
+    "password = getpass.getpass('Password: ')\npassword = os.environ['DB_PWD']\npassword=None,",
     "password: str, password: string; password?: string | null\nself.password = password",
     "password=self.password,\npassword = hashlib.md5(pw).hexdigest()\nif password == other1234:",
     "PASSWORD=${DB_PASSWORD}\nPASSWORD=<your password>\npassword: {{ vault_pw }}\npassword=****",

@@ -19,8 +19,9 @@ _NAMES = (
     r"[Ll]a) clave",
     r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oóa]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa[-_]psk|"
     r"PSK=|psk=|[Mm]dp ?[=:]|[Ss]lapta[žz]odis|[Pp]arole[: ]|[Pp]arool|[Gg]eslo",
-    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|비번|الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|पासवर्ड|"
-    r"รหัสผ่าน|[Κκ]ωδικό",
+    r"[Пп]арол|密码|密碼|口令|パスワード|비밀번호|비번|"
+    r"الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|"
+    r"पासवर्ड|รหัสผ่าน|[Κκ]ωδικό",
 )
 # Names about passwords, and sentences: passwordHash, password_file, PasswordField, "passwordless".
 _TAIL = re.compile(

@@ -54,9 +54,9 @@ _PHONE_BEFORE = re.compile(
     r"mobile?|móvil|"
     r"celular|cell\w{0,6}|handy|portable|contact|kontakt|call\w{0,3}|ring|dial|text|sms|whatsapp|"
     r"signal|number|hotline|helpline|hotline|appelez|appeler|llam\w+|chiama\w*|ligue|anruf\w*|"
-    r"rufen|"
-    r"bel|puh\w{0,5}|gsm|zadzwoń|zavolejte|ring|t|m|p|h|w|f)\b|тел|моб|звон|фон|τηλ|κιν|电话|電話|手机|"
-    r"手機|拨打|致电|热线|联系|전화|휴대폰|연락처|โทร|điện thoại|đt|هاتف|جوال|تليفون|טלפון|נייד|फोन|मोबाइल|"
+    r"rufen|bel|puh\w{0,5}|gsm|zadzwoń|zavolejte|ring|t|m|p|h|w|f)\b|тел|моб|звон|фон|τηλ|κιν|"
+    r"电话|電話|手机|手機|拨打|致电|热线|联系|전화|휴대폰|연락처|"
+    r"โทร|điện thoại|đt|هاتف|جوال|تليفون|טלפון|נייד|फोन|मोबाइल|"
     r"予約|携帯|連絡先)[^\n\d]{0,14}\Z"
 )
 _AFTER = re.compile(
