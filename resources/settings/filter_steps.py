@@ -184,7 +184,14 @@ class NormalizeConfig(BaseModel):
         description="repairs UTF-8 that was read as Latin-1 or Windows-1252 (ftfy.fix_encoding)",
     )
     bidi_controls: bool = Field(
-        default=False, description="removes direction marks: U+200E, 200F, 202A-202E, 2066-2069"
+        default=True,
+        description="removes bidirectional embeddings, overrides and isolates: U+202A-202E, "
+        "2066-2069, which can show text in another order than it is stored",
+    )
+    bidi_marks: bool = Field(
+        default=False,
+        description="removes the direction marks U+200E, 200F and 061C, which text in Arabic and "
+        "Hebrew needs at the edges of numbers and punctuation",
     )
     trailing_spaces: bool = Field(
         default=False,
@@ -211,7 +218,18 @@ NORMALIZE_FOR: dict[str, dict[str, object]] = {
 _PLACEHOLDER = r"^(?:<[A-Za-z_ ]+>|\[[A-Za-z_ ]+\]|\{[A-Za-z_ ]+\})$"
 
 
-PiiKind = Literal["email", "ip", "phone", "ssn", "credit_card", "iban", "api_key", "private_key"]
+PiiKind = Literal[
+    "email",
+    "ip",
+    "phone",
+    "ssn",
+    "credit_card",
+    "iban",
+    "url_secret",
+    "password",
+    "api_key",
+    "private_key",
+]
 
 
 KINDS: tuple[PiiKind, ...] = get_args(PiiKind)
@@ -224,6 +242,8 @@ PLACEHOLDERS: dict[PiiKind, str] = {
     "ssn": "<SSN>",
     "credit_card": "<CREDIT_CARD>",
     "iban": "<IBAN>",
+    "url_secret": "<SECRET>",
+    "password": "<PASSWORD>",
     "api_key": "<KEY>",
     "private_key": "<PRIVATE_KEY>",
 }
