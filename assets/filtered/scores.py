@@ -17,6 +17,7 @@ from assets.filtered.code_signals import count_code
 from assets.filtered.counting import datatrove_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
+from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
 from assets.filtered.pii.find_pii import find_pii
@@ -51,6 +52,7 @@ SCORES: dict[str, pl.Expr] = {
     "lang": pl.col("lang").str.strip_chars().str.to_lowercase().str.extract(r"^([^-_]+)"),
     "detected_lang": pl.col("detected_lang"),
     "paragraph_lang_share": pl.col("paragraph_lang_share"),
+    "other_language": pl.col("other_language"),  # 1: surely none of the source's languages
     # Gopher, A1.
     "mean_word_length": _per("word_characters", "words"),  # mean, where dolma takes the median
     "hash_ratio": _per("hashes", "words"),  # hashes and ellipses apart, as datatrove
@@ -176,6 +178,12 @@ def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) ->
     return share.alias("paragraph_lang_share").to_frame()
 
 
+def _other_language(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    detected = documents.select(lang="detected_lang", lang_score="lang_score")
+    is_other = is_other_language(documents["text"], detected, config.language)
+    return is_other.cast(pl.Int64).alias("other_language").to_frame()
+
+
 def _text_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     from assets.filtered.kernels.text_scores import count_text
 
@@ -261,6 +269,12 @@ def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
     return scores.alias("fasttext_score").to_frame()
 
 
+def tags_of(config: FilterConfig) -> set[str]:
+    """Name the columns that tag documents, whatever the rules in force."""
+    has_language = config.language.expected and config.language.backend != "none"
+    return {"other_language"} if has_language else set()
+
+
 def texts_of(documents: pl.DataFrame) -> list[str]:
     """Name the columns with the text, the last correction first."""
     return [c for c in ("clean_text", "line_text", "text") if c in documents.columns]
@@ -297,13 +311,18 @@ _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
 _CODE_CONTENT = {"code_score", "code_text_share"}
-_OTHERS |= _CODE_CONTENT | _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
+_OTHERS |= (
+    _CODE_CONTENT
+    | _PII
+    | {"paragraph_lang_share", "other_language", "quality_score", "fasttext_score"}
+)
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
 PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_METADATA, _metadata),
     ({"paragraph_lang_share"}, _paragraphs),
+    ({"other_language"}, _other_language),
     (_TEXT_COUNTS, _text_counts),
     (_LINES, _lines),
     (_EDITED, _edited_counts),

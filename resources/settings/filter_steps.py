@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 
 class WordsConfig(BaseModel):
@@ -32,6 +33,14 @@ class FasttextConfig(BaseModel):
 
     path: str = Field(description="model file (.bin or .ftz), relative to pipeline.yaml")
     label: str = Field(description="label whose probability is the score, such as __label__hq")
+
+
+def _plain_code(name: object) -> object:
+    return re.split("[-_]", name.strip().lower())[0] if isinstance(name, str) else name
+
+
+# "en-US" and "EN" are en.
+LanguageCode = Annotated[str, Field(pattern="^[a-z]{2,3}$"), BeforeValidator(_plain_code)]
 
 
 class LanguageConfig(BaseModel):
@@ -69,6 +78,19 @@ class LanguageConfig(BaseModel):
         default="unknown",
         description="result for texts under min_chars. unknown: score 0; keep: score null, which "
         "breaks no rule, so that a declared language is kept",
+    )
+    expected: tuple[LanguageCode, ...] = Field(
+        default=(),
+        description="languages of a source's texts: those that are surely in another one are "
+        "tagged, or rejected by rules.expected_language; `language` of the source sets it",
+    )
+    certain_score: float = Field(
+        default=0.65, ge=0, le=1, description="minimum score for being surely in another language"
+    )
+    certain_chars: int = Field(
+        default=100,
+        ge=0,
+        description="minimum number of characters for being surely in another language",
     )
     max_code_score: float | None = Field(
         default=0.5,

@@ -111,6 +111,12 @@ class MetadataRules(RuleGroup):
     max_url_soft_words: Count = _limit(1, "url_suspicious", "url_soft_hits")
 
 
+class ExpectedLanguageRules(RuleGroup):
+    """Texts that are surely in another language than those of their source (`require_language`)."""
+
+    required: bool = _limit(False, "other_language", "other_language")
+
+
 class LanguageRules(RuleGroup):
     """Certainty of the detector (FineWeb: 0.65), and languages.
 
@@ -312,6 +318,9 @@ class RulesConfig(BaseModel):
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
     language: LanguageRules | None = Field(
         default=None, description="certainty and choice of languages"
+    )
+    expected_language: ExpectedLanguageRules | None = Field(
+        default=None, description="language of the source, set by its `require_language`"
     )
     gopher_quality: GopherQualityRules | None = Field(
         default=None, description="signs of English prose"
