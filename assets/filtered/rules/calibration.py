@@ -19,6 +19,7 @@ from resources.settings.limits import EVERY_LANGUAGE, LANGUAGE_NAME, Amount, Cou
 
 LEAST_DOCUMENTS = 100  # below, a twentieth is a matter of five documents
 SHARE_DIGITS = 3  # of a proposed share
+MOST_DECIMALS = 15  # a float64 has no more
 NEVER = np.iinfo(np.int64).max  # tail of a document that no rule can cut
 
 Floats = NDArray[np.float64]
@@ -117,11 +118,11 @@ def limit_at(scores: Floats, rule: Rule, cut: int) -> float | None:
     edge = float(sign * ordered[min(cut, len(ordered) - 1)])
     form = form_of(rule)
     digits = {"count": 0, "share": SHARE_DIGITS}.get(form, decimals(edge))
-    steps = edge * 10**digits  # 0.07 * 1000 is 70.00000000000001
-    whole = math.ceil(steps - 1e-6) if sign > 0 else math.floor(steps + 1e-6)
-    if rule.is_inclusive and abs(whole - steps) < 1e-6:
-        whole += sign
-    limit = round(whole / 10**digits, max(0, digits))
+    steps = round(edge * 10**digits)
+    beyond = sign * (rounded(steps, digits) - edge)
+    if beyond < 0 or (rule.is_inclusive and beyond == 0):
+        steps += sign
+    limit = rounded(steps, digits)
     if form == "count":
         limit = int(limit)
     bounded = min(max(limit, 0), 1 if form == "share" else math.inf)
@@ -138,9 +139,16 @@ def form_of(rule: Rule) -> str:
     )
 
 
+def rounded(steps: int, digits: int) -> float:
+    """Return a number of steps of 10**-digits."""
+    return round(steps / 10**digits, max(0, digits))
+
+
 def decimals(number: float) -> int:
     """Return the decimals that leave three digits of a number; below 0 for large ones."""
-    return 2 - math.floor(math.log10(abs(number))) if number else SHARE_DIGITS
+    if number == 0:
+        return SHARE_DIGITS
+    return min(MOST_DECIMALS, 2 - math.floor(math.log10(abs(number))))
 
 
 def with_default(limits: Limits, rule: Rule, num_others: int) -> Limits:
