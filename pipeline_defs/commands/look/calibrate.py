@@ -175,23 +175,24 @@ def text_of(limit: float | Limits | None) -> str:
 
 def removed_by(of_source: Replay, columns: Columns) -> dict[str, Removed]:
     """Count what each rule removes under the proposed limits, and name examples."""
-    now = {rule.name: rule.threshold for rule in of_source.now}
+    then = {rule.name: rule for rule in of_source.then}
     flags = columns.frame.select(
-        "doc_id", *(rule.broken.alias(rule.name) for rule in of_source.then)
+        "doc_id", *(rule.broken.alias(name) for name, rule in then.items())
     )
     broken = flags.filter(pl.any_horizontal(pl.exclude("doc_id"))).collect(engine="streaming")
     broken = broken.with_columns(sample_keys(broken["doc_id"], 0)).sort("key", "doc_id")
+    now = {rule.name: rule.threshold for rule in of_source.now}
     tally = of_source.after
     return {
-        rule.name: Removed(
-            now=now.get(rule.name),
-            then=rule.threshold,
-            documents=tally.broken[rule.name],
-            bytes=tally.broken_bytes[rule.name],
-            alone=tally.alone[rule.name],
-            examples=broken.filter(rule.name)["doc_id"].head(EXAMPLES).to_list(),
+        name: Removed(
+            now=now.get(name),
+            then=then[name].threshold if name in then else None,
+            documents=tally.broken[name],
+            bytes=tally.broken_bytes[name],
+            alone=tally.alone[name],
+            examples=broken.filter(name)["doc_id"].head(EXAMPLES).to_list() if name in then else [],
         )
-        for rule in of_source.then
+        for name in dict.fromkeys([*now, *then])
     }
 
 
