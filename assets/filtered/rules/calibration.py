@@ -141,7 +141,7 @@ def form_of(rule: Rule) -> str:
 
 def rounded(steps: int, digits: int) -> float:
     """Return a number of steps of 10**-digits."""
-    return round(steps / 10**digits, max(0, digits))
+    return round(steps / 10.0**digits, max(0, digits))
 
 
 def decimals(number: float) -> int:
