@@ -66,8 +66,8 @@ class Batch:
     lengths int64 [rows]: tokens of the row as stored;
     positions int64 [rows]: of the sample in the phase, as `corpus trace --sample` takes it;
     sources uint16 [rows]: index into the loader's `sources`;
-    is_repeated bool [rows]: True for a sample that only fills up the last step of an epoch: leave it
-    out of the loss, as `documents.loss_mask` does;
+    is_repeated bool [rows]: True for a sample that only fills up the last step of an epoch: leave
+    it out of the loss, as `documents.loss_mask` does;
     cursor: samples that all ranks have used once this batch is used (for `state_at`).
     """
 

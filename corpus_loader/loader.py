@@ -112,9 +112,7 @@ class CorpusLoader:
             yield batch
         self.go_to(end)
 
-    def batches(
-        self, skip: int = 0, every: int = 1, of_all_ranks: bool = False
-    ) -> Iterator[Batch]:
+    def batches(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Batch]:
         """Yield every `every`-th batch after the first `skip`, without moving the loader.
 
         `of_all_ranks`: of those of every rank, in turn.

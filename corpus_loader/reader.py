@@ -27,8 +27,8 @@ class LoaderOptions:
 
     with_documents: batches have `documents` (see batch.py);
     dtype: of tokens; "stored" is uint16 or uint32, as in the corpus;
-    drop_last: leave out the last step of an epoch if it is short, at most world_size x batch_size - 1
-    samples; False: split it evenly over the ranks;
+    drop_last: leave out the last step of an epoch if it is short: at most world_size x batch_size
+    - 1 samples; False: split it evenly over the ranks;
     pad_last: fill that step up with repeated samples, which are marked (`Batch.is_repeated`);
     verify: time to check a file's sha256: "background", by two threads while it is already read, so
     that an epoch ends only when everything it used is checked; "first", before it is read; False,

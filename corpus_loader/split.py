@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from corpus_loader.errors import CorpusError
 
-
 Last = Literal["drop", "pad", "short"]
 
 
@@ -85,7 +84,11 @@ class Split:
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
-        full, rest = divmod(self.epoch_samples, self.step_samples)
+        return self.steps_left(0)
+
+    def steps_left(self, cursor: int) -> int:
+        """Steps from the cursor to its epoch's end."""
+        full, rest = divmod(self.epoch_end(cursor) - cursor, self.step_samples)
         return full if self.last == "drop" or not rest else full + 1
 
     def steps(self, cursor: int, skip: int = 0, every: int = 1) -> Iterator[Step]:

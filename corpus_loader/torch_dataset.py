@@ -31,7 +31,7 @@ from corpus_loader.loader import CorpusLoader
 
 Tensors = dict[str, torch.Tensor]
 
-LOADED = -1  # instead of a seed in `used`: a finished state of another position was loaded
+LOADED = -1  # instead of a seed in `used`: workers loaded the state of another epoch's end
 AHEAD = -2  # Accelerate iterates in this process, some batches ahead
 OTHER_WAYS = (
     "Use CorpusDataLoader, which counts them; or go on after a batch with "
@@ -53,14 +53,12 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.loader = loader
         self.taken = 0  # batches of this epoch that this worker has given
         self.worker: tuple[int, int] | None = None  # its number, and how many there are
-        self.is_ended = False  # in a worker: it gave all of its epoch
+        self.is_ended = False  # in a worker: the state that it loaded leaves it nothing to give
         self.is_used = False  # in a worker: iterated before
         self.is_counted = False  # by a CorpusDataLoader
         self.is_ahead = False  # Accelerate reads ahead in this process
         self.is_dispatched = False  # Accelerate distributes the batches of this process
-        # Seed of the iteration whose workers began at the position of the main process; 0: none
-        # did. In shared memory: workers write it.
-        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self.free_position()
 
     def __len__(self) -> int:
         """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
@@ -91,13 +89,13 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.check_worker(number, workers)
         if not self.is_counted:
             self.use_position(seed)
-        self.worker, self.is_ended = (number, workers), False
+        self.worker = (number, workers)
         end = self.loader.iteration_end()
         skip = number + self.taken * workers
         for batch in self.loader.batches(skip, workers, self.is_dispatched):
             self.taken += 1
             yield to_tensors(batch)
-        self.taken, self.is_ended = 0, True
+        self.taken = 0
         self.loader.go_to(end)
 
     def check_worker(self, number: int, workers: int) -> None:
@@ -109,10 +107,18 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
                 "dataset.state_at(batch['cursor'])."
             )
 
+    def free_position(self) -> None:
+        """Let an iteration begin: the main process has moved.
+
+        `used` is the seed of the iteration whose workers began at this position; 0: none did. They
+        write it, to shared memory. A late worker of an iteration before writes to the old one.
+        """
+        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
+
     def use_position(self, seed: int) -> None:
         """Refuse a second iteration from one position: torch would give the same batches again."""
         used = int(self.used)
-        if self.is_ended:  # torchdata asks the workers of a finished state, and starts others
+        if self.is_ended:
             return
         if self.worker is None and used != 0 and (used != seed or seed == AHEAD):
             raise CorpusError(
@@ -127,7 +133,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         before, was_done = self.loader.cursor, self.loader.is_done
         self.loader.set_epoch(epoch)
         if was_done or self.loader.cursor != before:
-            self.used.zero_()
+            self.free_position()
 
     def look_for_accelerate(self, epoch: int) -> None:
         """Find out whether Accelerate iterates, which calls `set_epoch` first, and in which way."""
@@ -158,8 +164,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         """
         state, info = self.loader.state_dict(), get_worker_info()
         if info is not None:
-            worker = {"worker": (info.id, info.num_workers), "is_ended": self.is_ended}
-            return state | worker | {"taken": self.taken}
+            return state | {"worker": (info.id, info.num_workers), "taken": self.taken}
         if self.is_ahead or int(self.used) != 0:
             raise CorpusError(
                 f"batches are read ahead, and the dataset does not know how many of them were used "
@@ -169,17 +174,21 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state, with the next iteration."""
-        own = {k: v for k, v in state.items() if k not in ("worker", "is_ended", "taken")}
+        own = {key: value for key, value in state.items() if key not in ("worker", "taken")}
         info, before = get_worker_info(), self.loader.cursor
         self.loader.load_state_dict(own)
-        self.taken, self.is_ended = state.get("taken", 0), state.get("is_ended", False)
+        self.taken = state.get("taken", 0)
         self.worker = tuple(state["worker"]) if "worker" in state else None
         if info is None:
             self.is_ahead = False
-            self.used.zero_()
+            self.free_position()
             return
         self.check_worker(info.id, info.num_workers)
-        if self.is_ended and self.loader.cursor != before:
+        cursor, split = self.loader.cursor, self.loader.split
+        self.is_ended = info.id + self.taken * info.num_workers >= split.steps_left(cursor)
+        # torchdata asks the workers of a finished state, and then starts others at the position of
+        # the main process. That must be in the next epoch, or they would repeat this one.
+        if self.is_ended and before != split.epoch_end(cursor):
             self.used.fill_(LOADED)
 
 
