@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset_of(store: Path, **options: Any) -> Any:
-    """A dataset with batches of four."""
+    """A dataset with batches of four; nothing is left out by default."""
     from corpus_loader.torch_dataset import CorpusDataset
 
     options = {"drop_last": False} | options
@@ -354,6 +354,25 @@ while True:
         if steps == int(dies_after):
             os.kill(os.getpid(), 9)
 """
+
+
+def test_the_documented_checkpoint_goes_on_where_it_was_saved(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/loader.md").read_text().partition("## Checkpoint and resume")[2]
+    example = page.partition("```python\n")[2].partition("```")[0]
+    assert "num_workers=2" in example
+    (tmp_path / "corpus_store").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    seen: list[int] = []
+
+    for _ in range(2):
+        exec(
+            example, {"rank": 0, "world": 1, "train": lambda rows: seen.extend(rows[:, 0].tolist())}
+        )
+
+    dropping = CorpusLoader(store)
+    assert seen == numbers_of(dropping) + numbers_of(dropping)
 
 
 def test_a_killed_training_goes_on_at_the_next_batch(store: Path, tmp_path: Path) -> None:
