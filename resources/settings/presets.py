@@ -47,6 +47,8 @@ _GOPHER_REPETITION: Layer = {
     "rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules, **_DATATROVE)}
 }
 _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROVE)}}
+# The papers' detectors name a language for source code, too.
+_CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
 
 PRESETS: dict[str, Layer] = {
@@ -61,7 +63,7 @@ PRESETS: dict[str, Layer] = {
         "rules": {"c4": {**_C4_PAGE, "min_sentences": 3, "bad_words": True}},
     },
     "c4-language": {
-        "language": {"backend": "langdetect"},
+        "language": {"backend": "langdetect", **_CODE_TOO},
         "rules": {"language": {"min_score": 0.99, "allowed_detected": ["en"]}},
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
@@ -85,7 +87,7 @@ PRESETS: dict[str, Layer] = {
     },
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
-        "language": {"backend": "fasttext"},
+        "language": {"backend": "fasttext", **_CODE_TOO},
         "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
@@ -99,6 +101,7 @@ PRESETS: dict[str, Layer] = {
     # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml; its URL lists are not
     # published with it: give yours in rules.metadata.
     "refinedweb": {
+        "language": _CODE_TOO,
         "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
         "rules": {
             "language": {"min_score": 0.65},
@@ -168,6 +171,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
     return {
+        "language": _CODE_TOO,
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
@@ -187,7 +191,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
                 "max_duplicate_chars": limits.duplicate_line_characters,
                 "max_list_ratio": limits.newlines_per_word,
             },
-        }
+        },
     }
 
 
