@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
+from assets.filtered.classifier.percentiles import percentiles
 from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
 from assets.filtered.counting import datatrove_scores
@@ -126,6 +127,7 @@ SCORES: dict[str, pl.Expr] = {
     "pii_total": pl.col("pii_total"),
     "quality_score": pl.col("quality_score"),
     "fasttext_score": pl.col("fasttext_score"),
+    "quality_percentile": pl.col("quality_percentile"),
 }
 # Scores that a program counts differently, by the `counting` of a group of rules.
 COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
@@ -269,6 +271,16 @@ def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
     return scores.alias("fasttext_score").to_frame()
 
 
+def _percentile(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    if data.scale is None:
+        raise ValueError("rules.quality.min_percentile needs the source's scale: `quality_scale`")
+    score = "fasttext_score" if config.ranks_fasttext else "quality_score"
+    provider: Provide = _fasttext if config.ranks_fasttext else _quality
+    has_score = score in documents.columns
+    scores = (documents if has_score else provider(documents, config, data))[score]
+    return percentiles(scores, documents["detected_lang"], data.scale).to_frame()
+
+
 def tags_of(config: FilterConfig) -> set[str]:
     """Name the columns that tag documents, whatever the rules in force."""
     has_language = config.language.expected and config.language.backend != "none"
@@ -311,11 +323,8 @@ _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
 _CODE_CONTENT = {"code_score", "code_text_share"}
-_OTHERS |= (
-    _CODE_CONTENT
-    | _PII
-    | {"paragraph_lang_share", "other_language", "quality_score", "fasttext_score"}
-)
+_OTHERS |= _CODE_CONTENT | _PII | {"paragraph_lang_share", "other_language"}
+_OTHERS |= {"quality_score", "fasttext_score", "quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
@@ -334,4 +343,5 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_PII, _pii),
     ({"quality_score"}, _quality),
     ({"fasttext_score"}, _fasttext),
+    ({"quality_percentile"}, _percentile),
 )

@@ -294,11 +294,15 @@ class PiiRules(RuleGroup):
 class QualityRules(RuleGroup):
     """Scores of the classifier trained here (`classifier`) and of a fastText model (`fasttext`).
 
-    DCLM-baseline keeps scores of its fastText model from 0.018112.
+    DCLM-baseline keeps scores of its fastText model from 0.018112. The percentile (0 to 1) ranks a
+    document within its source and language, by the classifier's score, or by the fastText score if
+    `min_score` is null. A `min_percentile` of 0.4 rejects the lowest 40 %; 0 rejects nothing, and
+    stores the percentile.
     """
 
     min_score: Share = _limit(0.5, "low_quality", "quality_score")
     min_fasttext_score: Share = _limit(None, "low_fasttext_score", "fasttext_score")
+    min_percentile: Share = _limit(None, "low_percentile", "quality_percentile")
 
 
 class RulesConfig(BaseModel):
