@@ -37,29 +37,31 @@ MOJIBAKE = (
     rf"|[\u00f0-\u00f4]{_CONTINUATION}{{3}}|\ufffd"
 )
 ENTITIES = r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,5});"
-TAGS = r"</?(?:p|br|div|span|a|li|ul|td|tr|em|strong|b|i|h[1-6])(?:\s[^<>]{0,200})?/?>"
+TAGS = r"</?(?:p|br|div|span|a|li|ul|td|tr|em|strong|b|i|h[1-6])(?:\s[^<>]{0,99})?/?>"
 HYPHENATED = r"\p{Ll}-[ \t]*\n\s*\p{Ll}"
 BROKEN_LINES = r"[\p{Ll},][ \t]*\n+[ \t]*\p{Ll}"  # in mid-sentence
 GAPS = r"[^\s.!?|][ \t]{2,}[^\s|]|[ \t]\n|\n{4,}"
 PHRASES = (
-    r"(?i)\b(?:all rights reserved|privacy policy|terms of (?:use|service)|cookie policy"
-    r"|use[sd]? cookies|skip to (?:main )?content|sign up|log ?in|subscribe|newsletter|follow us"
-    r"|share (?:this|on)|read more|powered by|contact us|site ?map|back to top|advertisement)\b"
-    r"|\u00a9|\(c\) ?(?:19|20)[0-9]{2}|home\s*[|\u203a\u00bb>]"
+    r"(?i)\b(?:all\s+rights\s+reserved|privacy\s+policy|terms\s+of\s+(?:use|service)|cookie\s+policy"
+    r"|use[sd]?\s+cookies|skip\s+to\s+(?:main\s+)?content|sign\s+up|log\s?in|subscribe|newsletter|follow\s+us"
+    r"|share\s+(?:this|on)|read\s+more|powered\s+by|contact\s+us|site\s?map|back\s+to\s+top|advertisement)\b"
+    r"|\u00a9|\(c\)\s*(?:19|20)[0-9]{2}|home\s*[|\u203a\u00bb>]"
 )
+STEPS = 1024  # of a share; 8 million copies of a text still fit an Int64
 PER_CHARS = 1000  # characters in which an occurrence of a sign weighs 0.3 of its weight
 
 
 def text_facts(texts: pl.Series, config: DedupConfig) -> pl.DataFrame:
     """Return the columns of members that `cleanliness` reads; none if `keep` does not ask for it.
 
-    damage Float64; edges Array(UInt64): the first and last shingles, if shingles are compared.
+    damage, layout_damage Float64; edges Array(UInt64), if shingles are compared: the first and the
+    last ones.
     """
     from assets.deduped.kernels.agreement import EDGE
 
     if "cleanest" not in config.keep:
         return pl.DataFrame()
-    facts = pl.DataFrame({"damage": damage_of(texts)})
+    facts = damage_of(texts)
     if not config.compares_shingles:
         return facts
     edges = pl.Series(shingle_edges(texts, config, EDGE), dtype=pl.Array(pl.UInt64, 2 * EDGE))
@@ -71,9 +73,11 @@ def cleanliness(
 ) -> pl.Series:
     """Return agreement times the share of the text without damage, Int64 [n]; the most is best.
 
+    Damage to white space decides between equals: it is the last of the digits.
+
     `members` has the columns of `text_facts`; the other arguments are those of the kernels.
     """
-    from assets.deduped.kernels.agreement import EDGE, UNIT, agreements
+    from assets.deduped.kernels.agreement import EDGE, agreements
 
     edges = np.zeros((len(members), 2 * EDGE), np.uint64)
     if "edges" in members.columns:
@@ -81,15 +85,17 @@ def cleanliness(
     agreed = pl.Series(
         "agreed", agreements(evidence, np.ascontiguousarray(edges), candidates, row_stops)
     )
-    sound = ((1 - members["damage"]) * UNIT).round().cast(pl.Int64)
-    return agreed * sound // UNIT
+    sound, laid_out = (
+        ((1 - members[name]) * STEPS).round().cast(pl.Int64) for name in ("damage", "layout_damage")
+    )
+    return (agreed * sound) * STEPS + laid_out
 
 
-def damage_of(texts: pl.Series) -> pl.Series:
-    """Return the damage of each text, Float64; 0 for a text without signs of any."""
+def damage_of(texts: pl.Series) -> pl.DataFrame:
+    """Return damage and layout_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
     text = pl.col("text")
     counted = pl.DataFrame({"text": texts}).select(
-        chars=text.str.len_chars(),
+        chars=text.str.count_matches(r"\S"),
         upper=text.str.count_matches(r"\p{Lu}"),
         lower=text.str.count_matches(r"\p{Ll}"),
         titled=text.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Lu}\p{Ll}"),
@@ -105,14 +111,11 @@ def damage_of(texts: pl.Series) -> pl.Series:
         phrases=text.str.count_matches(PHRASES),
         controls=text.str.count_matches(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"),
     )
-    return counted.select(_sum_of(_signs())).to_series().clip(0, 0.9)
+    return counted.select(damage=_sum_of(_damage_signs()), layout_damage=_sum_of(_layout_signs()))
 
 
-def _signs() -> Iterable[pl.Expr]:
-    """Yield the damage by case, encoding, markup and boilerplate, then by white space.
-
-    White space weighs little: copies that differ in nothing else agree equally with the others.
-    """
+def _damage_signs() -> Iterable[pl.Expr]:
+    """Yield the damage by case, encoding, markup and boilerplate; white space does not matter."""
     letters = pl.col("upper") + pl.col("lower")
     has_case = letters >= LEAST_LETTERS
     yield pl.when(has_case & (pl.col("upper") > pl.col("lower"))).then(0.4)
@@ -121,11 +124,15 @@ def _signs() -> Iterable[pl.Expr]:
     yield pl.when(has_case & (of_words > 0.8)).then(0.4)
     yield 0.15 * _rate("mojibake") + pl.when(pl.col("mojibake") > 0).then(0.15).otherwise(0)
     yield 0.1 * (_rate("entities") + _rate("tags") + _rate("phrases") + _rate("controls"))
-    yield 0.05 * _rate("hyphens") + 0.03 * _rate("gaps")
+
+
+def _layout_signs() -> Iterable[pl.Expr]:
+    """Yield the damage to white space, which decides between copies that are as good otherwise."""
     is_long = pl.col("chars") >= LEAST_CHARS
-    yield pl.when(is_long & (pl.col("newlines") == 0)).then(0.05)
-    yield pl.when(is_long & (pl.col("words") < 3 * pl.col("newlines"))).then(0.1)
-    yield pl.when(pl.col("newlines") > 0).then(0.03 * pl.col("broken") / pl.col("newlines"))
+    yield pl.when(is_long & (pl.col("newlines") == 0)).then(0.5)
+    yield pl.when(is_long & (pl.col("words") < 3 * pl.col("newlines"))).then(0.3)
+    yield pl.when(pl.col("newlines") > 0).then(0.4 * pl.col("broken") / pl.col("newlines"))
+    yield 0.2 * _rate("hyphens") + 0.1 * _rate("gaps")
 
 
 def _rate(name: str) -> pl.Expr:
@@ -135,4 +142,4 @@ def _rate(name: str) -> pl.Expr:
 
 def _sum_of(signs: Iterable[pl.Expr]) -> pl.Expr:
     """Add the signs; one that does not apply counts 0."""
-    return pl.sum_horizontal(sign.fill_null(0).fill_nan(0) for sign in signs).alias("damage")
+    return pl.sum_horizontal(sign.fill_null(0).fill_nan(0) for sign in signs).clip(0, 0.9)

@@ -32,8 +32,8 @@ from assets.deduped.kernels.pair_similarity import (
     similarity,
 )
 
-EDGE = 8  # shingles at either end of a text that are looked up in another
-UNIT = 1 << 20  # agreement with an equal text: whole numbers add up to the same in any order
+EDGE = 4  # shingles at either end of a text that are looked up in another
+UNIT = 1 << 16  # agreement with an equal text: whole numbers add up to the same in any order
 
 _options = {"cache": True, "nogil": True}
 _ranks = types.Array(types.int32, 1, "C", readonly=True)
