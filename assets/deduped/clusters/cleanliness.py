@@ -12,6 +12,7 @@ verification reads them anyway. Each sign is a pass of a regular expression in l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ MOJIBAKE = (
     rf"|[\u00f0-\u00f4]{_CONTINUATION}{{3}}|\ufffd"
 )
 ENTITIES = r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,5});"
-TAGS = r"</?(?:p|br|div|span|a|li|ul|td|tr|em|strong|b|i|h[1-6])(?:\s[^<>]{0,99})?/?>"
+TAGS = r"(?i)</?(?:p|br|div|span|a|li|ul|td|tr|em|strong|b|i|h[1-6])(?:\s[^<>]{0,99})?/?>"
 HYPHENATED = r"\p{Ll}-[ \t]*\n\s*\p{Ll}"
 BROKEN_LINES = r"[\p{Ll},][ \t]*\n+[ \t]*\p{Ll}"  # in mid-sentence
 GAPS = r"[^\s.!?|][ \t]{2,}[^\s|]|[ \t]\n|\n{4,}"
@@ -54,7 +55,7 @@ PER_CHARS = 1000  # characters in which an occurrence of a sign weighs 0.3 of it
 def text_facts(texts: pl.Series, config: DedupConfig) -> pl.DataFrame:
     """Return the columns of members that `cleanliness` reads; none if `keep` does not ask for it.
 
-    damage, layout_damage Float64; edges Array(UInt64), if shingles are compared: the first and the
+    damage, form_damage Float64; edges Array(UInt64), if shingles are compared: the first and the
     last ones.
     """
     from assets.deduped.kernels.agreement import EDGE
@@ -73,7 +74,7 @@ def cleanliness(
 ) -> pl.Series:
     """Return agreement times the share of the text without damage, Int64 [n]; the most is best.
 
-    Damage to white space decides between equals: it is the last of the digits.
+    Damage to case and white space decides between equals: it is the last of the digits.
 
     `members` has the columns of `text_facts`; the other arguments are those of the kernels.
     """
@@ -85,15 +86,15 @@ def cleanliness(
     agreed = pl.Series(
         "agreed", agreements(evidence, np.ascontiguousarray(edges), candidates, row_stops)
     )
-    sound, laid_out = (
-        ((1 - members[name]) * STEPS).round().cast(pl.Int64) for name in ("damage", "layout_damage")
+    sound, in_form = (
+        ((1 - members[name]) * STEPS).round().cast(pl.Int64) for name in ("damage", "form_damage")
     )
-    return (agreed * sound) * STEPS + laid_out
+    return (agreed * sound) * STEPS + in_form
 
 
 def damage_of(texts: pl.Series) -> pl.DataFrame:
-    """Return damage and layout_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
-    text = pl.col("text")
+    """Return damage and form_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
+    text = pl.col("text").str.strip_chars()
     counted = pl.DataFrame({"text": texts}).select(
         chars=text.str.count_matches(r"\S"),
         upper=text.str.count_matches(r"\p{Lu}"),
@@ -107,37 +108,42 @@ def damage_of(texts: pl.Series) -> pl.DataFrame:
         tags=text.str.count_matches(TAGS),
         hyphens=text.str.count_matches(HYPHENATED),
         broken=text.str.count_matches(BROKEN_LINES),
-        gaps=text.str.count_matches(GAPS),
+        gaps=text.str.count_matches(GAPS) + (text != pl.col("text")),
         phrases=text.str.count_matches(PHRASES),
         controls=text.str.count_matches(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"),
     )
-    return counted.select(damage=_sum_of(_damage_signs()), layout_damage=_sum_of(_layout_signs()))
+    return counted.select(damage=_sum_of(_damage_signs()), form_damage=_sum_of(_form_signs()))
 
 
 def _damage_signs() -> Iterable[pl.Expr]:
-    """Yield the damage by case, encoding, markup and boilerplate; white space does not matter."""
-    letters = pl.col("upper") + pl.col("lower")
-    has_case = letters >= LEAST_LETTERS
-    yield pl.when(has_case & (pl.col("upper") > pl.col("lower"))).then(0.4)
-    yield pl.when(has_case & (pl.col("upper") == 0)).then(0.4)
-    of_words = pl.col("titled") / (pl.col("titled") + pl.col("words_lower"))
-    yield pl.when(has_case & (of_words > 0.8)).then(0.4)
+    """Yield the damage by encoding, markup and boilerplate: case and white space do not matter."""
     yield 0.15 * _rate("mojibake") + pl.when(pl.col("mojibake") > 0).then(0.15).otherwise(0)
     yield 0.1 * (_rate("entities") + _rate("tags") + _rate("phrases") + _rate("controls"))
 
 
-def _layout_signs() -> Iterable[pl.Expr]:
-    """Yield the damage to white space, which decides between copies that are as good otherwise."""
+def _form_signs() -> Iterable[pl.Expr]:
+    """Yield the damage to case, then to white space.
+
+    It decides between documents that are as good otherwise, such as copies of the same words. Else
+    a menu, which has capitals and line breaks, would mend a text that never had any.
+    """
+    letters = pl.col("upper") + pl.col("lower")
+    has_case = letters >= LEAST_LETTERS
+    of_words = pl.col("titled") / (pl.col("titled") + pl.col("words_lower"))
+    is_raised = (pl.col("upper") > pl.col("lower")) | (of_words > 0.8)
+    yield pl.when(has_case & is_raised).then(0.5)
+    yield pl.when(has_case & (pl.col("upper") == 0)).then(0.4)
     is_long = pl.col("chars") >= LEAST_CHARS
-    yield pl.when(is_long & (pl.col("newlines") == 0)).then(0.5)
-    yield pl.when(is_long & (pl.col("words") < 3 * pl.col("newlines"))).then(0.3)
-    yield pl.when(pl.col("newlines") > 0).then(0.4 * pl.col("broken") / pl.col("newlines"))
-    yield 0.2 * _rate("hyphens") + 0.1 * _rate("gaps")
+    yield pl.when(is_long & (pl.col("newlines") == 0)).then(0.2)
+    yield pl.when(is_long & (pl.col("words") < 3 * pl.col("newlines"))).then(0.12)
+    yield pl.when(pl.col("newlines") > 0).then(0.16 * pl.col("broken") / pl.col("newlines"))
+    yield 0.08 * _rate("hyphens") + 0.04 * _rate("gaps")
 
 
 def _rate(name: str) -> pl.Expr:
     """Return the logarithm of a sign's rate: 0 without any, 1 at one in a hundred characters."""
-    return (pl.col(name) * PER_CHARS / pl.col("chars")).log1p() / np.log(10)
+    rate: pl.Expr = pl.col(name) * PER_CHARS / pl.col("chars")
+    return rate.log1p() / math.log(10)
 
 
 def _sum_of(signs: Iterable[pl.Expr]) -> pl.Expr:

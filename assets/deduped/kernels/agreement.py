@@ -9,7 +9,7 @@ the whole one: the other is truncated, so the longer one gets that share.
 Trade-off: all pairs of a round are compared in a set of up to 64 documents, and candidates only in
 a larger one, as in the kernels that decide.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return, assignment"
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
 import numpy as np
 from numba import njit, types
