@@ -28,7 +28,7 @@ DOLMA_LIMITS = (
     ("gopher_quality.too_many_words", "word_count", ">", 100_000),
     ("gopher_quality.words_too_short", "median_word_length", "<", 3),
     ("gopher_quality.words_too_long", "median_word_length", ">", 10),
-    ("gopher_quality.too_many_symbols", "symbol_to_word_ratio", ">", 0.1),
+    ("gopher_quality.too_many_hashes", "symbol_to_word_ratio", ">", 0.1),
     (
         "gopher_quality.too_few_alphabetic_words",
         "fraction_of_words_with_alpha_character",
@@ -48,9 +48,9 @@ DOLMA_LIMITS = (
         ">",
         0.3,
     ),
-    ("gopher_repetition.repeated_lines", "fraction_of_duplicate_lines", ">", 0.3),
+    ("gopher_repetition.duplicate_lines", "fraction_of_duplicate_lines", ">", 0.3),
     (
-        "gopher_repetition.repeated_line_text",
+        "gopher_repetition.duplicate_line_text",
         "fraction_of_characters_in_duplicate_lines",
         ">",
         0.3,
@@ -77,10 +77,10 @@ DOLMA_LIMITS = (
     ("pii.too_many_spans", "doc_count", ">", 5),
 )
 DCLM_REPETITION = (
-    ("repeated_lines", "line", 0.3, False),
-    ("repeated_paragraphs", "paragraph", 0.3, False),
-    ("repeated_line_text", "line", 0.2, True),
-    ("repeated_paragraph_text", "paragraph", 0.2, True),
+    ("duplicate_lines", "line", 0.3, False),
+    ("duplicate_paragraphs", "paragraph", 0.3, False),
+    ("duplicate_line_text", "line", 0.2, True),
+    ("duplicate_paragraph_text", "paragraph", 0.2, True),
     *(
         (f"top_{n}_gram", n, limit, True)
         for n, limit in zip((2, 3, 4), (0.2, 0.18, 0.16), strict=True)
@@ -175,7 +175,7 @@ def dclm_filters(f: Any) -> Iterator[tuple[str, Callable[[dict[str, str]], Any]]
         "too_many_words": words(max_length=100_000),
         "words_too_short": lambda p: f.word_length_filter(p, min_length=3),
         "words_too_long": lambda p: f.word_length_filter(p, max_length=10),
-        "too_many_symbols": lambda p: f.symbol_ratio_filter(p, max_symbol_to_word_ratio=0.1),
+        "too_many_hashes": lambda p: f.symbol_ratio_filter(p, max_symbol_to_word_ratio=0.1),
         "too_many_bullet_lines": lambda p: f.bullet_count_filter(p, max_bullet_start_ratio=0.9),
         "too_many_ellipsis_lines": lambda p: f.ellipsis_count_filter(p, max_ellipsis_end_ratio=0.3),
         "too_few_alphabetic_words": lambda p: f.alphabetic_word_ratio_filter(p, max_ratio=0.2),

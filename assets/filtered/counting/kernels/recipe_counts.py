@@ -18,7 +18,7 @@ from assets.filtered.kernels.ngrams import (
     count_ngrams,
     count_overlapping,
 )
-from assets.filtered.kernels.split_words import (
+from assets.filtered.counting.kernels.split_words import (
     ALPHANUMERIC,
     SPACE,
     Bytes,
