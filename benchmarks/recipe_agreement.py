@@ -2,6 +2,7 @@
 
     python benchmarks/recipe_agreement.py dolma --python PYTHON [folder of corpora]
     python benchmarks/recipe_agreement.py dclm --python PYTHON --checkout DCLM [folder of corpora]
+    python benchmarks/recipe_agreement.py starcoder --python PYTHON --checkout BIGCODE [folder]
 
 PYTHON is an interpreter with the program's packages (see reference_verdicts.py, which it runs on
 the texts as Tokenmill normalises them). Rules on language, URL, models and copies in other documents
@@ -33,7 +34,7 @@ OFF = {"language": None, "quality": None, "metadata": None}
 def main() -> None:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipe", choices=("dolma", "dclm", "refinedweb"))
+    parser.add_argument("recipe", choices=("dolma", "dclm", "refinedweb", "starcoder"))
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "sample_data")
     parser.add_argument("--python", required=True, help="interpreter of the program")
     parser.add_argument("--checkout", type=Path, help="of github.com/mlfoundations/dclm")
@@ -41,16 +42,26 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path, help="file of the program's verdicts")
     parser.add_argument("--show", action="append", default=[], metavar="RULE")
     options = parser.parse_args()
-    documents = choose(options.folder, options.documents)
-    theirs = their_verdicts(documents["text"], options)
+    documents = choose_for(options)
+    theirs = their_verdicts(documents, options)
     documents = documents.head(theirs.height)
     ours = our_verdicts(documents, options.recipe)
     rules = {rule for reasons in (*ours["reasons"], *theirs["reasons"]) for rule in reasons}
     print(f"{documents.height} documents\n")
-    print(f"| rule | both reject | only we | only {options.recipe} | equal |\n|---|---:|---:|---:|---:|")
+    print(
+        f"| rule | both reject | only we | only {options.recipe} | equal |\n|---|---:|---:|---:|---:|"
+    )
     for rule in [*sorted(rules), "verdict"]:
         print_rule(rule, documents, (ours, theirs), is_shown=rule in options.show)
     print_texts(ours, theirs)
+
+
+def choose_for(options: argparse.Namespace) -> pl.DataFrame:
+    """Documents in an order by hash; for StarCoder those of the source `code`."""
+    if options.recipe != "starcoder":
+        return choose(options.folder, options.documents)
+    documents = choose(options.folder, 1_000_000).filter(pl.col("source") == "code")
+    return documents.head(options.documents)
 
 
 def our_verdicts(documents: pl.DataFrame, recipe: str) -> pl.DataFrame:
@@ -67,26 +78,27 @@ def our_verdicts(documents: pl.DataFrame, recipe: str) -> pl.DataFrame:
     return joined.select("reasons", text="left")
 
 
-def their_verdicts(texts: pl.Series, options: argparse.Namespace) -> pl.DataFrame:
+def their_verdicts(documents: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     """The same of the program, from the file or from a run of it."""
     file = options.verdicts
     if file is None or not file.exists():
-        program = ["dolma"] if options.recipe == "dolma" else ["dclm", str(options.checkout)]
+        program = {"refinedweb": "dclm"}.get(options.recipe, options.recipe)
         script = Path(__file__).with_name("reference_verdicts.py")
-        lines = "".join(f"{json.dumps(text)}\n" for text in texts)
+        rows = documents.select("text", "lang").iter_rows(named=True)
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         answer = subprocess.run(
-            [options.python, str(script), *program],
+            [options.python, str(script), program, str(options.checkout)],
             input=lines, stdout=subprocess.PIPE, text=True, check=True,
         ).stdout  # fmt: skip
         if file is not None:
             file.write_text(answer)
     else:
         answer = file.read_text()
-    rows: list[dict[str, Any]] = [json.loads(line) for line in answer.splitlines()]
+    verdicts: list[dict[str, Any]] = [json.loads(line) for line in answer.splitlines()]
     return pl.DataFrame(
         {
-            "reasons": [row["rejected_by"] for row in rows],
-            "text": [None if row["rejected_by"] else row["text"] for row in rows],
+            "reasons": [each["rejected_by"] for each in verdicts],
+            "text": [None if each["rejected_by"] else each["text"] for each in verdicts],
         },
         schema={"reasons": pl.List(pl.String), "text": pl.String},
     )

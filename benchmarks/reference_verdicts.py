@@ -2,11 +2,14 @@
 
     PYTHON benchmarks/reference_verdicts.py dolma < texts > verdicts
     PYTHON benchmarks/reference_verdicts.py dclm CHECKOUT < texts > verdicts
+    PYTHON benchmarks/reference_verdicts.py starcoder CHECKOUT < texts > verdicts
 
-Reads a JSON string per line, writes {"rejected_by": [rules], "text": the text left} per line. PYTHON
-is an interpreter with the packages of the program: for dolma `pip install dolma`; for DCLM a
+Reads {"text": ..., "lang": ...} per line, writes {"rejected_by": [rules], "text": the text left}.
+PYTHON is an interpreter with the packages of the program: for dolma `pip install dolma`; for DCLM a
 checkout of github.com/mlfoundations/dclm and `pip install fasttext-wheel uniseg nltk unidecode
-retrie justext lxml_html_clean beautifulsoup4 transformers`. This file imports nothing of Tokenmill.
+retrie justext lxml_html_clean beautifulsoup4 transformers`; for StarCoder a checkout of
+github.com/bigcode-project/bigcode-dataset and `pip install pygments beautifulsoup4`. This file
+imports nothing of Tokenmill.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 Verdict = dict[str, Any]
+Judge = Callable[[str, str | None], Verdict]
 
 # dolma, configs/dolma-v1_6/mixing/cc-head.yaml: rule, attribute of gopher_v1, comparison, limit.
 DOLMA_LIMITS = (
@@ -94,12 +98,15 @@ DCLM_REPETITION = (
 
 def main() -> None:
     """Judge each line of the standard input."""
-    judge = dolma_judge() if sys.argv[1] == "dolma" else dclm_judge(Path(sys.argv[2]))
+    checkout = Path(sys.argv[-1])
+    judges = {"dolma": dolma_judge, "dclm": dclm_judge, "starcoder": starcoder_judge}
+    judge = judges[sys.argv[1]](checkout)
     for line in sys.stdin:
-        print(json.dumps(judge(json.loads(line))), flush=True)
+        record = json.loads(line)
+        print(json.dumps(judge(record["text"], record["lang"])), flush=True)
 
 
-def dolma_judge() -> Callable[[str], Verdict]:
+def dolma_judge(_: Path) -> Judge:
     """dolma's taggers gopher_v1 and pii_regex_with_counts_fast_v2 under its Common Crawl mix."""
     from dolma.core.data_types import Document
     from dolma.core.registry import TaggerRegistry
@@ -108,7 +115,7 @@ def dolma_judge() -> Callable[[str], Verdict]:
     names = ("gopher_v1", "pii_regex_with_counts_fast_v2")
     taggers = [TaggerRegistry.get(name)() for name in names]
 
-    def judge(text: str) -> Verdict:
+    def judge(text: str, _: str | None) -> Verdict:
         document = Document(id="", text=text, source="")
         spans = [span for tagger in taggers for span in tagger.predict(document).spans]
         values = {span.type: span.score for span in spans}
@@ -123,14 +130,14 @@ def dolma_judge() -> Callable[[str], Verdict]:
     return judge
 
 
-def dclm_judge(checkout: Path) -> Callable[[str], Verdict]:
+def dclm_judge(checkout: Path) -> Judge:
     """DCLM's functions in the order of dclm_baseline_refinedweb.yaml, without URL and language."""
     filters, modifiers = dclm_modules(checkout)
     steps = list(dclm_filters(filters))
     shorten_breaks = modifiers.newline_removal_modifier(max_consecutive=2)
     remove_urls = modifiers.url_removal_modifier(str(checkout / "baselines/mappers/iana_tlds.txt"))
 
-    def judge(text: str) -> Verdict:
+    def judge(text: str, _: str | None) -> Verdict:
         page: dict[str, Any] = {"text": text}
         if not remove_urls(page):
             return {"rejected_by": ["length.too_short"], "text": ""}
@@ -211,6 +218,34 @@ def dclm_lines(m: Any, f: Any, text: str) -> tuple[str, bool]:
         page, prev_word_count_key="before", max_removed_ratio=0.05
     )
     return page["text"], bool(is_kept)
+
+
+def starcoder_judge(checkout: Path) -> Judge:
+    """The filters of preprocessing/filtering.py, each on the files that it is meant for.
+
+    `basic_filters` takes columns of the dataset: line lengths and letters as CodeParrot counts them
+    (`str.splitlines`, `str.isalnum`). Its main module needs a graphics card's worth of packages, so
+    its few lines are followed here; comments are its own `get_nl_ratio`.
+    """
+    sys.path.append(str(checkout / "preprocessing"))
+    from utils.text_extraction import get_nl_ratio
+
+    def judge(text: str, lang: str | None) -> Verdict:
+        lines = [len(line) for line in text.splitlines()] or [0]
+        size = len(text)
+        broken = {
+            "line_too_long": max(lines) > 1000,
+            "mean_line_too_long": sum(lines) / len(lines) > 100,
+            "too_few_alphanumerics": sum(map(str.isalnum, text)) / size < 0.25,
+            "too_few_letters": sum(map(str.isalpha, text)) < 0.25 * size,
+            "xml": "<?xml version=" in text[:100],
+        }
+        if lang is not None:
+            ratio = get_nl_ratio(text, lang)
+            broken |= {"too_few_comments": ratio < 0.01, "too_many_comments": ratio > 0.8}
+        return {"rejected_by": [f"code.{name}" for name in broken if broken[name]], "text": text}
+
+    return judge
 
 
 if __name__ == "__main__":

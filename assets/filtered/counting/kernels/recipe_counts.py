@@ -12,12 +12,6 @@ import numpy as np
 import polars as pl
 from numba import njit, uint64
 
-from assets.filtered.kernels.ngrams import (
-    ALL_NGRAM_COUNTS,
-    NGRAM_COUNTS,
-    count_ngrams,
-    count_overlapping,
-)
 from assets.filtered.counting.kernels.split_words import (
     ALPHANUMERIC,
     SPACE,
@@ -25,12 +19,17 @@ from assets.filtered.counting.kernels.split_words import (
     Classes,
     Hashes,
     Integers,
-    Positions,
     Words,
     count_copies,
     cut_segments,
     next_word,
     word_classes,
+)
+from assets.filtered.kernels.ngrams import (
+    ALL_NGRAM_COUNTS,
+    NGRAM_COUNTS,
+    count_ngrams,
+    count_overlapping,
 )
 from assets.filtered.kernels.text_scores import blocks, buffers_of
 from assets.text.kernels.hashing import hash_bytes

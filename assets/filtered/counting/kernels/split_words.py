@@ -116,7 +116,11 @@ def _joins(before: int, last: int, kind: int, following: int) -> bool:
         return True
     if last == HEBREW and kind == DOUBLE_QUOTE and following == HEBREW:
         return True
-    if is_letter and before in (ALETTER, HEBREW) and last in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE):
+    if (
+        is_letter
+        and before in (ALETTER, HEBREW)
+        and last in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
+    ):
         return True
     if kind == HEBREW and before == HEBREW and last == DOUBLE_QUOTE:
         return True
