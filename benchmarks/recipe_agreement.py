@@ -4,8 +4,8 @@
     python benchmarks/recipe_agreement.py dclm --python PYTHON --checkout DCLM [folder of corpora]
     python benchmarks/recipe_agreement.py starcoder --python PYTHON --checkout BIGCODE [folder]
 
-PYTHON is an interpreter with the program's packages (see reference_verdicts.py, which it runs on
-the texts as Tokenmill normalises them). Rules on language, URL, models and copies in other documents
+PYTHON is an interpreter with the program's packages: see reference_verdicts.py, which it runs on
+the texts as Tokenmill normalises them. Rules on languages, URLs, models and copies in other documents
 are left out on both sides. --verdicts keeps what the program says in a file, and reads it if it is
 there. --show RULE prints documents on which the two differ (`verdict`: in the whole).
 Prints a Markdown table: documents that both, only we, only the program reject, and the share of
@@ -48,9 +48,8 @@ def main() -> None:
     ours = our_verdicts(documents, options.recipe)
     rules = {rule for reasons in (*ours["reasons"], *theirs["reasons"]) for rule in reasons}
     print(f"{documents.height} documents\n")
-    print(
-        f"| rule | both reject | only we | only {options.recipe} | equal |\n|---|---:|---:|---:|---:|"
-    )
+    print(f"| rule | both reject | only we | only {options.recipe} | equal |")
+    print("|---|---:|---:|---:|---:|")
     for rule in [*sorted(rules), "verdict"]:
         print_rule(rule, documents, (ours, theirs), is_shown=rule in options.show)
     print_texts(ours, theirs)

@@ -221,11 +221,10 @@ def dclm_lines(m: Any, f: Any, text: str) -> tuple[str, bool]:
 
 
 def starcoder_judge(checkout: Path) -> Judge:
-    """The filters of preprocessing/filtering.py, each on the files that it is meant for.
+    """preprocessing/filtering.py for source files: `basic`, the alphabetic share, and `xml`.
 
     `basic_filters` takes columns of the dataset: line lengths and letters as CodeParrot counts them
-    (`str.splitlines`, `str.isalnum`). Its main module needs a graphics card's worth of packages, so
-    its few lines are followed here; comments are its own `get_nl_ratio`.
+    (`str.splitlines`, `str.isalnum`). The filter of comments is SantaCoder's.
     """
     sys.path.append(str(checkout / "preprocessing"))
     from utils.text_extraction import get_nl_ratio

@@ -199,7 +199,7 @@ def _count_words(
 def _has_symbol(data: Bytes, at: int, stop: int) -> bool:
     while at < stop:
         code, width = decode(data, at)
-        if code == HASH or code == ELLIPSIS:
+        if code in (HASH, ELLIPSIS):
             return True
         at += width
     return False
@@ -299,7 +299,7 @@ def _stripped(data: Bytes, start: int, stop: int, classes: Classes) -> tuple[int
 @njit(**_inlined)
 def _is_bullet(data: Bytes, at: int, is_dclm: bool) -> bool:
     code = decode(data, at)[0]
-    return code == STAR or code == DASH or (is_dclm and (code == BULLET or code == CIRCLE))
+    return code in (STAR, DASH) or (is_dclm and code in (BULLET, CIRCLE))
 
 
 @njit(**_inlined)

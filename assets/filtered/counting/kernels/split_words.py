@@ -12,7 +12,7 @@ import polars as pl
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.character_classes import LETTERS_END, NUM_CODES, classes_by
+from assets.text.kernels.character_classes import LETTERS_END, classes_by
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import decode
 
@@ -25,8 +25,9 @@ Positions = NDArray[np.uint32]
 SPACE, LETTER, ALPHANUMERIC = 1, 2, 4
 # Word_Break of Unicode's UAX 29 as a number in the bits from WORD_BREAK on; 0: any other.
 WORD_BREAK = 8
-ALETTER, HEBREW, NUMERIC, KATAKANA, EXTEND_NUM_LET = range(1, 6)
+OTHER, ALETTER, HEBREW, NUMERIC, KATAKANA, EXTEND_NUM_LET = range(6)
 MID_LETTER, MID_NUM_LET, MID_NUM, SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND = range(6, 12)
+LETTERS = (ALETTER, HEBREW)
 PROPERTIES = {
     r"\p{wb=ALetter}": ALETTER,
     r"\p{wb=Hebrew_Letter}": HEBREW,
@@ -67,14 +68,13 @@ class Word(NamedTuple):
 
 @cache
 def word_classes() -> Classes:
-    """Return class bits and Word_Break of every code point, uint16 [NUM_CODES]."""
+    """Return class bits and Word_Break of every code point, uint16 [0x110000]."""
     tests = {SPACE: str.isspace, LETTER: str.isalpha, ALPHANUMERIC: str.isalnum}
     classes = classes_by(tests)
     codes = np.r_[0:0xD800, 0xE000:LETTERS_END]
     texts = pl.Series([chr(code) for code in codes])
     for pattern, number in PROPERTIES.items():
         classes[codes[texts.str.contains(pattern).to_numpy()]] |= np.uint16(number << WORD_BREAK)
-    classes[LETTERS_END:NUM_CODES] |= np.uint16(0)
     return classes
 
 
@@ -100,40 +100,32 @@ def next_word(data: Bytes, at: int, stop: int, classes: Classes) -> Word:
 
 @njit(**_inlined)
 def _joins(before: int, last: int, kind: int, following: int) -> bool:
-    """Check that no word ends between two characters of UAX 29, rules WB5 to WB13b.
+    """Check that no word ends between two characters (UAX 29, rules WB5 to WB13b).
 
     `before` and `last` are the properties of the two characters before, `following` of the next.
     """
-    is_letter, was_letter = kind in (ALETTER, HEBREW), last in (ALETTER, HEBREW)
-    if was_letter and (is_letter or kind == NUMERIC):
+    if kind >= MID_LETTER:  # WB6, WB7b, WB12: a mark joins if the next character does; WB7a
+        return _spans(last, kind, following) or (last == HEBREW and kind == SINGLE_QUOTE)
+    if last >= MID_LETTER:  # WB7, WB7c, WB11
+        return last != EXTEND and _spans(before, last, kind)
+    if kind == OTHER or last == OTHER:
+        return False
+    if kind == EXTEND_NUM_LET or last == EXTEND_NUM_LET:  # WB13a, WB13b
         return True
-    if last == NUMERIC and (is_letter or kind == NUMERIC):
-        return True
-    middle = kind in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
-    if was_letter and middle and following in (ALETTER, HEBREW):
-        return True
-    if last == HEBREW and kind == SINGLE_QUOTE:
-        return True
-    if last == HEBREW and kind == DOUBLE_QUOTE and following == HEBREW:
-        return True
-    if (
-        is_letter
-        and before in (ALETTER, HEBREW)
-        and last in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
-    ):
-        return True
-    if kind == HEBREW and before == HEBREW and last == DOUBLE_QUOTE:
-        return True
-    if last == NUMERIC and kind in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE) and following == NUMERIC:
-        return True
-    if kind == NUMERIC and before == NUMERIC and last in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE):
-        return True
-    if last == KATAKANA and kind == KATAKANA:
-        return True
-    is_run = was_letter or last in (NUMERIC, KATAKANA, EXTEND_NUM_LET)
-    if is_run and kind == EXTEND_NUM_LET:
-        return True
-    return last == EXTEND_NUM_LET and (is_letter or kind in (NUMERIC, KATAKANA))
+    return (kind == KATAKANA) == (last == KATAKANA)  # WB5, WB8, WB9, WB10, WB13
+
+
+@njit(**_inlined)
+def _spans(first: int, mark: int, second: int) -> bool:
+    """Check that a mark between two characters joins them."""
+    is_quote = mark in (MID_NUM_LET, SINGLE_QUOTE)
+    if first in LETTERS and second in LETTERS:
+        return (
+            is_quote or mark == MID_LETTER or (mark == DOUBLE_QUOTE and first == second == HEBREW)
+        )
+    if first == NUMERIC and second == NUMERIC:
+        return is_quote or mark == MID_NUM
+    return first == HEBREW and mark == SINGLE_QUOTE
 
 
 @njit(**_inlined)
