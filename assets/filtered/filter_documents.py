@@ -24,10 +24,10 @@ from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.scores import (
     BASE,
     NAMES,
-    SCORES,
     counts_behind,
     has_line_edits,
     provide,
+    scores_of,
     texts_left,
     texts_of,
 )
@@ -143,12 +143,13 @@ def _score(
     documents: pl.DataFrame, rules: Sequence[Rule], config: FilterConfig, data: FilterData
 ) -> pl.DataFrame:
     """Add the scores that some rules look at."""
-    names = {rule.score: None for rule in rules}  # in rule order, each once
-    documents = provide(documents, counts_behind(names), config, data)
+    names = {name: None for rule in rules for name in rule.scores}  # in rule order, each once
+    counted = scores_of(config.rules)
+    documents = provide(documents, counts_behind(names, counted), config, data)
     scores = {
-        name: SCORES[name].cast(pl.String if name in NAMES else pl.Float64)
+        name: counted[name].cast(pl.String if name in NAMES else pl.Float64)
         for name in names
-        if name in SCORES
+        if name in counted
     }
     custom = [rule for rule in data.custom if rule.column in names]
     return documents.with_columns(**scores, **custom_scores(documents, custom).to_dict())
@@ -156,7 +157,7 @@ def _score(
 
 def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> list[str]:
     """Name the columns of the decisions after the fixed ones: scores, counts of edits, PII."""
-    scores = [rule.score for rule in rules_for(config.rules, data.custom)]
+    scores = [name for rule in rules_for(config.rules, data.custom) for name in rule.scores]
     edits = EDIT_COUNTS if has_line_edits(config.lines) else ()
     pii = [name for name in judged.columns if name.startswith("pii_")] if config.pii else []
     return [name for name in dict.fromkeys([*scores, *edits, *pii]) if name not in FIXED]

@@ -204,7 +204,7 @@ def _unfinished_lines(text: str, rule: Rule) -> Iterable[Span]:
 
 def _longer_than_threshold(pattern: re.Pattern[str]) -> Finder:
     def find(text: str, rule: Rule) -> Iterator[Span]:
-        if rule.direction != "above" or isinstance(rule.threshold, tuple):
+        if rule.direction != "above" or not isinstance(rule.threshold, float | int):
             return iter(())
         limit = rule.threshold
         spans = (match.span() for match in pattern.finditer(text))

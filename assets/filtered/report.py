@@ -5,7 +5,7 @@ that no report reads a decision again. Histograms have fixed bins, or they would
 and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -125,7 +125,7 @@ def _histograms(summary: Summary, rules: Sequence[Rule]) -> list[str]:
     plots = []
     for score, limited in by_score.items():
         counts = {int(number): n for number, n in summary[f"histogram/{score}"].items()}
-        limits = [(place_of(score, limit), f"{limit:g}") for limit in _limits(limited)]
+        limits = [(place_of(score, limit), text) for limit, text in _limits(limited)]
         last = STEPS - 1 if is_share(score) else int(max([*counts, *(x for x, _ in limits)]))
         bins = [(bin_start(score, i), counts.get(i, 0)) for i in range(last + 1)]
         bins[-1] = ("1" if is_share(score) else bin_start(score, last + 1), bins[-1][1])
@@ -133,5 +133,15 @@ def _histograms(summary: Summary, rules: Sequence[Rule]) -> list[str]:
     return plots
 
 
-def _limits(rules: Sequence[Rule]) -> list[float]:
-    return [rule.threshold for rule in rules if not isinstance(rule.threshold, tuple)]
+def _limits(rules: Sequence[Rule]) -> list[tuple[float, str]]:
+    """Return the limits and their labels; languages with one limit share a line."""
+    limits: list[tuple[float, str]] = []
+    for rule in rules:
+        if isinstance(rule.threshold, Mapping):
+            numbers = {number for number in rule.threshold.values() if number is not None}
+            for number in sorted(numbers):
+                langs = [lang for lang, limit in rule.threshold.items() if limit == number]
+                limits.append((number, f"{number:g} {' '.join(langs)}"))
+        elif not isinstance(rule.threshold, tuple):
+            limits.append((rule.threshold, f"{rule.threshold:g}"))
+    return limits

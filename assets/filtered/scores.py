@@ -7,22 +7,24 @@ the empty text has every score; null means that the score is not defined for thi
 breaks no rule.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
 from assets.filtered.code_signals import count_code
+from assets.filtered.counting import datatrove_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
 from assets.filtered.pii.find_pii import find_pii
+from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
 from resources.settings.filter_steps import LinesConfig, PiiConfig
 from resources.settings.filters import FilterConfig
-from resources.settings.rules import MetadataRules
+from resources.settings.rules import CountedRules, MetadataRules, RulesConfig
 
 
 def _per(count: str | pl.Expr, total: str | pl.Expr) -> pl.Expr:
@@ -119,14 +121,26 @@ SCORES: dict[str, pl.Expr] = {
     "quality_score": pl.col("quality_score"),
     "fasttext_score": pl.col("fasttext_score"),
 }
+# Scores that a program counts differently, by the `counting` of a group of rules.
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
 
 
-def counts_behind(scores: Iterable[str]) -> set[str]:
+def scores_of(rules: RulesConfig) -> dict[str, pl.Expr]:
+    """Return the expression of every score, each as its group of rules counts it."""
+    scores = dict(SCORES)
+    for rule in rules_for(rules):
+        group = getattr(rules, rule.group)
+        counting = group.counting if isinstance(group, CountedRules) else "own"
+        scores[rule.score] = COUNTINGS.get(counting, {}).get(rule.score, SCORES[rule.score])
+    return scores
+
+
+def counts_behind(wanted: Iterable[str], scores: Mapping[str, pl.Expr] = SCORES) -> set[str]:
     """Return the columns that the expressions of some scores look at."""
-    return {root for score in scores if score in SCORES for root in SCORES[score].meta.root_names()}
+    return {root for score in wanted if score in scores for root in scores[score].meta.root_names()}
 
 
 def provide(
@@ -140,7 +154,7 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII) and has_line_edits(config.lines):
+    if wanted & (_EDITED | _PII | _DATATROVE_EDITED) and has_line_edits(config.lines):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -185,6 +199,15 @@ def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData)
         again = count_text(documents["line_text"].gather(is_edited), ngrams=False).select(EDITED)
         counts = pl.concat([counts, again])[order_of(counts.height, is_edited)]
     return counts.rename({name: f"edited_{name}" for name in EDITED})
+
+
+def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return datatrove_scores.count_as_datatrove(documents["text"], config.rules)
+
+
+def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    name = "line_text" if "line_text" in documents.columns else "text"
+    return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
 
 
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -257,6 +280,7 @@ _METADATA = {"missing_fields", "url_hits", "url_soft_hits", "blocked_domain", "f
 _LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_lines"}
 _LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
 _EDITED = {f"edited_{name}" for name in EDITED}
+_DATATROVE, _DATATROVE_EDITED = datatrove_scores.COUNTS, datatrove_scores.EDITED_COUNTS
 _LISTS = {"list_words", "distinct_stop_words", "profane_words"}
 _LISTS |= {"vocabulary_words", "vocabulary_categories"}
 _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is_data_file"}
@@ -274,6 +298,8 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_TEXT_COUNTS, _text_counts),
     (_LINES, _lines),
     (_EDITED, _edited_counts),
+    (_DATATROVE, _datatrove_counts),
+    (_DATATROVE_EDITED, _datatrove_edited),
     (_LISTS, _lists),
     (_CODE, _code),
     (_PII, _pii),

@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from resources.settings.limits import without_forms
+
 KeyPath = tuple[str | int, ...]
 SHOWN = 200  # characters of a wrong value
 
@@ -57,7 +59,7 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[
     """Yield (key path, message) of every mistake."""
     faults = error.errors()
     for fault in faults:
-        keys = fault["loc"]
+        keys = without_forms(fault["loc"])
         cause = fault.get("ctx", {}).get("error")
         if isinstance(cause, PlacedError):
             yield from (((*keys, *below), message) for below, message in cause.faults)

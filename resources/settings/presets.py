@@ -32,15 +32,21 @@ def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
 
 
 _C4_PAGE = {
+    "counting": "own",
     "inclusive": False,
     "lorem_ipsum": True,
     "curly_bracket": True,
     "javascript": False,
     "policy": False,
 }
-_GOPHER_QUALITY: Layer = {"rules": {"gopher_quality": _with_defaults(GopherQualityRules)}}
-_GOPHER_REPETITION: Layer = {"rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules)}}
-_FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules)}}
+_DATATROVE = {"counting": "datatrove"}
+_GOPHER_QUALITY: Layer = {
+    "rules": {"gopher_quality": _with_defaults(GopherQualityRules, **_DATATROVE)}
+}
+_GOPHER_REPETITION: Layer = {
+    "rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules, **_DATATROVE)}
+}
+_FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROVE)}}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
 
 PRESETS: dict[str, Layer] = {
@@ -61,7 +67,7 @@ PRESETS: dict[str, Layer] = {
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
     "c4-datatrove": {
         "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
-        "rules": {"c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False}},
+        "rules": {"c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False}},
     },
     # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
     "fineweb": _FINEWEB,
@@ -69,6 +75,7 @@ PRESETS: dict[str, Layer] = {
         "rules": {
             "fineweb": {
                 "inclusive": True,
+                "counting": "datatrove",
                 "min_terminal_punctuation_lines": 0.12,
                 "max_duplicate_chars": 0.1,
                 "max_short_lines": 0.67,
@@ -85,7 +92,7 @@ PRESETS: dict[str, Layer] = {
             "language": _ENGLISH,
             **_GOPHER_REPETITION["rules"],
             **_GOPHER_QUALITY["rules"],
-            "c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False},
+            "c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False},
             **_FINEWEB["rules"],
         },
     },
@@ -95,8 +102,8 @@ PRESETS: dict[str, Layer] = {
         "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
         "rules": {
             "language": {"min_score": 0.65},
-            **_GOPHER_QUALITY["rules"],
-            **_GOPHER_REPETITION["rules"],
+            "gopher_quality": _with_defaults(GopherQualityRules),
+            "gopher_repetition": _with_defaults(GopherRepetitionRules),
             "refinedweb": {"max_removed_words": 0.05},
         },
     },

@@ -2,31 +2,28 @@
 
 The field of a threshold names the score that it limits and the fault that it finds. The prefix is
 the direction: a fault is below a `min_`, above a `max_`, outside `allowed`, inside `blocked_`, and
-above 0 for a flag. A document at the threshold is kept, unless the group is `inclusive`.
+above 0 for a flag. A document at the threshold is kept, unless the group is `inclusive`. A number
+may be a mapping by language instead (`limits`).
 Thresholds and their sources are compared across papers and programs in docs/quality.md.
 """
 
-from typing import Annotated, Any
+from __future__ import annotations
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from resources.settings.limits import Amount, Count, Share
 
 # The eight words of Gopher's stop-word rule.
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
-def _limit(default: Any, fault: str, score: str, **bounds: Any) -> Any:
+def _limit(default: Any, fault: str, score: str) -> Any:
     """Return the field of one rule: its threshold, the fault it finds and the score it limits."""
     names = {"fault": fault, "score": score}
     description = f"limit of {score}; beyond it the document is rejected for {fault}"
-    return Field(default, description=description, json_schema_extra={**names}, **bounds)
-
-
-def _amount(default: float | None, fault: str, score: str) -> Any:
-    return _limit(default, fault, score, ge=0)
-
-
-def _share(default: float | None, fault: str, score: str) -> Any:
-    return _limit(default, fault, score, ge=0, le=1)
+    return Field(default, description=description, json_schema_extra={**names})
 
 
 def _lower(names: object) -> object:
@@ -40,7 +37,10 @@ UrlWords = Annotated[
     tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], BeforeValidator(_lower)
 ]
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
-Word = Annotated[str, Field(pattern=r"\w")]  # a mark alone is no word
+Word = Annotated[str, Field(pattern=r"^\S+$")]
+# Programs whose definitions of the scores a group can take, and languages of datatrove's tokenizer.
+Counting = Literal["own", "datatrove", "dclm", "dolma"]
+Tokenizer = Literal["en", "fr", "de", "es", "ru"]
 
 
 class RuleGroup(BaseModel):
@@ -51,13 +51,27 @@ class RuleGroup(BaseModel):
     inclusive: bool = Field(default=False, description="rejects a document at a threshold")
 
 
+class CountedRules(RuleGroup):
+    """Rules whose scores programs count differently: words, lines, copies, what they divide by.
+
+    Names of scores are the same for all; docs/quality.md, section 2, has the definitions.
+    """
+
+    counting: Counting = Field(
+        default="own", description="whose definitions of the scores hold: ours, or a program's"
+    )
+    tokenizer: Tokenizer = Field(
+        default="en", description="language of the tokenizer of spaCy with which datatrove counts"
+    )
+
+
 class LengthRules(RuleGroup):
     """Bounds on the length after the corrections of `lines`; the defaults drop empty texts only."""
 
-    min_chars: int | None = _amount(1, "too_short", "char_count")
-    max_chars: int | None = _amount(None, "too_long", "char_count")
-    min_words: int | None = _amount(None, "too_few_words", "edited_word_count")
-    max_words: int | None = _amount(None, "too_many_words", "edited_word_count")
+    min_chars: Count = _limit(1, "too_short", "char_count")
+    max_chars: Count = _limit(None, "too_long", "char_count")
+    min_words: Count = _limit(None, "too_few_words", "edited_word_count")
+    max_words: Count = _limit(None, "too_many_words", "edited_word_count")
 
 
 class MetadataRules(RuleGroup):
@@ -94,7 +108,7 @@ class MetadataRules(RuleGroup):
         default=(), description="soft list: several words must come together"
     )
     url: bool = _limit(True, "url_blocked", "url_hits")
-    max_url_soft_words: int | None = _amount(1, "url_suspicious", "url_soft_hits")
+    max_url_soft_words: Count = _limit(1, "url_suspicious", "url_soft_hits")
 
 
 class LanguageRules(RuleGroup):
@@ -104,83 +118,65 @@ class LanguageRules(RuleGroup):
     `allowed_detected` always with the detected one.
     """
 
-    min_score: float | None = _share(0.65, "uncertain", "lang_score")
+    min_score: Share = _limit(0.65, "uncertain", "lang_score")
     allowed: LowerNames | None = _limit(None, "not_allowed", "lang")
     allowed_detected: LowerNames | None = _limit(None, "not_detected", "detected_lang")
-    min_paragraph_share: float | None = _share(None, "mixed_languages", "paragraph_lang_share")
+    min_paragraph_share: Share = _limit(None, "mixed_languages", "paragraph_lang_share")
 
 
-class GopherQualityRules(RuleGroup):
+class GopherQualityRules(CountedRules):
     """Rae et al. 2021 (arXiv 2112.11446), appendix A1: for English."""
 
-    min_words: int | None = _amount(50, "too_few_words", "word_count")
-    max_words: int | None = _amount(100_000, "too_many_words", "word_count")
-    min_mean_word_length: float | None = _amount(3.0, "words_too_short", "mean_word_length")
-    max_mean_word_length: float | None = _amount(10.0, "words_too_long", "mean_word_length")
-    max_hash_ratio: float | None = _amount(0.1, "too_many_hashes", "hash_ratio")
-    max_ellipsis_ratio: float | None = _amount(0.1, "too_many_ellipses", "ellipsis_ratio")
-    max_bullet_lines: float | None = _share(0.9, "too_many_bullet_lines", "bullet_line_share")
-    max_ellipsis_lines: float | None = _share(0.3, "too_many_ellipsis_lines", "ellipsis_line_share")
-    min_alphabetic_words: float | None = _share(
-        0.8, "too_few_alphabetic_words", "alphabetic_word_share"
-    )
-    min_stop_words: int | None = _amount(2, "too_few_stop_words", "stop_word_count")
+    min_words: Count = _limit(50, "too_few_words", "word_count")
+    max_words: Count = _limit(100_000, "too_many_words", "word_count")
+    min_mean_word_length: Amount = _limit(3.0, "words_too_short", "mean_word_length")
+    max_mean_word_length: Amount = _limit(10.0, "words_too_long", "mean_word_length")
+    max_hash_ratio: Amount = _limit(0.1, "too_many_hashes", "hash_ratio")
+    max_ellipsis_ratio: Amount = _limit(0.1, "too_many_ellipses", "ellipsis_ratio")
+    max_bullet_lines: Share = _limit(0.9, "too_many_bullet_lines", "bullet_line_share")
+    max_ellipsis_lines: Share = _limit(0.3, "too_many_ellipsis_lines", "ellipsis_line_share")
+    min_alphabetic_words: Share = _limit(0.8, "too_few_alphabetic_words", "alphabetic_word_share")
+    min_stop_words: Count = _limit(2, "too_few_stop_words", "stop_word_count")
     stop_words: tuple[Word, ...] = Field(
         default=STOP_WORDS, description="words of which some must occur, in any case"
     )
 
 
-class GopherRepetitionRules(RuleGroup):
+class GopherRepetitionRules(CountedRules):
     """Rae et al. 2021, table A1: repeated lines, paragraphs and word n-grams.
 
     `duplicate` counts the copies after the first (datatrove, NeMo). `repeated` counts all copies of
     a line or paragraph that occurs more than once (DCLM, dolma), and is off by default.
     """
 
-    max_duplicate_lines: float | None = _share(0.3, "duplicate_lines", "duplicate_line_share")
-    max_duplicate_paragraphs: float | None = _share(
+    max_duplicate_lines: Share = _limit(0.3, "duplicate_lines", "duplicate_line_share")
+    max_duplicate_paragraphs: Share = _limit(
         0.3, "duplicate_paragraphs", "duplicate_paragraph_share"
     )
-    max_duplicate_line_chars: float | None = _share(
+    max_duplicate_line_chars: Share = _limit(
         0.2, "duplicate_line_text", "duplicate_line_char_share"
     )
-    max_duplicate_paragraph_chars: float | None = _share(
+    max_duplicate_paragraph_chars: Share = _limit(
         0.2, "duplicate_paragraph_text", "duplicate_paragraph_char_share"
     )
-    max_top_2_gram: float | None = _share(0.2, "top_2_gram", "top_2_gram_char_share")
-    max_top_3_gram: float | None = _share(0.18, "top_3_gram", "top_3_gram_char_share")
-    max_top_4_gram: float | None = _share(0.16, "top_4_gram", "top_4_gram_char_share")
-    max_duplicate_5_gram: float | None = _share(
-        0.15, "duplicate_5_gram", "duplicate_5_gram_char_share"
-    )
-    max_duplicate_6_gram: float | None = _share(
-        0.14, "duplicate_6_gram", "duplicate_6_gram_char_share"
-    )
-    max_duplicate_7_gram: float | None = _share(
-        0.13, "duplicate_7_gram", "duplicate_7_gram_char_share"
-    )
-    max_duplicate_8_gram: float | None = _share(
-        0.12, "duplicate_8_gram", "duplicate_8_gram_char_share"
-    )
-    max_duplicate_9_gram: float | None = _share(
-        0.11, "duplicate_9_gram", "duplicate_9_gram_char_share"
-    )
-    max_duplicate_10_gram: float | None = _share(
-        0.10, "duplicate_10_gram", "duplicate_10_gram_char_share"
-    )
-    max_repeated_lines: float | None = _share(None, "repeated_lines", "repeated_line_share")
-    max_repeated_paragraphs: float | None = _share(
-        None, "repeated_paragraphs", "repeated_paragraph_share"
-    )
-    max_repeated_line_chars: float | None = _share(
-        None, "repeated_line_text", "repeated_line_char_share"
-    )
-    max_repeated_paragraph_chars: float | None = _share(
+    max_top_2_gram: Share = _limit(0.2, "top_2_gram", "top_2_gram_char_share")
+    max_top_3_gram: Share = _limit(0.18, "top_3_gram", "top_3_gram_char_share")
+    max_top_4_gram: Share = _limit(0.16, "top_4_gram", "top_4_gram_char_share")
+    max_duplicate_5_gram: Share = _limit(0.15, "duplicate_5_gram", "duplicate_5_gram_char_share")
+    max_duplicate_6_gram: Share = _limit(0.14, "duplicate_6_gram", "duplicate_6_gram_char_share")
+    max_duplicate_7_gram: Share = _limit(0.13, "duplicate_7_gram", "duplicate_7_gram_char_share")
+    max_duplicate_8_gram: Share = _limit(0.12, "duplicate_8_gram", "duplicate_8_gram_char_share")
+    max_duplicate_9_gram: Share = _limit(0.11, "duplicate_9_gram", "duplicate_9_gram_char_share")
+    max_duplicate_10_gram: Share = _limit(0.10, "duplicate_10_gram", "duplicate_10_gram_char_share")
+    max_repeated_lines: Share = _limit(None, "repeated_lines", "repeated_line_share")
+    max_repeated_paragraphs: Share = _limit(None, "repeated_paragraphs", "repeated_paragraph_share")
+    max_repeated_line_chars: Share = _limit(None, "repeated_line_text", "repeated_line_char_share")
+    max_repeated_paragraph_chars: Share = _limit(
         None, "repeated_paragraph_text", "repeated_paragraph_char_share"
     )
 
 
-class C4Rules(RuleGroup):
+class C4Rules(CountedRules):
     """Raffel et al. 2020 (arXiv 1910.10683), section 2.2: the rules on whole pages.
 
     Lorem ipsum, brackets and sentences count in the lines that `lines.c4` keeps; without it, in all
@@ -188,33 +184,39 @@ class C4Rules(RuleGroup):
     only (`lines.c4`): as rules they are off.
     """
 
+    counting: Literal["own", "datatrove"] = Field(
+        default="own", description="whose sentences are counted: ours, or those of spaCy"
+    )
     lorem_ipsum: bool = _limit(True, "lorem_ipsum", "lorem_ipsum_lines")
     curly_bracket: bool = _limit(True, "curly_bracket", "curly_bracket_lines")
     javascript: bool = _limit(False, "javascript", "javascript_lines")
     policy: bool = _limit(False, "policy", "policy_lines")
-    min_sentences: int | None = _amount(None, "too_few_sentences", "sentence_count")
+    min_sentences: Count = _limit(None, "too_few_sentences", "sentence_count")
     bad_words: bool = _limit(False, "bad_words", "profane_words")
 
 
-class FinewebRules(RuleGroup):
+class FinewebRules(CountedRules):
     """Penedo et al. 2024 (arXiv 2406.17557), section 3.6, on the text that `lines` leaves.
 
     Defaults and comparisons are datatrove's; the paper rejects at the threshold and has 0.1 for
     characters in duplicate lines (preset fineweb-paper).
     """
 
-    min_terminal_punctuation_lines: float | None = _share(
+    counting: Literal["own", "datatrove"] = Field(
+        default="own", description="whose definitions of the scores hold: ours, or datatrove's"
+    )
+    min_terminal_punctuation_lines: Share = _limit(
         0.12, "too_few_finished_lines", "terminal_line_share"
     )
-    max_short_lines: float | None = _share(0.67, "too_many_short_lines", "short_line_share")
-    max_duplicate_chars: float | None = _share(0.01, "duplicate_text", "duplicate_char_share")
-    max_list_ratio: float | None = _amount(0.3, "list_like", "list_ratio")
+    max_short_lines: Share = _limit(0.67, "too_many_short_lines", "short_line_share")
+    max_duplicate_chars: Share = _limit(0.01, "duplicate_text", "duplicate_char_share")
+    max_list_ratio: Amount = _limit(0.3, "list_like", "list_ratio")
 
 
 class RefinedWebRules(RuleGroup):
     """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
-    max_removed_words: float | None = _share(0.05, "mostly_boilerplate", "removed_word_share")
+    max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
 
 
 class CodeRules(RuleGroup):
@@ -223,39 +225,39 @@ class CodeRules(RuleGroup):
     A score of a language or kind of file is null for others, and a null breaks no rule.
     """
 
-    max_line_length: int | None = _amount(1000, "line_too_long", "longest_line")
-    max_mean_line_length: float | None = _amount(100.0, "mean_line_too_long", "mean_line_length")
-    min_alphanumeric: float | None = _share(0.25, "too_few_alphanumerics", "alphanumeric_share")
-    min_alphabetic: float | None = _share(None, "too_few_letters", "alphabetic_share")
-    min_letters_per_token: float | None = _amount(None, "too_many_symbols", "letters_per_token")
-    min_comments: float | None = _share(None, "too_few_comments", "comment_share")
-    max_comments: float | None = _share(None, "too_many_comments", "comment_share")
-    min_code_lines: int | None = _amount(None, "too_few_lines", "code_lines")
-    max_code_lines: int | None = _amount(None, "too_many_lines", "code_lines")
-    min_indented: float | None = _share(None, "not_indented", "indented_line_share")
-    min_keywords: float | None = _share(None, "too_few_keywords", "keyword_share")
-    max_punctuation: float | None = _share(None, "too_much_punctuation", "punctuation_share")
+    max_line_length: Count = _limit(1000, "line_too_long", "longest_line")
+    max_mean_line_length: Amount = _limit(100.0, "mean_line_too_long", "mean_line_length")
+    min_alphanumeric: Share = _limit(0.25, "too_few_alphanumerics", "alphanumeric_share")
+    min_alphabetic: Share = _limit(None, "too_few_letters", "alphabetic_share")
+    min_letters_per_token: Amount = _limit(None, "too_many_symbols", "letters_per_token")
+    min_comments: Share = _limit(None, "too_few_comments", "comment_share")
+    max_comments: Share = _limit(None, "too_many_comments", "comment_share")
+    min_code_lines: Count = _limit(None, "too_few_lines", "code_lines")
+    max_code_lines: Count = _limit(None, "too_many_lines", "code_lines")
+    min_indented: Share = _limit(None, "not_indented", "indented_line_share")
+    min_keywords: Share = _limit(None, "too_few_keywords", "keyword_share")
+    max_punctuation: Share = _limit(None, "too_much_punctuation", "punctuation_share")
     generated: bool = _limit(False, "auto_generated", "is_generated")
     xml: bool = _limit(False, "xml", "is_xml_head")
-    min_visible_html: float | None = _share(None, "html_markup", "visible_html_share")
-    min_visible_html_chars: int | None = _amount(None, "html_empty", "visible_html_chars")
-    min_data_chars: int | None = _amount(None, "data_file_too_small", "data_file_chars")
-    max_data_chars: int | None = _amount(None, "data_file_too_large", "data_file_chars")
-    max_encoded: float | None = _share(None, "encoded_data", "encoded_share")
+    min_visible_html: Share = _limit(None, "html_markup", "visible_html_share")
+    min_visible_html_chars: Count = _limit(None, "html_empty", "visible_html_chars")
+    min_data_chars: Count = _limit(None, "data_file_too_small", "data_file_chars")
+    max_data_chars: Count = _limit(None, "data_file_too_large", "data_file_chars")
+    max_encoded: Share = _limit(None, "encoded_data", "encoded_share")
 
 
 class MedicalRules(RuleGroup):
     """Share of the text in the vocabulary (`words.vocabulary_file`), and its categories."""
 
-    min_density: float | None = _share(0.01, "too_few_terms", "vocabulary_density")
-    min_categories: int | None = _amount(2, "too_few_categories", "vocabulary_categories")
+    min_density: Share = _limit(0.01, "too_few_terms", "vocabulary_density")
+    min_categories: Count = _limit(2, "too_few_categories", "vocabulary_categories")
 
 
 class ProfanityRules(RuleGroup):
     """Words of the lists that `words` names, as a share of all words, and their number."""
 
-    max_density: float | None = _share(0.005, "profane", "profanity_density")
-    max_words: int | None = _amount(None, "too_many_profane_words", "profane_words")
+    max_density: Share = _limit(0.005, "profane", "profanity_density")
+    max_words: Count = _limit(None, "too_many_profane_words", "profane_words")
 
 
 class CopyrightRules(RuleGroup):
@@ -267,8 +269,8 @@ class CopyrightRules(RuleGroup):
 class PiiRules(RuleGroup):
     """Personal data (`pii`): spans per word, and spans in all (dolma drops above 5)."""
 
-    max_density: float | None = _share(0.05, "too_dense", "pii_density")
-    max_spans: int | None = _amount(None, "too_many_spans", "pii_total")
+    max_density: Share = _limit(0.05, "too_dense", "pii_density")
+    max_spans: Count = _limit(None, "too_many_spans", "pii_total")
 
 
 class QualityRules(RuleGroup):
@@ -277,14 +279,22 @@ class QualityRules(RuleGroup):
     DCLM-baseline keeps scores of its fastText model from 0.018112.
     """
 
-    min_score: float | None = _share(0.5, "low_quality", "quality_score")
-    min_fasttext_score: float | None = _share(None, "low_fasttext_score", "fasttext_score")
+    min_score: Share = _limit(0.5, "low_quality", "quality_score")
+    min_fasttext_score: Share = _limit(None, "low_fasttext_score", "fasttext_score")
 
 
 class RulesConfig(BaseModel):
     """Groups of rules in force; null switches a group off."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="after")
+    def _has_one_tokenizer(self) -> RulesConfig:
+        groups = [(name, group) for name, group in self if isinstance(group, CountedRules)]
+        used = {name: g.tokenizer for name, g in groups if g.counting == "datatrove"}
+        if len(set(used.values())) > 1:
+            raise ValueError(f"rules of one source have several tokenizers: {used}. Choose one.")
+        return self
 
     length: LengthRules | None = Field(default=LengthRules(), description="characters and words")
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")

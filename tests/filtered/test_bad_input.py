@@ -48,6 +48,7 @@ from resources.settings.filter_steps import (
     RefinedWebLines,
 )
 from resources.settings.filters import FilterConfig
+from resources.settings.limits import Share
 from resources.settings.rules import RuleGroup, RulesConfig
 
 PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
@@ -206,7 +207,7 @@ def every_threshold(group: type[RuleGroup]) -> dict[str, Any]:
     for field, info in group.model_fields.items():
         if not isinstance(info.json_schema_extra, dict):
             continue
-        is_share = any(getattr(bound, "le", None) == 1 for bound in info.metadata)
+        is_share = info.annotation == Share
         if field.startswith("min_"):
             given[field] = 0
         elif field.startswith("max_"):

@@ -77,7 +77,7 @@ def stop(process: subprocess.Popen[bytes], signal_number: int) -> tuple[int, flo
     os.kill(process.pid, signal_number)
     code = process.wait(60)
     seconds = time.monotonic() - before
-    _, alive = psutil.wait_procs(family, timeout=3)
+    _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
     return code, seconds
 

@@ -12,9 +12,11 @@ import polars as pl
 
 from assets.filtered.rules.custom import CustomRule
 from resources.settings.faults import nearest
+from resources.settings.limits import EVERY_LANGUAGE, LimitByLanguage
 from resources.settings.rules import RuleGroup, RulesConfig
 
-Threshold = float | tuple[str, ...]
+Threshold = float | tuple[str, ...] | LimitByLanguage
+LANGUAGE = "lang"  # score by which a threshold with a limit per language is chosen
 Direction = Literal["below", "above", "outside", "inside"]
 PREFIXES: Mapping[str, Direction] = {"min_": "below", "allowed": "outside", "blocked_": "inside"}
 
@@ -40,15 +42,33 @@ class Rule:
         return self.name.split(".")[0]
 
     @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the scores that the rule looks at: the limited one, and the language."""
+        return (self.score, LANGUAGE) if isinstance(self.threshold, Mapping) else (self.score,)
+
+    @property
+    def limit(self) -> pl.Expr:
+        """Float64 expression of the limit of each document; null: none, or a list of names."""
+        if isinstance(self.threshold, tuple):
+            return pl.lit(None, pl.Float64)
+        if not isinstance(self.threshold, Mapping):
+            return pl.lit(self.threshold, pl.Float64)
+        limits = dict(self.threshold)
+        default = limits.pop(EVERY_LANGUAGE, None)
+        return pl.col(LANGUAGE).replace_strict(
+            list(limits), list(limits.values()), default=default, return_dtype=pl.Float64
+        )
+
+    @property
     def broken(self) -> pl.Expr:
         """Boolean expression, true where the rule is broken; a null breaks only an allow list."""
         score = pl.col(self.score)
         if isinstance(self.threshold, tuple):
             is_listed = score.is_in(list(self.threshold)).fill_null(False)
             return is_listed if self.direction == "inside" else ~is_listed
-        beyond = score < self.threshold if self.direction == "below" else score > self.threshold
+        beyond = score < self.limit if self.direction == "below" else score > self.limit
         if self.is_inclusive:
-            beyond |= score == self.threshold
+            beyond |= score == self.limit
         return beyond.fill_null(False)
 
 

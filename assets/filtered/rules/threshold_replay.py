@@ -20,6 +20,8 @@ from pydantic import BaseModel, ValidationError
 
 from assets.filtered.rules.rules import Rule
 from resources.errors import UsageError, unknown_name
+from resources.settings.faults import dotted
+from resources.settings.limits import without_forms
 from resources.settings.presets import lay_over
 from resources.settings.rules import RulesConfig
 
@@ -29,7 +31,9 @@ COMPARED = "inclusive"  # no threshold: it changes the comparison, not the score
 BITS = 63  # rules per mask column
 CUSTOM = "custom"
 
-Value = str | float | bool | list[str] | None  # of a field; the rules' models check it
+Value = (
+    str | float | bool | list[str] | dict[str, "Value"] | None
+)  # of a field; the rules' models check it
 Overlay = dict[str, dict[str, Value] | None]
 Floats = NDArray[np.float64]
 
@@ -132,6 +136,9 @@ def _parse_value(text: str, annotation: Any) -> Value:
         return [item.strip() for item in text.split(",") if item.strip()]
     if bool in types and lowered in FLAGS:
         return FLAGS[lowered]
+    if ":" in text and "dict" in str(annotation):
+        pairs = (item.partition(":") for item in text.split(","))
+        return {lang.strip(): _parse_value(limit.strip(), float) for lang, _, limit in pairs}
     for read in (int, float):
         try:
             return read(text)
@@ -172,7 +179,7 @@ def changed_rules(rules: RulesConfig, overlay: Overlay) -> RulesConfig:
         return RulesConfig.model_validate(lay_over(rules.model_dump(), overlay))
     except ValidationError as error:
         faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']} (got {fault['input']!r})"
+            f"{dotted(without_forms(fault['loc']))}: {fault['msg']} (got {fault['input']!r})"
             for fault in error.errors()
         ]
         raise UsageError("\n".join(faults)) from None

@@ -40,6 +40,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.filter_steps import LinesConfig, NormalizeConfig
+from resources.settings.limits import limit_text
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError
 
@@ -120,12 +121,12 @@ def choose(corpus: Corpus, manifest: Manifest, rule: Rule, choice: Choice) -> pl
     score = pl.col(rule.score)
     distance = pl.lit(0.0)
     if (choice.near_threshold or choice.kept) and not isinstance(rule.threshold, tuple):
-        distance = (score.cast(pl.Float64) - rule.threshold).abs()
+        distance = (score.cast(pl.Float64) - rule.limit).abs()
     is_wanted = pl.col("kept") if choice.kept else pl.col("reasons").list.contains(rule.name)
     best: list[pl.DataFrame] = []
     for paths in batches(decision_files(corpus, manifest), BATCH_ROWS):
         decisions = pl.scan_parquet(paths, include_file_paths="path")
-        if rule.score not in decisions.collect_schema():
+        if not set(rule.scores) <= set(decisions.collect_schema()):
             raise StoreError(other_version(manifest.partition, "a score is missing"))
         wanted = (
             decisions.filter(is_wanted)
@@ -197,7 +198,7 @@ def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> 
         "document": decision["doc_id"],
         "origin": f"{origin.get('file')}, row {origin.get('row')}",
         "url": document["url"],
-        rule.score: f"{decision['score']} (rejected {rule.direction} {rule.threshold})",
+        rule.score: f"{decision['score']} (rejected {rule.direction} {limit_text(rule.threshold)})",
         "reasons": ", ".join(decision["reasons"]) or "none: kept",
     }
     return {name: str(line).translate(ONE_LINE) for name, line in lines.items() if line is not None}

@@ -148,7 +148,7 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
     rules = rules_config(manifest)
     own = filter_data(corpus, manifest).custom
     now = rules_for(rules, own)
-    columns = score_columns(corpus, manifest) or {rule.score for rule in now}
+    columns = score_columns(corpus, manifest) or {name for rule in now for name in rule.scores}
     if without_score(now, columns):
         raise StoreError(other_version(source, "a score is missing"))
     custom = [rule.name for rule in own if rule.column in columns]
@@ -168,7 +168,7 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
 
 def without_score(rules: Sequence[Rule], columns: set[str]) -> list[Rule]:
     """Return the rules whose score is not among the columns."""
-    return [rule for rule in rules if rule.score not in columns]
+    return [rule for rule in rules if not columns.issuperset(rule.scores)]
 
 
 def no_score(assignment: str, source: str, rule: Rule) -> str:

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from assets.filtered.rules.threshold_replay import Overlay
 from pipeline_defs.commands.terminal.output import new_table, table_console
+from resources.settings.limits import limit_text
 
 COLORS = {"now": "#8c96a8", "then": "#1f6fb4"}  # told apart without colour vision too
 LABEL_WIDTH, BAR_WIDTH, NUMBER_WIDTH, ROW_HEIGHT, MARGIN = 330, 420, 170, 40, 20
@@ -150,9 +151,7 @@ def threshold_text(result: WhatIf, name: str) -> str:
 
 def plain(threshold: Any) -> str:
     """Return a threshold as people write it."""
-    if threshold is None:
-        return "off"
-    return escape(",".join(threshold)) if isinstance(threshold, tuple | list) else f"{threshold:g}"
+    return "off" if threshold is None else escape(limit_text(threshold))
 
 
 def to_svg(result: WhatIf) -> str:
