@@ -68,7 +68,7 @@ def our_verdicts(documents: pl.DataFrame, recipe: str) -> pl.DataFrame:
     from assets.filtered.filter_documents import filter_documents
     from resources.settings.filters import FilterConfig
 
-    given = {"presets": [recipe], "language": {"backend": "none"}, "rules": OFF, "pii": None}
+    given = {"presets": [recipe], "language": {"backend": "none"}, "rules": OFF}
     kept, decisions = filter_documents(documents, FilterConfig.model_validate(given))
     texts = kept.select("doc_id", left="text")
     joined = decisions.select("doc_id", "reasons").join(

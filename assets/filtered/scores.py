@@ -13,7 +13,7 @@ import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
 from assets.filtered.code_signals import count_code
-from assets.filtered.counting import datatrove_scores
+from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.line_edits import edit_lines
@@ -122,7 +122,11 @@ SCORES: dict[str, pl.Expr] = {
     "fasttext_score": pl.col("fasttext_score"),
 }
 # Scores that a program counts differently, by the `counting` of a group of rules.
-COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {
+    "datatrove": datatrove_scores.SCORES,
+    "dclm": dclm_scores.SCORES,
+    "dolma": dolma_scores.SCORES,
+}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
@@ -154,7 +158,9 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII | _DATATROVE_EDITED) and has_line_edits(config.lines):
+    if wanted & (_EDITED | _PII | _DATATROVE_EDITED | _DCLM_EDITED) and has_line_edits(
+        config.lines
+    ):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -208,6 +214,19 @@ def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterDa
 def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     name = "line_text" if "line_text" in documents.columns else "text"
     return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
+
+
+def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dclm_scores.count_as_dclm(documents["text"], config.rules)
+
+
+def _dclm_edited(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    name = "line_text" if "line_text" in documents.columns else "text"
+    return dclm_scores.count_edited_as_dclm(documents[name])
+
+
+def _dolma_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dolma_scores.count_as_dolma(documents["text"], config.rules)
 
 
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -281,6 +300,7 @@ _LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_l
 _LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
 _EDITED = {f"edited_{name}" for name in EDITED}
 _DATATROVE, _DATATROVE_EDITED = datatrove_scores.COUNTS, datatrove_scores.EDITED_COUNTS
+_DCLM, _DCLM_EDITED = dclm_scores.COUNTS, dclm_scores.EDITED_COUNTS
 _LISTS = {"list_words", "distinct_stop_words", "profane_words"}
 _LISTS |= {"vocabulary_words", "vocabulary_categories"}
 _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is_data_file"}
@@ -300,6 +320,9 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),
+    (_DCLM, _dclm_counts),
+    (_DCLM_EDITED, _dclm_edited),
+    (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_CODE, _code),
     (_PII, _pii),

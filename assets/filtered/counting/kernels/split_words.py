@@ -120,12 +120,9 @@ def _spans(first: int, mark: int, second: int) -> bool:
     """Check that a mark between two characters joins them."""
     is_quote = mark in (MID_NUM_LET, SINGLE_QUOTE)
     if first in LETTERS and second in LETTERS:
-        return (
-            is_quote or mark == MID_LETTER or (mark == DOUBLE_QUOTE and first == second == HEBREW)
-        )
-    if first == NUMERIC and second == NUMERIC:
-        return is_quote or mark == MID_NUM
-    return first == HEBREW and mark == SINGLE_QUOTE
+        is_hebrew = first == HEBREW and second == HEBREW
+        return is_quote or mark == MID_LETTER or (mark == DOUBLE_QUOTE and is_hebrew)
+    return first == NUMERIC and second == NUMERIC and (is_quote or mark == MID_NUM)
 
 
 @njit(**_inlined)
