@@ -5,9 +5,9 @@
     python benchmarks/recipe_agreement.py starcoder --python PYTHON --checkout BIGCODE [folder]
 
 PYTHON is an interpreter with the program's packages: see reference_verdicts.py, which it runs on
-the texts as Tokenmill normalises them. Rules on languages, URLs, models and copies in other documents
-are left out on both sides. --verdicts keeps what the program says in a file, and reads it if it is
-there. --show RULE prints documents on which the two differ (`verdict`: in the whole).
+the texts as Tokenmill normalises them. Rules on languages, URLs, models and copies in other
+documents are left out on both sides. --verdicts keeps what the program says in a file, and reads it
+if it is there. --show RULE prints documents on which the two differ (`verdict`: in the whole).
 Prints a Markdown table: documents that both, only we, only the program reject, and the share of
 equal verdicts; of the documents that both keep, how many have the same text.
 """

@@ -182,7 +182,7 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="2",
+    code_version="3",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",

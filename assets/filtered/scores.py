@@ -158,9 +158,8 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII | _DATATROVE_EDITED | _DCLM_EDITED) and has_line_edits(
-        config.lines
-    ):
+    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS
+    if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -300,7 +299,6 @@ _LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_l
 _LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
 _EDITED = {f"edited_{name}" for name in EDITED}
 _DATATROVE, _DATATROVE_EDITED = datatrove_scores.COUNTS, datatrove_scores.EDITED_COUNTS
-_DCLM, _DCLM_EDITED = dclm_scores.COUNTS, dclm_scores.EDITED_COUNTS
 _LISTS = {"list_words", "distinct_stop_words", "profane_words"}
 _LISTS |= {"vocabulary_words", "vocabulary_categories"}
 _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is_data_file"}
@@ -320,8 +318,8 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),
-    (_DCLM, _dclm_counts),
-    (_DCLM_EDITED, _dclm_edited),
+    (dclm_scores.COUNTS, _dclm_counts),
+    (dclm_scores.EDITED_COUNTS, _dclm_edited),
     (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_CODE, _code),
