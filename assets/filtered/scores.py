@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
+from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
 from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
 from assets.filtered.filter_data import FilterData
@@ -110,6 +111,9 @@ SCORES: dict[str, pl.Expr] = {
     "visible_html_chars": pl.col("visible_text_characters"),
     "data_file_chars": pl.when(pl.col("is_data_file") == 1).then(pl.col("characters")),
     "encoded_share": _per("long_hex_or_base64_characters", "characters"),
+    # Of any text, without a name.
+    "code_score": pl.col("code_score"),
+    "code_text_share": pl.col("code_text_share"),
     # Words of lists, as word_lists defines them.
     "vocabulary_density": _per("vocabulary_words", "list_words"),
     "vocabulary_categories": pl.col("vocabulary_categories"),
@@ -250,6 +254,10 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
     return count_code(documents["text"], names)
 
 
+def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    return score_code(documents["text"])
+
+
 def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     text = documents[texts_of(documents)[0]]
     clean, counts = find_pii(text, config.pii or PiiConfig(action="tag"))
@@ -306,7 +314,8 @@ _CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_hea
 _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
-_OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
+_CODE_CONTENT = {"code_score", "code_text_share"}
+_OTHERS |= _CODE_CONTENT | _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
@@ -323,6 +332,7 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_CODE, _code),
+    (_CODE_CONTENT, _code_content),
     (_PII, _pii),
     ({"quality_score"}, _quality),
     ({"fasttext_score"}, _fasttext),

@@ -54,9 +54,12 @@ _GOPHER_REPETITION: Layer = {
     "rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules, **_DATATROVE)}
 }
 _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROVE)}}
+# The papers' detectors name a language for source code, too.
+_CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
 _DCLM = {"counting": "dclm"}
 _REFINEDWEB: Layer = {
+    "language": _CODE_TOO,
     "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
     "rules": {
         "language": _ENGLISH,
@@ -79,7 +82,7 @@ PRESETS: dict[str, Layer] = {
         "rules": {"c4": {**_C4_PAGE, "min_sentences": 3, "bad_words": True}},
     },
     "c4-language": {
-        "language": {"backend": "langdetect"},
+        "language": {"backend": "langdetect", **_CODE_TOO},
         "rules": {"language": {"min_score": 0.99, "allowed_detected": ["en"]}},
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
@@ -103,7 +106,7 @@ PRESETS: dict[str, Layer] = {
     },
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
-        "language": {"backend": "fasttext"},
+        "language": {"backend": "fasttext", **_CODE_TOO},
         "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
@@ -127,6 +130,7 @@ PRESETS: dict[str, Layer] = {
     # here: removed lines without an end mark (before these rules), models of toxic and adult text,
     # repeated tokens, copies. Personal data is what we find.
     "dolma": {
+        "language": _CODE_TOO,
         "pii": {"kinds": ["email", "phone", "ip"]},
         "rules": {
             "language": {"min_score": 0.5, "allowed_detected": ["en"]},
@@ -203,6 +207,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
     return {
+        "language": _CODE_TOO,
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
@@ -222,7 +227,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
                 "max_duplicate_chars": limits.duplicate_line_characters,
                 "max_list_ratio": limits.newlines_per_word,
             },
-        }
+        },
     }
 
 

@@ -249,6 +249,18 @@ class CodeRules(RuleGroup):
     max_encoded: Share = _limit(None, "encoded_data", "encoded_share")
 
 
+class CodeContentRules(RuleGroup):
+    """Source code in any text, without its name or language (assets/filtered/code_score.py).
+
+    A maximum keeps code out of prose, a minimum keeps prose out of code; both are off by default.
+    """
+
+    max_score: Share = _limit(None, "is_code", "code_score")
+    min_score: Share = _limit(None, "not_code", "code_score")
+    max_share: Share = _limit(None, "too_much_code", "code_text_share")
+    min_share: Share = _limit(None, "too_little_code", "code_text_share")
+
+
 class MedicalRules(RuleGroup):
     """Share of the text in the vocabulary (`words.vocabulary_file`), and its categories."""
 
@@ -316,6 +328,9 @@ class RulesConfig(BaseModel):
         default=None, description="pages that are mostly interface"
     )
     code: CodeRules | None = Field(default=None, description="minified and generated source files")
+    code_content: CodeContentRules | None = Field(
+        default=None, description="source code in prose, or prose in source code"
+    )
     medical: MedicalRules | None = Field(default=None, description="medical vocabulary")
     profanity: ProfanityRules | None = Field(default=None, description="profane words")
     copyright: CopyrightRules | None = Field(default=None, description="copyright notices")

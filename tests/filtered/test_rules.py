@@ -229,7 +229,13 @@ CASES = [
 # Rules whose scores need more than a text: a language, a path, lists, a model. Tested with those.
 ELSEWHERE = {
     *("metadata", "language", "refinedweb", "medical", "profanity", "copyright", "pii", "quality"),
-    *("c4.bad_words", "code.too_few_comments", "code.too_many_comments", "code.auto_generated"),
+    *(
+        "code_content",
+        "c4.bad_words",
+        "code.too_few_comments",
+        "code.too_many_comments",
+        "code.auto_generated",
+    ),
     *("code.html_markup", "code.html_empty", "code.data_file_too_small"),
     *("code.data_file_too_large", "code.encoded_data"),
 }
