@@ -15,7 +15,7 @@ from assets.filtered.classifier.classifier import score_fasttext, score_quality
 from assets.filtered.classifier.percentiles import percentiles
 from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
-from assets.filtered.counting import datatrove_scores
+from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
@@ -130,7 +130,11 @@ SCORES: dict[str, pl.Expr] = {
     "quality_percentile": pl.col("quality_percentile"),
 }
 # Scores that a program counts differently, by the `counting` of a group of rules.
-COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {
+    "datatrove": datatrove_scores.SCORES,
+    "dclm": dclm_scores.SCORES,
+    "dolma": dolma_scores.SCORES,
+}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
@@ -162,7 +166,8 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII | _DATATROVE_EDITED) and has_line_edits(config.lines):
+    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS
+    if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -222,6 +227,19 @@ def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterDa
 def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     name = "line_text" if "line_text" in documents.columns else "text"
     return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
+
+
+def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dclm_scores.count_as_dclm(documents["text"], config.rules)
+
+
+def _dclm_edited(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    name = "line_text" if "line_text" in documents.columns else "text"
+    return dclm_scores.count_edited_as_dclm(documents[name])
+
+
+def _dolma_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dolma_scores.count_as_dolma(documents["text"], config.rules)
 
 
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -337,6 +355,9 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),
+    (dclm_scores.COUNTS, _dclm_counts),
+    (dclm_scores.EDITED_COUNTS, _dclm_edited),
+    (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_CODE, _code),
     (_CODE_CONTENT, _code_content),

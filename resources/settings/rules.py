@@ -219,9 +219,12 @@ class FinewebRules(CountedRules):
     max_list_ratio: Amount = _limit(0.3, "list_like", "list_ratio")
 
 
-class RefinedWebRules(RuleGroup):
+class RefinedWebRules(CountedRules):
     """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
+    counting: Literal["own", "dclm"] = Field(
+        default="own", description="whose words are counted: ours, or DCLM's"
+    )
     max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
 
 
