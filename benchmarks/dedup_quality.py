@@ -48,12 +48,12 @@ SIMILAR = 0.8
 LEVELS = (0.8, 0.75, 0.7, 0.5)
 PARTS = 4
 OURS: dict[str, dict[str, Any]] = {
-    "default: 14 x 8, verify none": {},
-    "verify signature, 0.8": {"verify": "signature"},
-    "verify signature, 0.8, star": {"verify": "signature", "clusters": "star"},
-    "verify exact, 0.8": {"verify": "exact"},
-    "verify exact, 0.8, star": {"verify": "exact", "clusters": "star"},
-    "verify exact, 0.7, star": {"verify": "exact", "threshold": 0.7, "clusters": "star"},
+    "default: 14 x 8, verify exact, 0.8, star": {},
+    "preset datatrove: 14 x 8, verify none": {"preset": "datatrove"},
+    "verify signature, 0.8": {"verify": "signature", "clusters": "components"},
+    "verify signature, 0.8, star": {"verify": "signature"},
+    "verify exact, 0.8, components": {"clusters": "components"},
+    "verify exact, 0.7, star": {"threshold": 0.7},
     "preset verified": {"preset": "verified"},
     "preset high-recall": {"preset": "high-recall"},
     "high-recall, components": {"preset": "high-recall", "clusters": "components"},

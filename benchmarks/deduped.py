@@ -8,9 +8,10 @@ The first prints, for one core and in CPU time, what each stage does with real d
 config: word 5-grams, 14 bands of 8 rows), then what datatrove's four MinHash stages and
 datasketch's MinHash LSH take with the same parameters for a sample of the same documents. Files are
 read and written by all three.
-The second takes synthetic signatures (synthetic_signatures.py): time, peak memory and disk of the
-index and of clustering, from nothing and in a night that adds 1 % of documents. Memory is what the
-process holds (anonymous pages), and with the mapped pages of files that happened to be resident.
+The second takes synthetic signatures (synthetic_signatures.py), which have no texts to verify
+candidates by (so preset datatrove): time, peak memory and disk of the index and of clustering, from
+nothing and in a night that adds 1 % of documents. Memory is what the process holds (anonymous
+pages), and with the mapped pages of files that happened to be resident.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def make_signed(folder: Path, report: Path, total: int, documents: int) -> None:
     """Publish the synthetic documents of a run that are not there yet."""
     from synthetic_signatures import SOURCES, layout, publish_documents
 
-    corpus = empty_corpus(folder, SOURCES, workers=2)
+    corpus = empty_corpus(folder, SOURCES, workers=2, preset="datatrove")
     publish_documents(corpus, layout(total), documents)
     report.write_text("{}")
 
@@ -166,7 +167,7 @@ def cluster(folder: Path, report: Path) -> None:
     from synthetic_signatures import SOURCES
 
     warm_up()
-    corpus = empty_corpus(folder, SOURCES, workers=2)
+    corpus = empty_corpus(folder, SOURCES, workers=2, preset="datatrove")
     measured = {}
     for step in SCALED:
         peaks = {"RssAnon": 0, "VmRSS": 0}
@@ -188,7 +189,7 @@ def warm_up() -> None:
     from synthetic_signatures import SOURCES, layout, publish_documents
 
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = empty_corpus(Path(scratch), SOURCES, workers=2)
+        corpus = empty_corpus(Path(scratch), SOURCES, workers=2, preset="datatrove")
         publish_documents(corpus, layout(WARM_UP), WARM_UP)
         for step in SCALED:
             run_stage(corpus, step)

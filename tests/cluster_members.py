@@ -37,8 +37,12 @@ def doc(number: int, **values: Any) -> Doc:
 
 
 def config(**values: Any) -> DedupConfig:
-    """Two bands of two values, one field."""
-    return DedupConfig(bands=VALUES // ROWS, rows=ROWS, fields=("url",), **values)
+    """Two bands of two values, one field; candidates are not verified, and have no texts."""
+    given: dict[str, Any] = {
+        **{"verify": "none", "clusters": "components"},
+        "keep": ("priority", "ingested", "longest"),
+    }
+    return DedupConfig(bands=VALUES // ROWS, rows=ROWS, fields=("url",), **given | values)
 
 
 def table(docs: Sequence[Doc]) -> pl.DataFrame:

@@ -27,7 +27,14 @@ KeepKey = Literal["priority", "ingested", "quality", "longest", "newest", "oldes
 
 # Keys of each preset; keys that the user wrote win. Recall and costs are in docs/dedup.md.
 DEDUP_PRESETS: dict[str, dict[str, Any]] = {
-    "datatrove": {"ngram": 5, "bands": 14, "rows": 8, "verify": "none"},
+    "datatrove": {
+        "ngram": 5,
+        "bands": 14,
+        "rows": 8,
+        "verify": "none",
+        "clusters": "components",
+        "keep": ["priority", "ingested", "longest"],
+    },
     "verified": {"verify": "signature", "threshold": 0.75, "clusters": "star"},
     # 20 x 6: a pair of similarity 0.8 is missed once in 430, at the cost of 14 x 8.
     "high-recall": {
@@ -123,7 +130,7 @@ class DedupConfig(BaseModel):
     )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of the MinHash permutations")
     verify: Literal["none", "signature", "exact"] = Field(
-        default="none",
+        default="exact",
         description="verification of candidates. none: not verified; signature: by the share of "
         "equal signature values; exact: by the Jaccard similarity of their shingles",
     )
@@ -131,7 +138,7 @@ class DedupConfig(BaseModel):
         default=0.8, ge=0, le=1, description="minimum similarity of a verified pair"
     )
     clusters: Literal["components", "star"] = Field(
-        default="components",
+        default="star",
         description="definition of a cluster. components: chains of similar pairs; star: every "
         "removed document is itself similar to the one that stays",
     )

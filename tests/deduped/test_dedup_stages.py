@@ -95,8 +95,8 @@ def random_nights(seed: int) -> list[Night]:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "dedup",
-    [{}, {"verify": "exact", "clusters": "star", "threshold": 0.7}],
-    ids=["components", "star"],
+    [{}, {"preset": "datatrove"}, {"threshold": 0.7}],
+    ids=["default", "components", "star"],
 )
 def test_nights_end_in_what_a_build_from_nothing_gives(
     tmp_path: Path, build: Build, seed: int, dedup: dict[str, Any]
@@ -250,6 +250,32 @@ def test_signatures_of_another_config_are_refused(tmp_path: Path, build: Build) 
         build(changed, "band_index")
     with pytest.raises(dg.Failure, match=r"under another `dedup` config.*`band_index`"):
         build(changed, "duplicates")
+
+
+def test_a_store_of_unverified_clusters_is_clustered_again_and_not_signed_again(
+    tmp_path: Path, build: Build
+) -> None:
+    unverified = with_dedup(tmp_path, preset="datatrove")
+    whole = [text(number) for number in range(300, 304)]
+    edited = [text(number, 14) for number in range(300, 304)]  # 102 of 130 shingles: 0.78
+    play(unverified, {"prose/m.jsonl": records(*whole), "notes/a.jsonl": records(*edited)})
+    build(unverified, *STAGES)
+    config = yaml.safe_load(unverified.config.read_text())
+    del config["dedup"]["preset"]
+    unverified.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    verified = open_corpus(unverified.config)
+    published = [row[1] for rows in outcome(unverified).values() for row in rows]
+    build(verified, *STAGES)
+
+    reports = {
+        name: read_report(verified.store.root, name, partition)
+        for name, partition in (("signatures", "notes"), ("band_index", "all"))
+    }
+    assert [report.parts_computed for report in reports.values()] == [0, 0]
+    assert read_report(verified.store.root, "duplicates", "all").parts_computed > 0
+    assert not {*whole, *edited} <= set(published)
+    now_published = [row[1] for rows in outcome(verified).values() for row in rows]
+    assert {*whole, *edited} <= set(now_published)
 
 
 @pytest.mark.parametrize("lost", ["all", "newest manifest"])

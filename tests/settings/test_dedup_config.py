@@ -11,7 +11,10 @@ from resources.settings.dedup import DedupConfig
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"threshold": 0.8}, "threshold 0.8 does nothing without verify: set verify, or remove"),
+        (
+            {"preset": "datatrove", "threshold": 0.8},
+            "threshold 0.8 does nothing without verify: set verify, or remove",
+        ),
         ({"threshold": 0.9, "verify": "none"}, "threshold 0.9 does nothing without verify"),
         ({"preset": "datatrove", "threshold": 0.9}, "threshold 0.9 does nothing without verify"),
         (
@@ -62,3 +65,26 @@ def test_a_dumped_config_is_read_back_as_it_was(given: dict[str, Any], mode: str
     config = DedupConfig.model_validate(given)
 
     assert DedupConfig.model_validate(config.model_dump(mode=mode)) == config
+
+
+def test_by_default_removed_documents_are_verified_to_be_like_their_survivors() -> None:
+    config = DedupConfig()
+
+    assert (config.bands, config.rows) == (14, 8)
+    assert (config.verify, config.threshold, config.clusters) == ("exact", 0.8, "star")
+    assert DedupConfig.model_validate({"threshold": 0.9}).verify == "exact"
+
+
+def test_preset_datatrove_keeps_unverified_components() -> None:
+    config = DedupConfig.model_validate({"preset": "datatrove"})
+
+    assert (config.ngram, config.bands, config.rows) == (5, 14, 8)
+    assert (config.verify, config.clusters) == ("none", "components")
+    assert config.keep == ("priority", "ingested", "longest")
+
+
+@pytest.mark.parametrize("preset", [None, "datatrove", "verified"])
+def test_signatures_do_not_depend_on_how_candidates_are_verified(preset: str | None) -> None:
+    config = DedupConfig.model_validate({"preset": preset})
+
+    assert config.signing() == DedupConfig().signing()

@@ -104,7 +104,10 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "dedup:\n  priority:\n  - books\n  - wbe",
             "13: dedup.priority[1]: unknown source (did you mean 'web'?); the sources are web, bo",
         ),
-        ("dedup:\n  threshold: 0.9", "10: dedup: threshold 0.9 does nothing without verify: set"),
+        (
+            "dedup:\n  verify: none\n  threshold: 0.9",
+            "10: dedup: threshold 0.9 does nothing without verify: set",
+        ),
         (
             "dedup:\n  rehydration: {0: 7}",
             "11: dedup.rehydration: {0: 7}: give {least size of a cluster: copies}, a size of 1",

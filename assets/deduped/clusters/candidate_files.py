@@ -84,7 +84,7 @@ def member_bytes(config: DedupConfig, text_bytes: float) -> int:
     """Return the bytes of a member in memory; `text_bytes` is the mean length of a text."""
     # 8 bytes a shingle, twice: one begins at every fifth byte, a word, or at every byte.
     per_byte = 3 if config.shingle == "words" else 16
-    shingles = per_byte * text_bytes if config.verify == "exact" else 0
+    shingles = per_byte * text_bytes if config.near and config.verify == "exact" else 0
     return FIXED_MEMBER_BYTES + 4 * config.num_values + int(shingles)
 
 
@@ -127,7 +127,7 @@ def read_members(
 ) -> pl.DataFrame | None:
     """Read the members of one part whose component is not known; None if there are none.
 
-    Returns the columns that `decide` reads, and `shingles` List(UInt64) for `verify: exact`.
+    Returns the columns that `decide` reads, and `shingles` List(UInt64) if texts are compared.
     """
     of_part = slice_of_part(components.row_ids, part.entry.id)
     is_new = ~components.is_known[of_part]
@@ -141,7 +141,7 @@ def read_members(
         source=pl.lit(part.entry.source),
         generation=generations_of(part.entry, rows),
     )
-    if config.verify != "exact":
+    if not (config.near and config.verify == "exact"):
         return members
     from assets.deduped.minhash.minhash import shingle_sets
 

@@ -79,7 +79,7 @@ def decide_batch(
     if not member_files:
         return pl.DataFrame(schema=CLUSTER_SCHEMA)
     members = read_batch(member_files)
-    shingles = list_buffers(members["shingles"]) if config.verify == "exact" else None
+    shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
     candidates = np.fromfile(pairs, np.uint64).reshape(-1, 2)
     path = scratch / f"decisions-{batch}.arrow"
     decide(members.drop("shingles", strict=False), candidates, config, shingles).write_ipc(path)
