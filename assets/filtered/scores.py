@@ -17,6 +17,7 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
+from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
@@ -88,6 +89,7 @@ SCORES: dict[str, pl.Expr] = {
     ),
     "list_ratio": _per("edited_newlines", "edited_words"),  # newlines per word, datatrove only
     "removed_word_share": _per("refinedweb_words", "line_words"),
+    **{name: pl.col(name) for name in PAGE_SCORES},
     # StarCoder, 3.1: lines split at "\n", blank ones and white space included.
     "longest_line": pl.col("longest_raw_line"),
     "mean_line_length": _per(pl.col("characters") - pl.col("newlines"), "raw_lines"),
@@ -209,6 +211,10 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
     return count_code(documents["text"], names)
 
 
+def _pages(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    return score_pages(documents["text"])
+
+
 def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     text = documents[texts_of(documents)[0]]
     clean, counts = find_pii(text, config.pii or PiiConfig(action="tag"))
@@ -263,7 +269,8 @@ _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is
 _CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_head"}
 _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
-_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
+_PAGES = set(PAGE_SCORES)
+_OTHERS = _PAGES | _METADATA | _LINES | _EDITED | _LISTS | _CODE
 _OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
@@ -275,6 +282,7 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_LINES, _lines),
     (_EDITED, _edited_counts),
     (_LISTS, _lists),
+    (_PAGES, _pages),
     (_CODE, _code),
     (_PII, _pii),
     ({"quality_score"}, _quality),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from resources.settings.balanced import BALANCED
 from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
 from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
 from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
@@ -23,7 +24,7 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
-}
+} | {domain: {} for domain in ("web", "reference", "science", "books")}
 
 
 def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
@@ -44,6 +45,8 @@ _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules)}}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
 
 PRESETS: dict[str, Layer] = {
+    # Our own default; the domain of a source chooses among the limits of `balanced`.
+    "balanced": BALANCED["general"],
     # Rae et al. 2021 (arXiv 2112.11446), A1, and table A1.
     "gopher-quality": _GOPHER_QUALITY,
     "gopher-repetition": _GOPHER_REPETITION,
@@ -205,10 +208,10 @@ def lay_over(base: Any, layer: Any) -> Any:
     return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
 
 
-def expand_presets(given: Mapping[str, Any]) -> Layer:
+def expand_presets(given: Mapping[str, Any], domain: str = "general") -> Layer:
     """Return the presets that `given` names, in their order, with its own keys on top.
 
-    Raises ValueError for a name that is no preset.
+    `balanced` is that of the source's domain. Raises ValueError for a name that is no preset.
     """
     names = given.get("presets") or ()
     laid: Layer = {}
@@ -217,6 +220,6 @@ def expand_presets(given: Mapping[str, Any]) -> Layer:
             close = difflib.get_close_matches(str(name), PRESETS, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(f"unknown preset {name!r}{hint}; there are {', '.join(PRESETS)}")
-        laid = lay_over(laid, PRESETS[name])
+        laid = lay_over(laid, BALANCED[domain] if name == "balanced" else PRESETS[name])
     merged: Layer = lay_over(laid, dict(given))
     return merged

@@ -154,7 +154,7 @@ class SourceConfig(InputPlaces):
         description="allowed values by dotted path; records with other values are left out",
     )
     language: str | None = Field(None, description="language of records that name none")
-    domain: Literal["general", "code", "medical"] = Field(
+    domain: Literal["general", "web", "code", "reference", "science", "books", "medical"] = Field(
         "general", description="kind of text, which sets defaults of the filters"
     )
     license: str | None = Field(None, description="licence of records that name none")

@@ -268,7 +268,7 @@ def _add_word(
     counts[Form.DAMAGES] += damages
     counts[Form.SINGLES] += is_single
     counts[Form.LETTER_WORDS] += letters > 0 and not is_single
-    counts[Form.CASED_WORDS] += 0 < uppers and switches == 0
+    counts[Form.CASED_WORDS] += uppers > 0 and switches == 0
     counts[Form.ONE_LETTER_WORDS] += letters == 1 and characters == 1 and not is_single
     counts[Form.MARK_WORDS] += letters + digits == 0
     counts[Form.NUMBERS] += digits > 0 and letters == 0
