@@ -16,21 +16,32 @@ _WINDOWS: Layer = {
     "max_repeated": {"ja": 0.4, "zh": 0.35, "*": 0.33},
     "min_distinct": {"zh": 0.28, "*": 0.33},
 }
-# Where 0.7 % of the worst cell of clean text is above it, 2.5 % for pages that were cut.
-_WEB: Layer = {
+# Where 0.8 % of the worst cell of clean text is above it, 2 % for pages that were cut. Japanese
+# manuals have many short lines and few spaces, and Chinese ones lists of terms.
+_GENERAL: Layer = {
     **_WINDOWS,
+    "max_boilerplate": 0.14,
+    "max_navigation": {"ja": 0.7, "*": 0.5},
+    "max_keyword_spam": 0.08,
+    "max_link_lists": 0.2,
+    "max_machine_noise": {"ja": 0.7, "*": 0.45},
+    "max_truncated": 0.7,
+}
+# The same over the pages of the web alone, which hold less code and fewer tables.
+_WEB: Layer = {
+    **_GENERAL,
     "max_boilerplate": 0.13,
-    "max_navigation": 0.58,
-    "max_keyword_spam": 0.1,
-    "max_link_lists": 0.31,
-    "max_machine_noise": 0.77,
-    "max_truncated": 0.77,
+    "max_navigation": {"ja": 0.7, "*": 0.4},
+    "max_link_lists": 0.1,
+    "max_machine_noise": {"ja": 0.7, "*": 0.15},
+    "max_truncated": 0.68,
 }
 # An entry may end in code or without a mark, and be a list of names.
-_REFERENCE: Layer = {
-    **_WEB,
+_CURATED: Layer = {
+    **_GENERAL,
     "max_boilerplate": 0.5,
     "max_navigation": 0.9,
+    "max_keyword_spam": 0.5,
     "max_link_lists": 0.9,
     "max_machine_noise": 0.95,
     "max_truncated": None,
@@ -47,14 +58,15 @@ _CODE: Layer = {
     "max_encoded": 0.5,
     "max_data_chars": 20_000,
 }
-_LINES_OF_LATIN = {"lorem_ipsum": True, "curly_bracket": False}
+_PLACEHOLDERS = {"lorem_ipsum": True, "curly_bracket": False}
 
+# By domain. Each has the group `page`, so that none is left of a domain below.
 BALANCED: dict[str, Layer] = {
-    "general": {"rules": {"page": _WEB}},
-    "web": {"rules": {"page": _WEB, "c4": _LINES_OF_LATIN}},
-    "reference": {"rules": {"page": _REFERENCE}},
-    "science": {"rules": {"page": _REFERENCE}},
-    "books": {"rules": {"page": _REFERENCE}},
-    "medical": {"rules": {"page": _REFERENCE}},
-    "code": {"rules": {"code": _CODE}},
+    "general": {"rules": {"page": _GENERAL}},
+    "web": {"rules": {"page": _WEB, "c4": _PLACEHOLDERS}},
+    "reference": {"rules": {"page": _CURATED}},
+    "science": {"rules": {"page": _CURATED}},
+    "books": {"rules": {"page": _CURATED}},
+    "medical": {"rules": {"page": _CURATED}},
+    "code": {"rules": {"page": None, "code": _CODE}},
 }

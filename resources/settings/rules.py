@@ -195,19 +195,19 @@ class RefinedWebRules(RuleGroup):
 
 
 class PageRules(RuleGroup):
-    """What surrounds text on the web, and repetition in windows of 128 words (docs/quality.md, 4).
+    """What surrounds text on the web, and repetition in windows of 128 words.
 
     The first six limit the likelihood of each kind of junk by the form of the page.
     """
 
-    max_boilerplate: Share = _limit(0.13, "boilerplate", "boilerplate_score")
-    max_navigation: Share = _limit(0.58, "navigation", "navigation_score")
-    max_keyword_spam: Share = _limit(0.1, "keyword_spam", "keyword_spam_score")
-    max_link_lists: Share = _limit(0.31, "link_list", "link_lists_score")
-    max_machine_noise: Share = _limit(0.77, "machine_noise", "machine_noise_score")
-    max_truncated: Share = _limit(0.77, "truncated", "truncated_pages_score")
-    max_repeated: Share = _limit(None, "repeated_in_windows", "window_repeated_share")
-    min_distinct: Share = _limit(None, "few_distinct_words", "window_distinct_share")
+    max_boilerplate: Share = _limit(0.14, "boilerplate", "boilerplate_score")
+    max_navigation: Share = _limit(0.5, "navigation", "navigation_score")
+    max_keyword_spam: Share = _limit(0.08, "keyword_spam", "keyword_spam_score")
+    max_link_lists: Share = _limit(0.2, "link_list", "link_lists_score")
+    max_machine_noise: Share = _limit(0.45, "machine_noise", "machine_noise_score")
+    max_truncated: Share = _limit(0.7, "truncated", "truncated_pages_score")
+    max_repeated: Share = _limit(0.33, "repeated_in_windows", "window_repeated_share")
+    min_distinct: Share = _limit(0.33, "few_distinct_words", "window_distinct_share")
 
 
 class CodeRules(RuleGroup):

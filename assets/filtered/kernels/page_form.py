@@ -132,7 +132,7 @@ def _count_text(
         code, width = decode(data, at)
         if classes[code] & SPACE:
             if code == 10 and line[0]:
-                label = _end_line(line, label, counts)
+                label = _end_line(line, label, word_bits, counts)
                 line = (0, 0, 0)
             at += width
             continue
@@ -153,9 +153,7 @@ def _count_text(
         line = (line[0] + characters + 1, np.int64(first), np.int64(last))
         at = end
     if line[0]:
-        label = _end_line(line, label, counts)
-        counts[Form.LAST_CHARACTERS] = line[0]
-        counts[Form.LAST_LOWER] = word_bits & LETTER and line[2] & LETTER and not word_bits & UPPER
+        label = _end_line(line, label, word_bits, counts)
     _add_label(label, counts)
     if 2 * words >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
         _end_window(words, distinct, repeated, counts)
@@ -183,9 +181,14 @@ def _enter(seen: Hashes, key: int) -> int:
 
 
 @njit(**_inlined)
-def _end_line(line: tuple[int, int, int], label: int, counts: Integers) -> int:
-    """Count a line and the label before it; return its characters if it may be a label."""
+def _end_line(line: tuple[int, int, int], label: int, word_bits: int, counts: Integers) -> int:
+    """Count a line and the label before it; return its characters if it may be a label.
+
+    `word_bits`: class of the first sign of its last word.
+    """
     characters, first, last = line
+    counts[Form.LAST_CHARACTERS] = characters
+    counts[Form.LAST_LOWER] = word_bits & LETTER and last & LETTER and not word_bits & UPPER
     counts[Form.LINES] += 1
     counts[Form.LINE_CHARACTERS] += characters
     is_continued = first & LETTER and not first & (UPPER | SINGLE)
