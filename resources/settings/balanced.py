@@ -22,7 +22,7 @@ _GENERAL: Layer = {
     **_WINDOWS,
     "max_boilerplate": 0.14,
     "max_navigation": {"ja": 0.7, "*": 0.5},
-    "max_keyword_spam": 0.08,
+    "max_keyword_spam": 0.2,
     "max_link_lists": 0.2,
     "max_machine_noise": {"ja": 0.7, "*": 0.45},
     "max_truncated": 0.7,

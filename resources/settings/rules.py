@@ -202,7 +202,7 @@ class PageRules(RuleGroup):
 
     max_boilerplate: Share = _limit(0.14, "boilerplate", "boilerplate_score")
     max_navigation: Share = _limit(0.5, "navigation", "navigation_score")
-    max_keyword_spam: Share = _limit(0.08, "keyword_spam", "keyword_spam_score")
+    max_keyword_spam: Share = _limit(0.2, "keyword_spam", "keyword_spam_score")
     max_link_lists: Share = _limit(0.2, "link_list", "link_lists_score")
     max_machine_noise: Share = _limit(0.45, "machine_noise", "machine_noise_score")
     max_truncated: Share = _limit(0.7, "truncated", "truncated_pages_score")
