@@ -24,10 +24,10 @@ from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.scores import (
     BASE,
     NAMES,
-    SCORES,
     counts_behind,
     has_line_edits,
     provide,
+    scores_of,
     texts_left,
     texts_of,
 )
@@ -144,11 +144,12 @@ def _score(
 ) -> pl.DataFrame:
     """Add the scores that some rules look at."""
     names = {name: None for rule in rules for name in rule.scores}  # in rule order, each once
-    documents = provide(documents, counts_behind(names), config, data)
+    counted = scores_of(config.rules)
+    documents = provide(documents, counts_behind(names, counted), config, data)
     scores = {
-        name: SCORES[name].cast(pl.String if name in NAMES else pl.Float64)
+        name: counted[name].cast(pl.String if name in NAMES else pl.Float64)
         for name in names
-        if name in SCORES
+        if name in counted
     }
     custom = [rule for rule in data.custom if rule.column in names]
     return documents.with_columns(**scores, **custom_scores(documents, custom).to_dict())

@@ -13,7 +13,7 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.rules import rules_for
-from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, texts_left
+from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, scores_of, texts_left
 from resources.settings.filters import FilterConfig
 
 TEXT = "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org.\n"
@@ -24,7 +24,8 @@ def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable
     documents = pl.DataFrame({name: [TEXT] for name in BASE}).with_columns(
         lang=pl.lit("en"), detected_lang=pl.lit("en"), lang_score=pl.lit(1.0)
     )
-    wanted = counts_behind(rule.score for rule in rules_for(config.rules, data.custom))
+    scores = (rule.score for rule in rules_for(config.rules, data.custom))
+    wanted = counts_behind(scores, scores_of(config.rules))
     wanted |= texts_left(config)
     if data.classifier is None:  # not trained yet
         wanted.discard("quality_score")

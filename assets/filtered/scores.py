@@ -7,23 +7,26 @@ the empty text has every score; null means that the score is not defined for thi
 breaks no rule.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
+from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
+from assets.filtered.counting import datatrove_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
 from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
+from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
 from resources.settings.filter_steps import LinesConfig, PiiConfig
 from resources.settings.filters import FilterConfig
-from resources.settings.rules import MetadataRules
+from resources.settings.rules import CountedRules, MetadataRules, RulesConfig
 
 
 def _per(count: str | pl.Expr, total: str | pl.Expr) -> pl.Expr:
@@ -110,6 +113,9 @@ SCORES: dict[str, pl.Expr] = {
     "visible_html_chars": pl.col("visible_text_characters"),
     "data_file_chars": pl.when(pl.col("is_data_file") == 1).then(pl.col("characters")),
     "encoded_share": _per("long_hex_or_base64_characters", "characters"),
+    # Of any text, without a name.
+    "code_score": pl.col("code_score"),
+    "code_text_share": pl.col("code_text_share"),
     # Words of lists, as word_lists defines them.
     "vocabulary_density": _per("vocabulary_words", "list_words"),
     "vocabulary_categories": pl.col("vocabulary_categories"),
@@ -121,14 +127,26 @@ SCORES: dict[str, pl.Expr] = {
     "quality_score": pl.col("quality_score"),
     "fasttext_score": pl.col("fasttext_score"),
 }
+# Scores that a program counts differently, by the `counting` of a group of rules.
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
 
 
-def counts_behind(scores: Iterable[str]) -> set[str]:
+def scores_of(rules: RulesConfig) -> dict[str, pl.Expr]:
+    """Return the expression of every score, each as its group of rules counts it."""
+    scores = dict(SCORES)
+    for rule in rules_for(rules):
+        group = getattr(rules, rule.group)
+        counting = group.counting if isinstance(group, CountedRules) else "own"
+        scores[rule.score] = COUNTINGS.get(counting, {}).get(rule.score, SCORES[rule.score])
+    return scores
+
+
+def counts_behind(wanted: Iterable[str], scores: Mapping[str, pl.Expr] = SCORES) -> set[str]:
     """Return the columns that the expressions of some scores look at."""
-    return {root for score in scores if score in SCORES for root in SCORES[score].meta.root_names()}
+    return {root for score in wanted if score in scores for root in scores[score].meta.root_names()}
 
 
 def provide(
@@ -142,7 +160,7 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII) and has_line_edits(config.lines):
+    if wanted & (_EDITED | _PII | _DATATROVE_EDITED) and has_line_edits(config.lines):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -189,6 +207,15 @@ def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData)
     return counts.rename({name: f"edited_{name}" for name in EDITED})
 
 
+def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return datatrove_scores.count_as_datatrove(documents["text"], config.rules)
+
+
+def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    name = "line_text" if "line_text" in documents.columns else "text"
+    return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
+
+
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
     rules = config.rules
     lists = WordLists(
@@ -213,6 +240,10 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
 
 def _pages(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
     return score_pages(documents["text"])
+
+
+def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    return score_code(documents["text"])
 
 
 def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -263,6 +294,7 @@ _METADATA = {"missing_fields", "url_hits", "url_soft_hits", "blocked_domain", "f
 _LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_lines"}
 _LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
 _EDITED = {f"edited_{name}" for name in EDITED}
+_DATATROVE, _DATATROVE_EDITED = datatrove_scores.COUNTS, datatrove_scores.EDITED_COUNTS
 _LISTS = {"list_words", "distinct_stop_words", "profane_words"}
 _LISTS |= {"vocabulary_words", "vocabulary_categories"}
 _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is_data_file"}
@@ -270,7 +302,8 @@ _CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_hea
 _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _PAGES = set(PAGE_SCORES)
-_OTHERS = _PAGES | _METADATA | _LINES | _EDITED | _LISTS | _CODE
+_CODE_CONTENT = {"code_score", "code_text_share"}
+_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT
 _OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
@@ -281,9 +314,12 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_TEXT_COUNTS, _text_counts),
     (_LINES, _lines),
     (_EDITED, _edited_counts),
+    (_DATATROVE, _datatrove_counts),
+    (_DATATROVE_EDITED, _datatrove_edited),
     (_LISTS, _lists),
     (_PAGES, _pages),
     (_CODE, _code),
+    (_CODE_CONTENT, _code_content),
     (_PII, _pii),
     ({"quality_score"}, _quality),
     ({"fasttext_score"}, _fasttext),

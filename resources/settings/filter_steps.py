@@ -65,6 +65,13 @@ class LanguageConfig(BaseModel):
         description="result for texts under min_chars. unknown: score 0; keep: score null, which "
         "breaks no rule, so that a declared language is kept",
     )
+    max_code_score: float | None = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="maximum code score of a text whose language is known: source code has words "
+        "of a language, and is in none; null: any",
+    )
     script_check: bool = Field(
         default=False,
         description="treats a language as unknown if the script of most letters is never used for "

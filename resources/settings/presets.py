@@ -33,15 +33,23 @@ def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
 
 
 _C4_PAGE = {
+    "counting": "own",
     "inclusive": False,
     "lorem_ipsum": True,
     "curly_bracket": True,
     "javascript": False,
     "policy": False,
 }
-_GOPHER_QUALITY: Layer = {"rules": {"gopher_quality": _with_defaults(GopherQualityRules)}}
-_GOPHER_REPETITION: Layer = {"rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules)}}
-_FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules)}}
+_DATATROVE = {"counting": "datatrove"}
+_GOPHER_QUALITY: Layer = {
+    "rules": {"gopher_quality": _with_defaults(GopherQualityRules, **_DATATROVE)}
+}
+_GOPHER_REPETITION: Layer = {
+    "rules": {"gopher_repetition": _with_defaults(GopherRepetitionRules, **_DATATROVE)}
+}
+_FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROVE)}}
+# The papers' detectors name a language for source code, too.
+_CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
 
 PRESETS: dict[str, Layer] = {
@@ -58,13 +66,13 @@ PRESETS: dict[str, Layer] = {
         "rules": {"c4": {**_C4_PAGE, "min_sentences": 3, "bad_words": True}},
     },
     "c4-language": {
-        "language": {"backend": "langdetect"},
+        "language": {"backend": "langdetect", **_CODE_TOO},
         "rules": {"language": {"min_score": 0.99, "allowed_detected": ["en"]}},
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
     "c4-datatrove": {
         "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
-        "rules": {"c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False}},
+        "rules": {"c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False}},
     },
     # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
     "fineweb": _FINEWEB,
@@ -72,6 +80,7 @@ PRESETS: dict[str, Layer] = {
         "rules": {
             "fineweb": {
                 "inclusive": True,
+                "counting": "datatrove",
                 "min_terminal_punctuation_lines": 0.12,
                 "max_duplicate_chars": 0.1,
                 "max_short_lines": 0.67,
@@ -81,25 +90,26 @@ PRESETS: dict[str, Layer] = {
     },
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
-        "language": {"backend": "fasttext"},
+        "language": {"backend": "fasttext", **_CODE_TOO},
         "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
             "language": _ENGLISH,
             **_GOPHER_REPETITION["rules"],
             **_GOPHER_QUALITY["rules"],
-            "c4": {**_C4_PAGE, "min_sentences": 5, "bad_words": False},
+            "c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False},
             **_FINEWEB["rules"],
         },
     },
     # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml; its URL lists are not
     # published with it: give yours in rules.metadata.
     "refinedweb": {
+        "language": _CODE_TOO,
         "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
         "rules": {
             "language": {"min_score": 0.65},
-            **_GOPHER_QUALITY["rules"],
-            **_GOPHER_REPETITION["rules"],
+            "gopher_quality": _with_defaults(GopherQualityRules),
+            "gopher_repetition": _with_defaults(GopherRepetitionRules),
             "refinedweb": {"max_removed_words": 0.05},
         },
     },
@@ -164,6 +174,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
     return {
+        "language": _CODE_TOO,
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
@@ -183,7 +194,7 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
                 "max_duplicate_chars": limits.duplicate_line_characters,
                 "max_list_ratio": limits.newlines_per_word,
             },
-        }
+        },
     }
 
 

@@ -7,9 +7,11 @@ may be a mapping by language instead (`limits`).
 Thresholds and their sources are compared across papers and programs in docs/quality.md.
 """
 
-from typing import Annotated, Any
+from __future__ import annotations
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from resources.settings.limits import Amount, Count, Share
 
@@ -35,7 +37,10 @@ UrlWords = Annotated[
     tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], BeforeValidator(_lower)
 ]
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
-Word = Annotated[str, Field(pattern=r"\w")]  # a mark alone is no word
+Word = Annotated[str, Field(pattern=r"^\S+$")]
+# Programs whose definitions of the scores a group can take, and languages of datatrove's tokenizer.
+Counting = Literal["own", "datatrove", "dclm", "dolma"]
+Tokenizer = Literal["en", "fr", "de", "es", "ru"]
 
 
 class RuleGroup(BaseModel):
@@ -44,6 +49,20 @@ class RuleGroup(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     inclusive: bool = Field(default=False, description="rejects a document at a threshold")
+
+
+class CountedRules(RuleGroup):
+    """Rules whose scores programs count differently: words, lines, copies, what they divide by.
+
+    Names of scores are the same for all; docs/quality.md, section 2, has the definitions.
+    """
+
+    counting: Counting = Field(
+        default="own", description="whose definitions of the scores hold: ours, or a program's"
+    )
+    tokenizer: Tokenizer = Field(
+        default="en", description="language of the tokenizer of spaCy with which datatrove counts"
+    )
 
 
 class LengthRules(RuleGroup):
@@ -105,7 +124,7 @@ class LanguageRules(RuleGroup):
     min_paragraph_share: Share = _limit(None, "mixed_languages", "paragraph_lang_share")
 
 
-class GopherQualityRules(RuleGroup):
+class GopherQualityRules(CountedRules):
     """Rae et al. 2021 (arXiv 2112.11446), appendix A1: for English."""
 
     min_words: Count = _limit(50, "too_few_words", "word_count")
@@ -123,7 +142,7 @@ class GopherQualityRules(RuleGroup):
     )
 
 
-class GopherRepetitionRules(RuleGroup):
+class GopherRepetitionRules(CountedRules):
     """Rae et al. 2021, table A1: repeated lines, paragraphs and word n-grams.
 
     `duplicate` counts the copies after the first (datatrove, NeMo). `repeated` counts all copies of
@@ -157,7 +176,7 @@ class GopherRepetitionRules(RuleGroup):
     )
 
 
-class C4Rules(RuleGroup):
+class C4Rules(CountedRules):
     """Raffel et al. 2020 (arXiv 1910.10683), section 2.2: the rules on whole pages.
 
     Lorem ipsum, brackets and sentences count in the lines that `lines.c4` keeps; without it, in all
@@ -165,6 +184,9 @@ class C4Rules(RuleGroup):
     only (`lines.c4`): as rules they are off.
     """
 
+    counting: Literal["own", "datatrove"] = Field(
+        default="own", description="whose sentences are counted: ours, or those of spaCy"
+    )
     lorem_ipsum: bool = _limit(True, "lorem_ipsum", "lorem_ipsum_lines")
     curly_bracket: bool = _limit(True, "curly_bracket", "curly_bracket_lines")
     javascript: bool = _limit(False, "javascript", "javascript_lines")
@@ -173,13 +195,16 @@ class C4Rules(RuleGroup):
     bad_words: bool = _limit(False, "bad_words", "profane_words")
 
 
-class FinewebRules(RuleGroup):
+class FinewebRules(CountedRules):
     """Penedo et al. 2024 (arXiv 2406.17557), section 3.6, on the text that `lines` leaves.
 
     Defaults and comparisons are datatrove's; the paper rejects at the threshold and has 0.1 for
     characters in duplicate lines (preset fineweb-paper).
     """
 
+    counting: Literal["own", "datatrove"] = Field(
+        default="own", description="whose definitions of the scores hold: ours, or datatrove's"
+    )
     min_terminal_punctuation_lines: Share = _limit(
         0.12, "too_few_finished_lines", "terminal_line_share"
     )
@@ -237,6 +262,18 @@ class CodeRules(RuleGroup):
     max_encoded: Share = _limit(None, "encoded_data", "encoded_share")
 
 
+class CodeContentRules(RuleGroup):
+    """Source code in any text, without its name or language (assets/filtered/code_score.py).
+
+    A maximum keeps code out of prose, a minimum keeps prose out of code; both are off by default.
+    """
+
+    max_score: Share = _limit(None, "is_code", "code_score")
+    min_score: Share = _limit(None, "not_code", "code_score")
+    max_share: Share = _limit(None, "too_much_code", "code_text_share")
+    min_share: Share = _limit(None, "too_little_code", "code_text_share")
+
+
 class MedicalRules(RuleGroup):
     """Share of the text in the vocabulary (`words.vocabulary_file`), and its categories."""
 
@@ -279,6 +316,14 @@ class RulesConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @model_validator(mode="after")
+    def _has_one_tokenizer(self) -> RulesConfig:
+        groups = [(name, group) for name, group in self if isinstance(group, CountedRules)]
+        used = {name: g.tokenizer for name, g in groups if g.counting == "datatrove"}
+        if len(set(used.values())) > 1:
+            raise ValueError(f"rules of one source have several tokenizers: {used}. Choose one.")
+        return self
+
     length: LengthRules | None = Field(default=LengthRules(), description="characters and words")
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
     language: LanguageRules | None = Field(
@@ -299,6 +344,9 @@ class RulesConfig(BaseModel):
         default=None, description="menus, spam, noise and cut pages; repetition in windows"
     )
     code: CodeRules | None = Field(default=None, description="minified and generated source files")
+    code_content: CodeContentRules | None = Field(
+        default=None, description="source code in prose, or prose in source code"
+    )
     medical: MedicalRules | None = Field(default=None, description="medical vocabulary")
     profanity: ProfanityRules | None = Field(default=None, description="profane words")
     copyright: CopyrightRules | None = Field(default=None, description="copyright notices")

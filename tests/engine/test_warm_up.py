@@ -11,7 +11,7 @@ from assets.filtered.asset import FILTERED
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
-from assets.filtered.scores import PROVIDERS, counts_behind
+from assets.filtered.scores import PROVIDERS, counts_behind, scores_of
 from assets.raw.asset import RAW
 from assets.stages import STAGES
 from pipeline_defs import compile_kernels
@@ -34,7 +34,8 @@ def test_the_calls_of_every_stage_run(tmp_path: Path) -> None:
 def test_every_count_behind_a_rule_is_called_for(tmp_path: Path) -> None:
     corpus = open_corpus(write_corpus(tmp_path, filters=FINEWEB))
     config: FilterConfig = corpus.settings.filters_for("prose")
-    wanted = counts_behind(rule.score for rule in rules_for(config.rules))
+    scores = [rule.score for rule in rules_for(config.rules)]
+    wanted = counts_behind(scores, scores_of(config.rules))
     computed = [call() for call in filter_warm_ups(config, FilterData())]
     columns = {c for frame in computed if isinstance(frame, pl.DataFrame) for c in frame.columns}
 

@@ -241,7 +241,13 @@ ELSEWHERE = {
     *("page.boilerplate", "page.navigation", "page.keyword_spam", "page.link_list"),
     *("page.machine_noise", "page.truncated"),
     *("metadata", "language", "refinedweb", "medical", "profanity", "copyright", "pii", "quality"),
-    *("c4.bad_words", "code.too_few_comments", "code.too_many_comments", "code.auto_generated"),
+    *(
+        "code_content",
+        "c4.bad_words",
+        "code.too_few_comments",
+        "code.too_many_comments",
+        "code.auto_generated",
+    ),
     *("code.html_markup", "code.html_empty", "code.data_file_too_small"),
     *("code.data_file_too_large", "code.encoded_data"),
 }

@@ -101,21 +101,21 @@ def _count_line(
     if is_wide:
         length -= np.int64(count_continuations(data, span[0], span[1]))
     counts[Count.LONGEST_RAW_LINE] = max(counts[Count.LONGEST_RAW_LINE], length)
-    start, first_kind, blanks = _skip_space(data, span, kinds)
+    start, first_kind, blanks = skip_space(data, span, kinds)
     if start == span[1]:
         return ONE, 0
-    stop, last_kind, more_blanks = _drop_space(data, span[1], kinds)
+    stop, last_kind, more_blanks = drop_space(data, span[1], kinds)
     length -= blanks + more_blanks
     counts[Count.LINES] += 1
     counts[Count.BULLET_LINES] += (first_kind & BULLET) != 0
     counts[Count.TERMINAL_LINES] += (last_kind & TERMINAL) != 0
-    counts[Count.ELLIPSIS_LINES] += _ends_in_ellipsis(data, start, stop)
+    counts[Count.ELLIPSIS_LINES] += ends_in_ellipsis(data, start, stop)
     counts[Count.SHORT_LINES] += length <= SHORT_LINE_CHARS
     return hash_bytes(data, start, stop), length
 
 
 @njit(**_inlined)
-def _skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
+def skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
     """Return the start of the line's text, the class of its first character, and the blanks."""
     at, stop = span
     bits, blanks = SPACE, 0
@@ -130,7 +130,7 @@ def _skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, 
 
 
 @njit(**_inlined)
-def _drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
+def drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
     """Return the end of the text before `stop`, the class of its last character, and the blanks."""
     blanks = 0
     while True:
@@ -143,7 +143,7 @@ def _drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
 
 
 @njit(**_inlined)
-def _ends_in_ellipsis(data: Bytes, start: int, stop: int) -> bool:
+def ends_in_ellipsis(data: Bytes, start: int, stop: int) -> bool:
     if stop - start < uint64(3):
         return False
     a, b, c = data[stop - uint64(3)], data[stop - uint64(2)], data[stop - ONE]

@@ -54,7 +54,7 @@ sources:
 """
 TAIL = """
 filters:
-  presets: [balanced]               # limits by language and by the source's domain; `corpus presets`
+  presets: [balanced]               # limits by language and domain; `corpus presets` lists all
   pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
 
 tokenizer:

@@ -1,0 +1,111 @@
+"""Scores as datatrove 0.10 counts them, and the pass over the text that provides their counts."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import polars as pl
+
+from assets.filtered.counting.token_table import token_table
+from assets.text.buffers import text_buffers
+from resources.settings.rules import CountedRules, GopherQualityRules, RulesConfig
+
+BLOCK_BYTES = 1 << 20
+
+
+def _per(count: str, total: str) -> pl.Expr:
+    """Divide; nothing of nothing is 0."""
+    return pl.col(f"datatrove_{count}") / pl.col(f"datatrove_{total}").clip(lower_bound=1)
+
+
+def _count(name: str) -> pl.Expr:
+    return pl.col(f"datatrove_{name}")
+
+
+# "edited_" counts the text that the line corrections leave.
+SCORES: dict[str, pl.Expr] = {
+    "word_count": _count("words"),
+    "mean_word_length": _per("word_characters", "words"),
+    "hash_ratio": _per("hashes", "tokens"),
+    "ellipsis_ratio": _per("ellipses", "tokens"),
+    "bullet_line_share": _per("bullet_lines", "split_lines"),
+    "ellipsis_line_share": _per("ellipsis_lines", "split_lines"),
+    "alphabetic_word_share": _per("alphabetic_tokens", "tokens"),
+    "stop_word_count": _count("stop_words"),
+    "duplicate_line_share": _per("duplicate_lines", "lines"),
+    "duplicate_paragraph_share": _per("duplicate_paragraphs", "paragraphs"),
+    "duplicate_line_char_share": _per("duplicate_line_characters", "characters"),
+    "duplicate_paragraph_char_share": _per("duplicate_paragraph_characters", "characters"),
+    **{
+        f"{name}_gram_char_share": _per(f"{name}_gram_characters", "characters")
+        for name in (*(f"top_{n}" for n in (2, 3, 4)), *(f"duplicate_{n}" for n in range(5, 11)))
+    },
+    "sentence_count": _count("edited_sentences"),
+    "terminal_line_share": _per("edited_terminal_lines", "edited_filled_lines"),
+    "short_line_share": _per("edited_short_lines", "edited_filled_lines"),
+    "duplicate_char_share": _count("edited_duplicate_filled_characters")
+    / (_count("edited_characters") - _count("edited_newlines")).clip(lower_bound=1),
+    "list_ratio": _per("edited_newlines", "edited_tokens"),
+}
+_ROOTS = {root for score in SCORES.values() for root in score.meta.root_names()}
+EDITED_COUNTS = {root for root in _ROOTS if root.startswith("datatrove_edited_")}
+COUNTS = _ROOTS - EDITED_COUNTS
+
+
+def count_as_datatrove(
+    texts: pl.Series, rules: RulesConfig, *, edited: bool = False
+) -> pl.DataFrame:
+    """Return the Int64 columns of COUNTS, or with `edited` EDITED_COUNTS; one row per text."""
+    from assets.filtered.kernels.datatrove_lines import LineKind
+    from assets.filtered.kernels.datatrove_texts import Tables, count_texts
+    from assets.filtered.kernels.datatrove_words import TokenCount
+    from assets.filtered.kernels.ngrams import NGRAM_COUNTS
+    from assets.filtered.kernels.text_words import character_classes
+
+    names = [*_names(TokenCount), *_names(LineKind), "ellipses", *NGRAM_COUNTS]
+    counts = np.zeros((len(texts), len(names)), np.int64)
+    data, starts = text_buffers(texts.rechunk())
+    kinds = character_classes()[0]
+    table, stop_words = token_table(_language(rules)), _stop_words(rules)
+    repetition = rules.gopher_repetition
+    has_ngrams = not edited and repetition is not None and repetition.counting == "datatrove"
+    for rows in _blocks(starts):
+        own_starts = starts[rows.start : rows.stop + 1]
+        with table.lock:
+            table.add(data, own_starts, kinds)
+            tables = Tables(kinds, table.tokens, stop_words, has_ngrams)
+        count_texts(data, own_starts, tables, counts[rows])
+    prefix = "datatrove_edited_" if edited else "datatrove_"
+    frame = pl.DataFrame(counts, [prefix + name for name in names], orient="row")
+    return frame.select(sorted(EDITED_COUNTS if edited else COUNTS))
+
+
+def _names(counts: type[IntEnum]) -> list[str]:
+    return [count.name.lower() for count in counts]
+
+
+def _blocks(starts: np.ndarray) -> list[slice]:
+    """Return runs of rows of up to BLOCK_BYTES, or a single row with a longer text."""
+    first, found = 0, []
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[first] + BLOCK_BYTES, "right")) - 1
+        last = max(last, first + 1)
+        found.append(slice(first, last))
+        first = last
+    return found
+
+
+def _language(rules: RulesConfig) -> str:
+    """Return the language of the tokenizer: the settings hold all groups to the same."""
+    groups = [group for _, group in rules if isinstance(group, CountedRules)]
+    return next(group.tokenizer for group in groups if group.counting == "datatrove")
+
+
+def _stop_words(rules: RulesConfig) -> np.ndarray:
+    from assets.filtered.kernels.chunks import hash_texts
+
+    group = rules.gopher_quality or GopherQualityRules()
+    encoded = [word.encode() for word in dict.fromkeys(group.stop_words)]
+    starts = np.cumsum([0, *map(len, encoded)])
+    return np.sort(hash_texts(np.frombuffer(b"".join(encoded), np.uint8), starts))
