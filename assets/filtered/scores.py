@@ -21,6 +21,7 @@ from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
+from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
@@ -94,6 +95,7 @@ SCORES: dict[str, pl.Expr] = {
     ),
     "list_ratio": _per("edited_newlines", "edited_words"),  # newlines per word, datatrove only
     "removed_word_share": _per("refinedweb_words", "line_words"),
+    **{name: pl.col(name) for name in PAGE_SCORES},
     # StarCoder, 3.1: lines split at "\n", blank ones and white space included.
     "longest_line": pl.col("longest_raw_line"),
     "mean_line_length": _per(pl.col("characters") - pl.col("newlines"), "raw_lines"),
@@ -264,6 +266,10 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
     return count_code(documents["text"], names)
 
 
+def _pages(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    return score_pages(documents["text"])
+
+
 def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
     return score_code(documents["text"])
 
@@ -339,9 +345,10 @@ _CODE = {"code_lines", "code_words", "comment_characters", "indented_lines", "is
 _CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_head"}
 _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
-_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
+_PAGES = set(PAGE_SCORES)
 _CODE_CONTENT = {"code_score", "code_text_share"}
-_OTHERS |= _CODE_CONTENT | _PII | {"paragraph_lang_share", "other_language"}
+_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT | _PII
+_OTHERS |= {"paragraph_lang_share", "other_language"}
 _OTHERS |= {"quality_score", "fasttext_score", "quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
@@ -359,6 +366,7 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (dclm_scores.EDITED_COUNTS, _dclm_edited),
     (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
+    (_PAGES, _pages),
     (_CODE, _code),
     (_CODE_CONTENT, _code_content),
     (_PII, _pii),

@@ -237,7 +237,7 @@ class Settings(BaseModel):
     def laid_filters(self, name: str) -> FilterConfig:
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
-        given = expand_presets(lay_over(self.filters.given, source.filters))
+        given = expand_presets(lay_over(self.filters.given, source.filters), source.domain)
         lowest = lay_over(DOMAINS[source.domain], source_layer(source))
         return FilterConfig.model_validate(lay_over(lowest, given))
 

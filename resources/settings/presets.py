@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from resources.settings.balanced import BALANCED
 from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
 from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
 from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
@@ -23,6 +24,7 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
+    **{domain: {} for domain in ("web", "reference", "science", "books")},
 }
 
 
@@ -72,6 +74,8 @@ _REFINEDWEB: Layer = {
 }
 
 PRESETS: dict[str, Layer] = {
+    # Our own default; the domain of a source chooses among the limits of `balanced`.
+    "balanced": BALANCED["general"],
     # Rae et al. 2021 (arXiv 2112.11446), A1, and table A1.
     "gopher-quality": _GOPHER_QUALITY,
     "gopher-repetition": _GOPHER_REPETITION,
@@ -252,10 +256,10 @@ def _fineweb2_repetition(limits: FineWeb2Language, duplicates: tuple[float, ...]
 PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
 
 
-def expand_presets(given: Mapping[str, Any]) -> Layer:
+def expand_presets(given: Mapping[str, Any], domain: str = "general") -> Layer:
     """Return the presets that `given` names, in their order, with its own keys on top.
 
-    Raises ValueError for a name that is no preset.
+    `balanced` is that of the source's domain. Raises ValueError for a name that is no preset.
     """
     names = given.get("presets") or ()
     laid: Layer = {}
@@ -264,6 +268,6 @@ def expand_presets(given: Mapping[str, Any]) -> Layer:
             close = difflib.get_close_matches(str(name), PRESETS, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(f"unknown preset {name!r}{hint}; there are {', '.join(PRESETS)}")
-        laid = lay_over(laid, PRESETS[name])
+        laid = lay_over(laid, BALANCED[domain] if name == "balanced" else PRESETS[name])
     merged: Layer = lay_over(laid, dict(given))
     return merged

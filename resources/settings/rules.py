@@ -228,6 +228,22 @@ class RefinedWebRules(CountedRules):
     max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
 
 
+class PageRules(RuleGroup):
+    """What surrounds text on the web, and repetition in windows of 128 words.
+
+    The first six limit the likelihood of each kind of junk by the form of the page.
+    """
+
+    max_boilerplate: Share = _limit(0.14, "boilerplate", "boilerplate_score")
+    max_navigation: Share = _limit(0.5, "navigation", "navigation_score")
+    max_keyword_spam: Share = _limit(0.2, "keyword_spam", "keyword_spam_score")
+    max_link_lists: Share = _limit(0.2, "link_list", "link_lists_score")
+    max_machine_noise: Share = _limit(0.45, "machine_noise", "machine_noise_score")
+    max_truncated: Share = _limit(0.7, "truncated", "truncated_pages_score")
+    max_repeated: Share = _limit(0.33, "repeated_in_windows", "window_repeated_share")
+    min_distinct: Share = _limit(0.33, "few_distinct_words", "window_distinct_share")
+
+
 class CodeRules(RuleGroup):
     """Source files: Li et al. 2023 (StarCoder, arXiv 2305.06161), section 3; NeMo Curator.
 
@@ -339,6 +355,9 @@ class RulesConfig(BaseModel):
     fineweb: FinewebRules | None = Field(default=None, description="lists and unfinished lines")
     refinedweb: RefinedWebRules | None = Field(
         default=None, description="pages that are mostly interface"
+    )
+    page: PageRules | None = Field(
+        default=None, description="menus, spam, noise and cut pages; repetition in windows"
     )
     code: CodeRules | None = Field(default=None, description="minified and generated source files")
     code_content: CodeContentRules | None = Field(
