@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 
 from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
 from assets.filtered.filter_documents import (
     count_first_reasons,
@@ -19,6 +20,7 @@ from assets.filtered.filter_documents import (
 )
 from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
 from assets.filtered.report import report_markdown, rule_rows, summarize_decisions
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
@@ -36,7 +38,7 @@ from resources.tasks import Plan, Task, tasks_of
 
 @dataclass(frozen=True)
 class FilterInputs:
-    """A part's raw documents, the config, and the files and model that the config names.
+    """A part's raw documents, the config, and the files, model and scale that the config asks for.
 
     `folder` is what the config's paths are relative to; `digests` are those of `digests_of`.
     """
@@ -46,6 +48,7 @@ class FilterInputs:
     folder: Path
     digests: tuple[str, ...]
     classifier: Classifier | None
+    scale: QualityScale | None
 
 
 class FilteredProvenance(msgspec.Struct, frozen=True):
@@ -75,20 +78,28 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     config = corpus.settings.filters_for(source)
     folder = corpus.config.parent
     digests = check_filter_data(corpus, source, config)
-    rules = config.rules.quality
-    trained = load_classifier(corpus) if rules and rules.min_score is not None else None
+    trained = load_classifier(corpus) if needs_classifier(config) else None
     classifier, fingerprint = trained or (None, "")
+    scaled = load_scale(corpus, source, config) if has_percentile(config) else None
+    scale, of_scale = scaled or (None, "")
     dump = config.model_dump(mode="json")
-    inputs = (unidata_version, *digests, fingerprint)
+    inputs = (unidata_version, *digests, fingerprint, *([of_scale] if scaled else []))
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
         documents = corpus.store.file_of(manifest, file)
-        payload = FilterInputs(documents, config, folder, digests, classifier)
+        payload = FilterInputs(documents, config, folder, digests, classifier, scale)
         made_of = (dump, part.fingerprint, inputs)
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
     return Plan(tasks, dump, FilteredProvenance(raw=manifest.fingerprint))
+
+
+def needs_classifier(config: FilterConfig) -> bool:
+    """Check that a rule looks at the classifier's score, or at its percentile."""
+    rules = config.rules.quality
+    has_score = rules is not None and rules.min_score is not None
+    return has_score or (has_percentile(config) and not config.ranks_fasttext)
 
 
 def check_filter_data(corpus: Corpus, source: str, config: FilterConfig) -> tuple[str, ...]:
@@ -112,7 +123,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     """Filter one part; publish the kept documents, the decisions and a summary of them."""
     inputs = task.payload
     data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
-    data = replace(data, classifier=inputs.classifier)
+    data = replace(data, classifier=inputs.classifier, scale=inputs.scale)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
     summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))
@@ -199,12 +210,12 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="2",
+    code_version="3",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",
     partitions="source",
-    after=(RAW, CLASSIFIER),
+    after=(RAW, CLASSIFIER, QUALITY_SCALE),
     kinds=frozenset({"parquet", "polars"}),
     provenance=FilteredProvenance,
     numbers=FilterNumbers,

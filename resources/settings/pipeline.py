@@ -203,6 +203,12 @@ class Settings(BaseModel):
             yield ("rules", "quality", "min_score"), "needs a classifier: set `classifier`, or null"
         if rules.min_fasttext_score is not None and filters.fasttext is None:
             yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
+        has_model = filters.ranks_fasttext or self.classifier is not None
+        if rules.min_percentile is not None and not has_model:
+            yield (
+                ("rules", "quality", "min_percentile"),
+                ("needs a score: set `classifier` or `filters.fasttext`, or null"),
+            )
 
     def source_names(self) -> list[str]:
         """Return the names of the sources, in the file's order."""
@@ -231,7 +237,7 @@ class Settings(BaseModel):
     def laid_filters(self, name: str) -> FilterConfig:
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
-        given = expand_presets(lay_over(self.filters.given, source.filters))
+        given = expand_presets(lay_over(self.filters.given, source.filters), source.domain)
         lowest = lay_over(DOMAINS[source.domain], source_layer(source))
         return FilterConfig.model_validate(lay_over(lowest, given))
 

@@ -170,7 +170,7 @@ class SourceConfig(InputPlaces):
         description="rejects texts that are surely in another language than `language`; false: "
         "they are tagged only",
     )
-    domain: Literal["general", "code", "medical"] = Field(
+    domain: Literal["general", "web", "code", "reference", "science", "books", "medical"] = Field(
         "general", description="kind of text, which sets defaults of the filters"
     )
     license: str | None = Field(None, description="licence of records that name none")

@@ -54,10 +54,8 @@ sources:
 """
 TAIL = """
 filters:
-  presets: [gopher-quality, gopher-repetition]   # `corpus presets` lists them all
+  presets: [balanced]               # limits by language and domain; `corpus presets` lists all
   pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
-  rules:
-    length: {min_chars: 100}
 
 tokenizer:
   vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
