@@ -308,10 +308,9 @@ _CODE |= {"punctuation_characters", "keyword_words", "is_generated", "is_xml_hea
 _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _CODE
-_OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
-_OTHERS |= {"quality_percentile"}
 _CODE_CONTENT = {"code_score", "code_text_share"}
 _OTHERS |= _CODE_CONTENT | _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
+_OTHERS |= {"quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
