@@ -12,7 +12,12 @@ import polars as pl
 from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
-from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
+from assets.filtered.filter_documents import (
+    count_first_reasons,
+    count_other_languages,
+    count_reasons,
+    filter_documents,
+)
 from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
@@ -53,9 +58,14 @@ class FilteredProvenance(msgspec.Struct, frozen=True):
 
 
 class FilterNumbers(msgspec.Struct, frozen=True):
-    """Documents by every rule that they break: one that breaks two rules counts for both."""
+    """Numbers of a part of filtered documents.
+
+    broken_rules     documents by every rule that they break: one that breaks two counts for both
+    other_languages  documents by language that are surely in none of their source's languages
+    """
 
     broken_rules: dict[str, int] = {}
+    other_languages: dict[str, int] = {}
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
@@ -127,7 +137,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
         rejected=count_first_reasons(decisions),
         bytes=count_bytes(kept["text"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers=FilterNumbers(broken_rules=count_reasons(decisions)),
+        numbers=FilterNumbers(count_reasons(decisions), count_other_languages(decisions)),
     )
     return [writer.publish(stats)]
 
@@ -150,21 +160,28 @@ def describe_filtered(
     }
 
 
-def warn_of_skipped_rules(
+def warn_of_languages(
     corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
 ) -> Conclusion:
-    """Warn of rules on the language that do not apply to a source without detection."""
-    skipped = [
-        f"rules.language.{name}" for name in corpus.settings.skipped_rules(manifest.partition)
-    ]
-    if not skipped:
-        return Conclusion()
-    line = (
-        f"{manifest.partition}: {', '.join(skipped)} skipped: language detection is off for this "
-        "source (domain code, or `language.backend: none`). Set its `filters.language.backend` to "
-        "apply them."
-    )
-    return Conclusion([line], {"skipped_rules": line})
+    """Warn of rules on the language that do not apply, and of texts in other languages."""
+    name = manifest.partition
+    skipped = [f"rules.language.{rule}" for rule in corpus.settings.skipped_rules(name)]
+    lines: dict[str, str] = {}
+    if skipped:
+        lines["skipped_rules"] = (
+            f"{name}: {', '.join(skipped)} skipped: language detection is off for this source "
+            "(domain code, or `language.backend: none`). Set its `filters.language.backend` to "
+            "apply them."
+        )
+    others = manifest.stats.numbers.other_languages
+    if others and not corpus.settings.source(name).require_language:
+        languages = ", ".join(f"{lang} {count:,}" for lang, count in list(others.items())[:5])
+        lines["other_languages"] = (
+            f"{name}: {sum(others.values()):,} of {manifest.stats.rows_in:,} documents are in "
+            f"other languages than its `language` ({languages}). They are tagged "
+            "(`detected_language` in meta); `require_language: true` of the source rejects them."
+        )
+    return Conclusion(list(lines.values()), dict(lines))
 
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
@@ -193,7 +210,7 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="2",
+    code_version="3",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",
@@ -209,5 +226,5 @@ FILTERED = Stage(
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
-    conclude=warn_of_skipped_rules,
+    conclude=warn_of_languages,
 )
