@@ -111,6 +111,12 @@ class MetadataRules(RuleGroup):
     max_url_soft_words: Count = _limit(1, "url_suspicious", "url_soft_hits")
 
 
+class ExpectedLanguageRules(RuleGroup):
+    """Texts that are surely in another language than those of their source (`require_language`)."""
+
+    required: bool = _limit(False, "other_language", "other_language")
+
+
 class LanguageRules(RuleGroup):
     """Certainty of the detector (FineWeb: 0.65), and languages.
 
@@ -213,10 +219,29 @@ class FinewebRules(CountedRules):
     max_list_ratio: Amount = _limit(0.3, "list_like", "list_ratio")
 
 
-class RefinedWebRules(RuleGroup):
+class RefinedWebRules(CountedRules):
     """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
+    counting: Literal["own", "dclm"] = Field(
+        default="own", description="whose words are counted: ours, or DCLM's"
+    )
     max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
+
+
+class PageRules(RuleGroup):
+    """What surrounds text on the web, and repetition in windows of 128 words.
+
+    The first six limit the likelihood of each kind of junk by the form of the page.
+    """
+
+    max_boilerplate: Share = _limit(0.14, "boilerplate", "boilerplate_score")
+    max_navigation: Share = _limit(0.5, "navigation", "navigation_score")
+    max_keyword_spam: Share = _limit(0.2, "keyword_spam", "keyword_spam_score")
+    max_link_lists: Share = _limit(0.2, "link_list", "link_lists_score")
+    max_machine_noise: Share = _limit(0.45, "machine_noise", "machine_noise_score")
+    max_truncated: Share = _limit(0.7, "truncated", "truncated_pages_score")
+    max_repeated: Share = _limit(0.33, "repeated_in_windows", "window_repeated_share")
+    min_distinct: Share = _limit(0.33, "few_distinct_words", "window_distinct_share")
 
 
 class CodeRules(RuleGroup):
@@ -244,6 +269,18 @@ class CodeRules(RuleGroup):
     min_data_chars: Count = _limit(None, "data_file_too_small", "data_file_chars")
     max_data_chars: Count = _limit(None, "data_file_too_large", "data_file_chars")
     max_encoded: Share = _limit(None, "encoded_data", "encoded_share")
+
+
+class CodeContentRules(RuleGroup):
+    """Source code in any text, without its name or language (assets/filtered/code_score.py).
+
+    A maximum keeps code out of prose, a minimum keeps prose out of code; both are off by default.
+    """
+
+    max_score: Share = _limit(None, "is_code", "code_score")
+    min_score: Share = _limit(None, "not_code", "code_score")
+    max_share: Share = _limit(None, "too_much_code", "code_text_share")
+    min_share: Share = _limit(None, "too_little_code", "code_text_share")
 
 
 class MedicalRules(RuleGroup):
@@ -276,11 +313,15 @@ class PiiRules(RuleGroup):
 class QualityRules(RuleGroup):
     """Scores of the classifier trained here (`classifier`) and of a fastText model (`fasttext`).
 
-    DCLM-baseline keeps scores of its fastText model from 0.018112.
+    DCLM-baseline keeps scores of its fastText model from 0.018112. The percentile (0 to 1) ranks a
+    document within its source and language, by the classifier's score, or by the fastText score if
+    `min_score` is null. A `min_percentile` of 0.4 rejects the lowest 40 %; 0 rejects nothing, and
+    stores the percentile.
     """
 
     min_score: Share = _limit(0.5, "low_quality", "quality_score")
     min_fasttext_score: Share = _limit(None, "low_fasttext_score", "fasttext_score")
+    min_percentile: Share = _limit(None, "low_percentile", "quality_percentile")
 
 
 class RulesConfig(BaseModel):
@@ -301,6 +342,9 @@ class RulesConfig(BaseModel):
     language: LanguageRules | None = Field(
         default=None, description="certainty and choice of languages"
     )
+    expected_language: ExpectedLanguageRules | None = Field(
+        default=None, description="language of the source, set by its `require_language`"
+    )
     gopher_quality: GopherQualityRules | None = Field(
         default=None, description="signs of English prose"
     )
@@ -312,7 +356,13 @@ class RulesConfig(BaseModel):
     refinedweb: RefinedWebRules | None = Field(
         default=None, description="pages that are mostly interface"
     )
+    page: PageRules | None = Field(
+        default=None, description="menus, spam, noise and cut pages; repetition in windows"
+    )
     code: CodeRules | None = Field(default=None, description="minified and generated source files")
+    code_content: CodeContentRules | None = Field(
+        default=None, description="source code in prose, or prose in source code"
+    )
     medical: MedicalRules | None = Field(default=None, description="medical vocabulary")
     profanity: ProfanityRules | None = Field(default=None, description="profane words")
     copyright: CopyrightRules | None = Field(default=None, description="copyright notices")

@@ -13,6 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from assets.filtered.code_score import score_code
+from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
@@ -21,6 +23,7 @@ from resources.settings.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
 UNSURE_BYTES = 4_000
+WHOLE_BYTES = 1_500_000  # of a text that is read whole: 36 MB of memory
 LANGDETECT_CHARS = 2_000
 PARAGRAPH_CHARS = 40  # below these, names and headings are guessed at random
 _LANGDETECT_LOADS = Lock()
@@ -30,9 +33,10 @@ _ANSWER = {"lang": pl.String, "lang_score": pl.Float32}
 def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
     """Return lang (String, ISO 639) and lang_score (Float32, 0 to 1), one row per text, in order.
 
-    An unknown language is null and keeps its score. A text without letters or under `min_chars` has
-    language null and score 0; under `min_chars` with `too_short` "keep", the score is null too.
-    Backend "none" gives nulls only. Raises FileNotFoundError if no model is installed.
+    An unknown language, and that of source code (`max_code_score`), is null and keeps its score. A
+    text without letters or under `min_chars` has language null and score 0; under `min_chars` with
+    `too_short` "keep", the score is null too. Backend "none" gives nulls only. Raises
+    FileNotFoundError if no model is installed.
     """
     if config.backend == "none":
         return pl.DataFrame([(None, None)] * len(texts), schema=_ANSWER, orient="row")
@@ -44,8 +48,11 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
         is_known &= lang.is_in(config.allowed)
     place = pl.when(is_judged).then(is_judged.cast(pl.Int64).cum_sum() - 1)
     no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
+    judged = texts.filter(is_judged)
+    if config.max_code_score is not None:
+        is_known &= pl.lit(score_code(judged)["code_score"] <= config.max_code_score)
     return (
-        _guess(texts.filter(is_judged), config)
+        _guess(judged, config)
         .with_columns(pl.when(is_known).then(lang))
         .select(pl.all().gather(pl.select(place).to_series()))
         .with_columns(score.fill_null(no_score.cast(pl.Float32)))
@@ -66,7 +73,7 @@ def paragraph_language_share(
     installed.
     """
     pieces = _cut_paragraphs(texts)
-    whole = {"min_score": 0.0, "min_chars": 0, "allowed": ()}
+    whole = {"min_score": 0.0, "min_chars": 0, "allowed": (), "max_code_score": None}
     lang = detect_language(pieces["text"], config.model_copy(update=whole))["lang"]
     wanted = plain_language(langs).gather(pieces["row"])
     is_counted = pieces["text"].str.contains(r"\p{L}")
@@ -107,21 +114,28 @@ def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
 
 
 def _guess(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
-    guess = _guess_fasttext if config.backend == "fasttext" else _guess_langdetect
-    found = guess(texts)
+    if config.backend == "fasttext":
+        found = _guess_fasttext(texts, reads_all=config.reads == "all")
+    else:
+        found = _guess_langdetect(texts)
     if not config.script_check:
         return found
     plausible = is_plausible(found["lang"], dominant_scripts(texts))
     return found.with_columns(pl.when(plausible).then("lang"))
 
 
-def _guess_fasttext(texts: pl.Series) -> pl.DataFrame:
+def _guess_fasttext(texts: pl.Series, *, reads_all: bool = False) -> pl.DataFrame:
     from assets.filtered.kernels.fasttext import predict
 
     labels, lookup = _fasttext_model()
-    found, scores = predict(*text_buffers(texts), lookup, WINDOW_BYTES, UNSURE_BYTES)
+    window = WINDOW_BYTES
+    if reads_all:  # three windows that leave nothing out
+        longest: Any = texts.str.len_bytes().max() or 0
+        window = max(window, min(longest, WHOLE_BYTES) // 3 + 1)
+    found, scores = predict(*text_buffers(texts), lookup, window, UNSURE_BYTES)
     # Rounding inside the model can give 1.00003.
-    return pl.DataFrame({"lang": labels.gather(found), "lang_score": scores.clip(max=1)})
+    langs = correct_serbian(texts, labels.gather(found))
+    return pl.DataFrame({"lang": langs, "lang_score": scores.clip(max=1)})
 
 
 @cache

@@ -1,0 +1,138 @@
+"""Tell source code from prose without a language or a file name.
+
+Method: a line's evidence is a weighted sum of a few signs (a call, an operator between blanks,
+words between blanks, a semicolon at the end, an indent); a text's score is the logistic of their
+mean, and its share of code the characters of the lines on the best path through prose and code.
+The weights are a logistic regression of lines of source files against lines of novels, textbooks,
+articles, reviews, LaTeX and user help (benchmarks/code_accuracy.py fits and measures it).
+Trade-off: no grammar. A file that is mostly documentation scores as prose, a page of signatures as
+code; tables of data and markup count as code, mathematics in LaTeX as prose.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from assets.filtered.code_signals import KEYWORDS
+from assets.text.buffers import text_buffers
+
+if TYPE_CHECKING:
+    from assets.filtered.kernels.code_lines import Lexicon
+
+# Classes of bytes, each with its sign: lower and upper case are a and A, other letters é.
+_CLASSES = {
+    "a": "abcdefghijklmnopqrstuvwxyz",
+    "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "0": "0123456789",
+    "_": "_",
+    "(": "(",
+    ".": ".",
+    "=": "=<>+*&|^~%/",
+    ")": ")[]{}",
+    ";": ";",
+    '"': "\"'`",
+    ",": ",:?!-",
+    "\\": "\\",
+    "$": "$@#",
+}
+_BLANK, _OTHER = " ", "é"
+_ALL = 'aA0_(.=);",\\$ é^'  # ^ is the edge of the line
+# Weights per byte of pairs of neighbours: classes of the first, of the second.
+PAIRS = {
+    "a word begins": (" ", "aAé", -17.0),
+    "mark": (_ALL, "=);_(", 4.0),
+    "call": ("aA0_", "(", 11.0),
+    "underscore": (_ALL, "_", 2.0),
+    "inner capital": ("a", "A", 15.0),
+    "inner dot": (".", "aA_", 25.0),
+    "TeX command": ("\\", "aA", -21.0),
+    "quote": (_ALL, '"', 17.0),
+    "digit": (_ALL, "0", -2.0),
+    "punctuation": (_ALL, ".,", -1.0),
+    "other letter": (_ALL, "é", -11.0),
+}
+# Weights of the members of the kernel's `Sign`.
+SIGNS = {
+    "BIAS": -1.3,
+    "KEYWORD": 3.3,
+    "INDENT": 2.0,
+    "LOWER_CASE": 1.5,
+    "SEMICOLON": 3.2,
+    "BRACE": 1.0,
+    "BRACKET": 0.5,
+    "COMMA": 1.0,
+    "FULL_STOP": -2.0,
+}
+_ENDINGS = {"SEMICOLON": ";", "BRACE": "{}", "BRACKET": ")]", "COMMA": ",", "FULL_STOP": ".?!"}
+# First words of lines besides KEYWORDS: of shells, SQL and Lua or Ruby.
+_FIRST_WORDS = (
+    *("ALTER", "CREATE", "DELETE", "DROP", "FROM", "INSERT", "SELECT", "UPDATE", "VALUES", "WHERE"),
+    *("done", "echo", "elif", "end", "endfor", "esac", "exit", "export", "fi", "fun", "local"),
+    *("my", "print", "printf", "set", "sub", "then", "unset"),
+)
+SLOPE, MIDDLE = 2.8, 0.7  # of the logistic; MIDDLE: mean evidence at which the score is a half
+
+
+def score_code(texts: pl.Series) -> pl.DataFrame:
+    """Return code_score and code_text_share (Float64, 0 to 1) of each text (no nulls), in order.
+
+    code_score is near 1 for source code. code_text_share is the share of characters in stretches of
+    code and between Markdown fences. Both are 0 for a text without a line.
+    """
+    from assets.filtered.kernels.code_lines import find_code
+
+    data, starts = text_buffers(texts)
+    found = np.zeros((len(texts), 4))
+    find_code(starts, data, lexicon(), found)
+    evidence, lines, code, characters = (pl.Series(column, dtype=pl.Float64) for column in found.T)
+    mean = evidence / lines.clip(lower_bound=1)
+    score = 1 / (1 + (-SLOPE * (mean - MIDDLE)).exp())
+    return pl.DataFrame(
+        {
+            "code_score": score.zip_with(lines > 0, evidence),
+            "code_text_share": code / characters.clip(lower_bound=1),
+        }
+    )
+
+
+@cache
+def lexicon() -> "Lexicon":
+    """Return the kernel's tables of the weights above."""
+    from assets.filtered.kernels.code_lines import Lexicon, Sign
+
+    signs = [SIGNS[sign.name] for sign in Sign]
+    endings = np.zeros(256, np.uint8)
+    for name, characters in _ENDINGS.items():
+        endings[list(characters.encode())] = Sign[name]
+    words = [word.encode() for word in {*KEYWORDS, *_FIRST_WORDS}]
+    keywords = np.array(sorted(int.from_bytes(word, "big") for word in words), np.uint64)
+    classes, pairs = _byte_classes(), pair_weights([weight for _, _, weight in PAIRS.values()])
+    return Lexicon(classes, pairs, np.array(signs), endings, keywords)
+
+
+def _number(name: str) -> int:
+    """Return the number of a class; the line's edge has 0."""
+    from assets.filtered.kernels.code_lines import EDGE
+
+    return EDGE if name == "^" else [*_CLASSES, _BLANK, _OTHER].index(name) + 1
+
+
+def _byte_classes() -> "np.typing.NDArray[np.uint8]":
+    classes = np.full(256, _number(_OTHER), np.uint8)
+    classes[: ord(" ") + 1] = _number(_BLANK)
+    for name, characters in _CLASSES.items():
+        classes[list(characters.encode())] = _number(name)
+    return classes
+
+
+def pair_weights(weights: list[float]) -> "np.typing.NDArray[np.float64]":
+    """Return the weight of every pair of classes, float64, from one weight for each of PAIRS."""
+    from assets.filtered.kernels.code_lines import NUM_CLASSES
+
+    table = np.zeros((NUM_CLASSES, NUM_CLASSES))
+    for (firsts, seconds, _), weight in zip(PAIRS.values(), weights, strict=True):
+        for first in firsts:
+            table[_number(first), [_number(second) for second in seconds]] += weight
+    return table.ravel()

@@ -1,0 +1,237 @@
+"""Weigh the evidence for source code line by line, and find the stretches of code in a text.
+
+A line's evidence is a sum of weights (`code_score` has them): of each two neighbouring bytes by
+their classes, divided by the line's bytes, and of its first word, last byte and indent. The
+stretches are the best path through two states, prose and code, that pays for every change. Work is
+linear in the text.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+from enum import IntEnum, auto
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
+from assets.text.kernels.utf8 import count_continuations
+
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+Lines = tuple[Floats, Integers, Bytes, Bytes]
+
+CLASS_BITS = uint64(4)
+NUM_CLASSES = 1 << 4
+EDGE, LAST_PAIR = 0, uint64(NUM_CLASSES**2 - 1)  # EDGE: the class before a line
+LIMIT = 4.0  # of a line's evidence, so that no line decides for its text
+CHANGE = 4.0  # price of a change between prose and code: one sure line
+WORD_BYTES = 8  # a first word is compared as one 64-bit number
+STAR, SLASH, HASH, DASH, QUOTE, APOSTROPHE = 42, 47, 35, 45, 34, 39
+BACKTICK, TILDE = 96, 126
+
+
+class Sign(IntEnum):
+    """Signs of a line besides its pairs of bytes, in the order of their weights."""
+
+    BIAS = 0
+    KEYWORD = auto()
+    INDENT = auto()
+    LOWER_CASE = auto()
+    SEMICOLON = auto()
+    BRACE = auto()
+    BRACKET = auto()
+    COMMA = auto()
+    FULL_STOP = auto()
+
+
+class Lexicon(NamedTuple):
+    """Tables of the evidence.
+
+    classes   class of each byte, uint8 [256], from 1
+    pairs     weight of two neighbouring bytes by class, float64 [NUM_CLASSES ** 2]
+    signs     weights of `Sign`, float64
+    endings   `Sign` of a line's last byte, uint8 [256], BIAS for none
+    keywords  first words as big-endian numbers, uint64, ascending
+    """
+
+    classes: Bytes
+    pairs: Floats
+    signs: Floats
+    endings: Bytes
+    keywords: Hashes
+
+
+@njit(cache=True, nogil=True)
+def find_code(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) -> None:
+    """Fill `found`, float64 [n, 4], for n texts with offsets `starts`, int64 [n + 1].
+
+    Columns: sum of the evidence of all lines, each within LIMIT; number of lines; characters in
+    stretches of code; characters of all lines. Lines are non-blank, without the blanks around them.
+    """
+    lines = make_room(0)
+    for row in range(len(found)):
+        text = data[starts[row] : starts[row + 1]]
+        most = _count_newlines(text) + 1
+        if len(lines[0]) < most:
+            lines = make_room(most)
+        num_lines = weigh_lines(text, lexicon, lines)
+        evidence, sizes, _, _ = lines
+        for i in range(num_lines):
+            found[row, 0] += evidence[i]
+            found[row, 3] += sizes[i]
+        found[row, 1] = num_lines
+        found[row, 2] = _code_characters(lines, num_lines)
+
+
+@njit(cache=True, nogil=True)
+def make_room(num_lines: int) -> Lines:
+    """Return room for lines: evidence, characters, fences, changes of the path."""
+    return (
+        np.empty(num_lines, np.float64),
+        np.empty(num_lines, np.int64),
+        np.empty(num_lines, np.uint8),
+        np.empty(num_lines, np.uint8),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _count_newlines(text: Bytes) -> int:
+    newlines = 0
+    for byte in text:
+        newlines += byte == LF
+    return newlines
+
+
+@njit(cache=True, nogil=True)
+def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
+    """Fill evidence, characters and fences (their byte, else 0) of the lines; return their number.
+
+    A comment may be prose: its evidence is not below 0, so that the lines around it decide.
+    """
+    evidence, sizes, fences, _ = lines
+    number = at = 0
+    while at < len(text):
+        start, end = at, find_newline(text, at)
+        at = end + 1
+        first, stop = start, end
+        while first < stop and text[first] <= SPACE:
+            first += 1
+        if first == stop:
+            continue
+        while text[stop - 1] <= SPACE:
+            stop -= 1
+        line = text[first:stop]
+        is_indented = first - start >= 2 or (first > start and text[start] == TAB)
+        weight = _weigh_pairs(line, lexicon) / len(line)
+        weight += _weigh_signs(line, is_indented, lexicon)
+        weight = min(max(weight, -LIMIT), LIMIT)
+        evidence[number] = max(weight, 0.0) if _is_comment(line) else weight
+        sizes[number] = len(line) - np.int64(
+            count_continuations(line, uint64(0), uint64(len(line)))
+        )
+        fences[number] = _fence(line)
+        number += 1
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _weigh_pairs(line: Bytes, lexicon: Lexicon) -> float:
+    classes, pairs = lexicon.classes, lexicon.pairs
+    weight, pair = 0.0, uint64(EDGE)
+    for byte in line:
+        pair = (pair << CLASS_BITS | uint64(classes[byte])) & LAST_PAIR
+        weight += pairs[pair]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _weigh_signs(line: Bytes, is_indented: bool, lexicon: Lexicon) -> float:
+    signs = lexicon.signs
+    weight = signs[Sign.BIAS] + signs[Sign.INDENT] * is_indented
+    ending = lexicon.endings[line[-1]]
+    if ending:
+        weight += signs[ending]
+    if 97 <= line[0] <= 122:
+        weight += signs[Sign.LOWER_CASE]
+    key, size = np.uint64(0), 0
+    while size < len(line) and size <= WORD_BYTES and 97 <= line[size] | 32 <= 122:
+        key = key << np.uint64(8) | np.uint64(line[size])
+        size += 1
+    if 0 < size <= WORD_BYTES:
+        place = np.searchsorted(lexicon.keywords, key)
+        if place < len(lexicon.keywords) and lexicon.keywords[place] == key:
+            weight += signs[Sign.KEYWORD]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _is_comment(line: Bytes) -> bool:
+    """Check for a mark that begins comments, or goes on with them, in many languages."""
+    first, second = line[0], line[1] if len(line) > 1 else np.uint8(SPACE)
+    return bool(
+        first == HASH
+        or (first == SLASH and (second in (SLASH, STAR)))
+        or (first == STAR and (second <= SPACE or second == SLASH))
+        or (first == second and (first in (DASH, QUOTE, APOSTROPHE)))
+    )
+
+
+@njit(cache=True, nogil=True)
+def _fence(line: Bytes) -> int:
+    """Return the byte that a Markdown fence is made of; 0 for no fence."""
+    byte = line[0]
+    if byte not in (BACKTICK, TILDE):
+        return 0
+    run = 0
+    while run < len(line) and line[run] == byte:
+        run += 1
+    for i in range(run, len(line)):
+        if line[i] == BACKTICK:  # ```a``` is code inside a line
+            return 0
+    return byte if run >= 3 else 0
+
+
+@njit(cache=True, nogil=True)
+def _code_characters(lines: Lines, num_lines: int) -> int:
+    """Return the characters in code: the best path of two states, whose changes cost CHANGE.
+
+    Overwrites the evidence of lines between two fences, which are code. `changes` keeps, per line,
+    bits for the state before: 1 if prose came from code, 2 if code came from prose.
+    """
+    evidence, sizes, fences, changes = lines
+    _fill_fenced(evidence, fences, num_lines)
+    prose = code = 0.0
+    for i in range(num_lines):
+        from_code, from_prose = code - CHANGE > prose, prose - CHANGE > code
+        changes[i] = from_code | from_prose << 1
+        prose, code = (
+            code - CHANGE if from_code else prose,
+            (prose - CHANGE if from_prose else code) + evidence[i],
+        )
+    is_code, characters = code > prose, 0
+    for i in range(num_lines - 1, -1, -1):
+        characters += sizes[i] * is_code
+        if changes[i] & (2 if is_code else 1):
+            is_code = not is_code
+    return characters
+
+
+@njit(cache=True, nogil=True)
+def _fill_fenced(evidence: Floats, fences: Bytes, num_lines: int) -> None:
+    """Set the evidence of lines from a fence to the next one of the same kind to LIMIT.
+
+    The last fence of a kind that nothing closes is no fence: a search that finds none is not
+    repeated for its kind, so work stays linear.
+    """
+    i = 0
+    while i < num_lines:
+        stop = i
+        if fences[i]:
+            stop = i + 1
+            while stop < num_lines and fences[stop] != fences[i]:
+                stop += 1
+        if i < stop < num_lines:
+            evidence[i : stop + 1] = LIMIT
+            i = stop
+        i += 1

@@ -1,0 +1,231 @@
+"""Code score and share of code: literal texts, and a plain twin of the kernel."""
+
+import math
+from itertools import pairwise, product
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.filtered.code_score import MIDDLE, SLOPE, lexicon, score_code
+from assets.filtered.filter_documents import filter_documents
+from assets.filtered.kernels.code_lines import CHANGE, LIMIT, Sign, make_room, weigh_lines
+from assets.filtered.language.detect_language import detect_language
+from assets.text.buffers import text_buffers
+from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filters import FilterConfig
+
+PYTHON = """\
+import os
+
+def read_all(folder):
+    # Hidden files are left out, as the shell does it.
+    return [open(os.path.join(folder, name)).read() for name in os.listdir(folder)]
+"""
+C = """\
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+\tfor (int i = 1; i < argc; i++)
+\t\tputs(argv[i]);
+\treturn 0;
+}
+"""
+SHELL = 'if [ -z "$1" ]; then\n  echo "usage: $0 FILE" >&2\n  exit 1\nfi\nsort -u "$1" > "$1.new"\n'
+SQL = "SELECT name, count(*)\n  FROM people p\n JOIN towns t ON t.id = p.town_id;\n"
+PROSE = """\
+The river rose twice that year. When it fell, the people of the lower town (those who
+had stayed) came back to their houses, and found the mill gone.
+
+"Well," said the miller, "I never liked it."
+"""
+GERMAN = "Der Fluss stieg in jenem Jahr zweimal; danach war die Mühle fort.\n"
+RUSSIAN = "Река поднималась дважды в том году, и мельницы больше не было.\n"
+CHINESE = "那一年河水上涨了两次,磨坊不见了。\n"
+LATEX = "Let $x \\in \\mathbf{R}$ be such that $f(x) = 0$; see \\cite{tate} and \\ref{zero}.\n"
+LIST = "- Apples, pears and plums\n- Bread from the baker\n- Milk, if there is any\n"
+
+
+def scores(*texts: str) -> list[float]:
+    return score_code(pl.Series(texts, dtype=pl.String))["code_score"].to_list()
+
+
+def shares(*texts: str) -> list[float]:
+    return score_code(pl.Series(texts, dtype=pl.String))["code_text_share"].to_list()
+
+
+@pytest.mark.parametrize("text", [PYTHON, C, SHELL, SQL])
+def test_source_code_scores_above_a_half(text: str) -> None:
+    assert scores(text)[0] > 0.9
+    assert shares(text) == [1]
+
+
+@pytest.mark.parametrize("text", [PROSE, GERMAN, RUSSIAN, CHINESE, LATEX, LIST])
+def test_prose_scores_near_zero(text: str) -> None:
+    assert scores(text)[0] < 0.1
+    assert shares(text) == [0]
+
+
+def test_a_text_without_lines_has_score_zero() -> None:
+    assert scores("", " \n\t\n") == [0, 0]
+    assert shares("", " \n\t\n") == [0, 0]
+
+
+def test_the_scores_of_these_texts_stay_as_they_are() -> None:
+    found = scores(PYTHON, PROSE, LATEX)
+    assert found == pytest.approx([0.9905393745, 0.0, 0.0], abs=1e-4)
+
+
+def test_a_comment_is_code_where_code_surrounds_it() -> None:
+    comment = "# Files that begin with a dot are left out, as the shell does it.\n"
+    assert shares(comment * 3 + C, comment * 3 + PROSE) == [1, 0]
+
+
+def test_the_share_is_of_characters_of_a_mixed_page() -> None:
+    page = f"{RUSSIAN * 4}\n{C}\n{RUSSIAN * 4}"
+    lines = [line.strip() for line in C.splitlines() if line.strip()]
+    code = sum(map(len, lines))
+
+    assert shares(page) == [code / (code + 8 * len(RUSSIAN.strip()))]
+
+
+def test_what_fences_hold_is_code() -> None:
+    words = "three plain words\n" * 4
+    inside = f"{PROSE}```text\n{words}```\n{PROSE}"
+    fences = len("```text") + len("```") + 4 * len("three plain words")
+    outside = 2 * sum(len(line) for line in PROSE.splitlines())
+
+    assert shares(inside) == [fences / (fences + outside)]
+
+
+@pytest.mark.parametrize("fence", ["```", "```a``` is code in a line", "``"])
+def test_a_fence_that_nothing_closes_is_no_fence(fence: str) -> None:
+    assert shares(f"{PROSE}{fence}\n{PROSE}~~~x\n") == [0]
+
+
+def test_only_a_fence_of_the_same_kind_closes() -> None:
+    words = "three plain words\n" * 4
+    assert shares(f"```\n{words}~~~\n{words}```\n") == [1]
+
+
+def test_source_code_has_no_language() -> None:
+    found = detect_language(pl.Series([PYTHON, PROSE, GERMAN]), LanguageConfig())
+    off = detect_language(pl.Series([PYTHON, PROSE]), LanguageConfig(max_code_score=None))
+
+    assert found["lang"].to_list() == [None, "en", "de"]
+    assert off["lang"].to_list() == ["en", "en"]
+    assert found["lang_score"][0] == off["lang_score"][0] > 0
+
+
+def test_rules_keep_code_out_of_prose_and_prose_out_of_code() -> None:
+    documents = pl.DataFrame({"doc_id": ["1", "2"], "text": [PYTHON, PROSE], "lang": [None, None]})
+
+    def reasons(**limits: float) -> list[list[str]]:
+        config = FilterConfig.model_validate({"rules": {"code_content": limits}})
+        return filter_documents(documents, config)[1]["reasons"].to_list()
+
+    assert reasons(max_score=0.5) == [["code_content.is_code"], []]
+    assert reasons(min_score=0.5) == [[], ["code_content.not_code"]]
+    assert reasons(max_share=0.5) == [["code_content.too_much_code"], []]
+    assert reasons(min_share=0.5) == [[], ["code_content.too_little_code"]]
+
+
+PIECES = [
+    *("a", "B", "é", "漢", "7", " ", "\t", "\n", "\n", "(", ")", "{", "}", ";", ":", ",", ".", "?"),
+    *("_", "=", "#", "//", "/*", "*", "--", '"', "'", "`", "```", "~~~", "\\", "$", "\x00", "\r"),
+    *("return", "fi", "continue", "continued", "The river", "  ", "x.y", "f(x);\n", "aB"),
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+
+
+def evidence_slowly(line: str, is_indented: bool) -> float:
+    tables = lexicon()
+    data = line.encode()
+    classes = [0, *(int(tables.classes[byte]) for byte in data)]
+    total = sum(tables.pairs[a * 16 + b] for a, b in pairwise(classes))
+    weight = total / len(data) + tables.signs[Sign.BIAS] + tables.signs[Sign.INDENT] * is_indented
+    names = {";": "SEMICOLON", ",": "COMMA"} | dict.fromkeys("{}", "BRACE")
+    names |= dict.fromkeys(")]", "BRACKET") | dict.fromkeys(".?!", "FULL_STOP")
+    if line[-1] in names:
+        weight += tables.signs[Sign[names[line[-1]]]]
+    if "a" <= line[0] <= "z":
+        weight += tables.signs[Sign.LOWER_CASE]
+    word = "".join(c if c.isascii() and c.isalpha() else " " for c in line).split(" ")[0]
+    if word and int.from_bytes(word.encode(), "big") in set(tables.keywords.tolist()):
+        weight += tables.signs[Sign.KEYWORD]
+    weight = min(max(weight, -LIMIT), LIMIT)
+    marks = ("#", "//", "/*", "--", '""', "''", "*/")
+    is_star = line[0] == "*" and line[1:2] <= " "
+    return max(weight, 0.0) if line.startswith(marks) or is_star else weight
+
+
+def lines_slowly(text: str) -> list[tuple[str, float]]:
+    blanks = "".join(map(chr, range(33)))
+    lines = []
+    for raw in text.split("\n"):
+        if line := raw.strip(blanks):
+            indent = raw[: len(raw) - len(raw.lstrip(blanks))]
+            is_indented = len(indent) >= 2 or indent == "\t"
+            lines.append((line, evidence_slowly(line, is_indented)))
+    return lines
+
+
+def share_slowly(lines: list[tuple[str, float]]) -> float:
+    """Try every labelling of the lines."""
+    weights = [weight for _, weight in lines]
+    kinds = [line[0] if line[:3] in ("```", "~~~") else "" for line, _ in lines]
+    kinds = [
+        "" if "`" in line.lstrip(k or "x") else k for k, (line, _) in zip(kinds, lines, strict=True)
+    ]
+    i = 0
+    while i < len(kinds):
+        later = [j for j in range(i + 1, len(kinds)) if kinds[i] and kinds[j] == kinds[i]]
+        if later:
+            weights[i : later[0] + 1] = [LIMIT] * (later[0] + 1 - i)
+            i = later[0]
+        i += 1
+
+    def value(labels: tuple[int, ...]) -> float:
+        changes = sum(a != b for a, b in pairwise(labels))
+        return sum(w for w, label in zip(weights, labels, strict=True) if label) - CHANGE * changes
+
+    paths = {labels: value(labels) for labels in product((0, 1), repeat=len(lines))}
+    best = max(paths.values())
+    sizes = [len(line) for line, _ in lines]
+    found = {
+        sum(size for size, label in zip(sizes, labels, strict=True) if label) / sum(sizes)
+        for labels, path in paths.items()
+        if path > best - 1e-9
+    }
+    assert found
+    return next(iter(found)) if len(found) == 1 else math.nan  # a tie: any will do
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(TEXTS, max_size=4))
+def test_scores_match_a_plain_twin(texts: list[str]) -> None:
+    found = score_code(pl.Series(texts, dtype=pl.String))
+    for text, score, share in zip(texts, *found, strict=True):
+        lines = lines_slowly(text)
+        if not lines:
+            assert (score, share) == (0, 0)
+            continue
+        mean = sum(weight for _, weight in lines) / len(lines)
+        assert score == pytest.approx(1 / (1 + math.exp(-SLOPE * (mean - MIDDLE))))
+        if len(lines) <= 7 and not math.isnan(slow := share_slowly(lines)):
+            assert share == pytest.approx(slow)
+
+
+def test_the_score_of_a_text_does_not_depend_on_its_neighbours() -> None:
+    texts = [C * 40, PROSE, "", PYTHON * 3, CHINESE]
+    assert scores(*texts) == [scores(text)[0] for text in texts]
+
+
+def test_evidence_has_a_bound_on_each_line() -> None:
+    data, _ = text_buffers(pl.Series(["a_b(c_d(e_f(g)));\n" + "the end of it all. " * 9]))
+    room = make_room(2)
+
+    assert weigh_lines(data, lexicon(), room) == 2
+    assert room[0].tolist() == [LIMIT, -LIMIT]
