@@ -32,7 +32,7 @@ def language_rows(languages: pl.Series | None, num_documents: int) -> dict[str, 
     """Return the rows of every language of LEAST_OF_LANGUAGE documents, and of all others as `*`.
 
     `*` comes last, and may have no rows. Without languages, or with one only, all rows are in `*`;
-    names that no limit can have, as those of programming languages, are, too.
+    those of a name that no limit can have ("visual basic") are in `*`, too.
     """
     everything = {EVERY_LANGUAGE: np.arange(num_documents)}
     if languages is None:
