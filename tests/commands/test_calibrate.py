@@ -199,4 +199,4 @@ def test_too_few_documents_are_refused_with_their_number(
     assert main(["calibrate", "--source", "notes"]) == 1
 
     message = capsys.readouterr().err
-    assert "41 documents" in message and "100" in message and "materialize" in message
+    assert "41 documents" in message and "50" in message and "materialize" in message

@@ -165,7 +165,7 @@ def test_rules_that_reject_the_same_documents_share_the_loss() -> None:
 
 
 def test_languages_of_a_hundred_documents_have_limits_of_their_own() -> None:
-    languages = pl.Series(["de"] * 120 + ["zh"] * 99 + ["javascript"] * 100 + [None] * 5)
+    languages = pl.Series(["de"] * 120 + ["zh"] * 99 + ["visual basic"] * 100 + [None] * 5)
     groups = language_rows(languages, len(languages))
     assert {lang: len(rows) for lang, rows in groups.items()} == {"de": 120, "*": 204}
     one = language_rows(pl.Series(["de"] * 120), 120)

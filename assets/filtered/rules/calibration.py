@@ -17,7 +17,8 @@ from assets.filtered.rules.rules import Direction, Rule
 from assets.filtered.rules.threshold_replay import CUSTOM, rule_groups
 from resources.settings.limits import EVERY_LANGUAGE, LANGUAGE_NAME, Amount, Count, Share
 
-LEAST_DOCUMENTS = 100  # below, a twentieth is a matter of five documents
+LEAST_DOCUMENTS = 50  # of a source: below, a twentieth is two documents
+LEAST_OF_LANGUAGE = 100  # with limits of its own: below, a twentieth is five documents
 SHARE_DIGITS = 3  # of a proposed share
 MOST_DECIMALS = 15  # a float64 has no more
 NEVER = np.iinfo(np.int64).max  # tail of a document that no rule can cut
@@ -28,10 +29,10 @@ Limits = dict[str, float | None]
 
 
 def language_rows(languages: pl.Series | None, num_documents: int) -> dict[str, Integers]:
-    """Return the rows of every language of LEAST_DOCUMENTS documents, and of all others as `*`.
+    """Return the rows of every language of LEAST_OF_LANGUAGE documents, and of all others as `*`.
 
     `*` comes last, and may have no rows. Without languages, or with one only, all rows are in `*`;
-    names that no limit can have, as those of programming languages, are, too.
+    those of a name that no limit can have ("visual basic") are in `*`, too.
     """
     everything = {EVERY_LANGUAGE: np.arange(num_documents)}
     if languages is None:
@@ -39,7 +40,7 @@ def language_rows(languages: pl.Series | None, num_documents: int) -> dict[str, 
     rows = pl.DataFrame({"lang": languages}).with_row_index("row")
     rows = rows.filter(pl.col("lang").str.contains(f"^{LANGUAGE_NAME}$"))
     groups = rows.group_by("lang").agg("row").sort("lang")
-    large = groups.filter(pl.col("row").list.len() >= LEAST_DOCUMENTS)
+    large = groups.filter(pl.col("row").list.len() >= LEAST_OF_LANGUAGE)
     found = {lang: np.array(numbers, np.int64) for lang, numbers in large.iter_rows()}
     others = np.setdiff1d(everything[EVERY_LANGUAGE], np.concatenate([[], *found.values()]))
     if not found or (len(found) == 1 and not len(others)):
@@ -156,7 +157,7 @@ def with_default(limits: Limits, rule: Rule, num_others: int) -> Limits:
 
     A null among the limits is the widest.
     """
-    if num_others >= LEAST_DOCUMENTS and EVERY_LANGUAGE in limits:
+    if num_others >= LEAST_OF_LANGUAGE and EVERY_LANGUAGE in limits:
         return limits
     return {**limits, EVERY_LANGUAGE: widest(limits, rule)}
 
