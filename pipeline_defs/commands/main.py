@@ -25,6 +25,7 @@ VERBS = {  # group: {verb: help}
         "status": "Show running and last runs, and the state of every stage by source.",
         "sample": "Show documents that a rule rejected or only just kept.",
         "whatif": "Count what other thresholds would keep, without a run.",
+        "calibrate": "Propose limits that keep a share of your own clean text.",
         "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
     },
