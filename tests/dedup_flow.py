@@ -35,7 +35,7 @@ def clusters_of(
         component=pl.lit(0, pl.UInt64),
         source=pl.lit("s"),
         generation=pl.lit(1, pl.UInt32),
-    ).hstack(text_facts(documents["text"].fill_null(""), config))
+    ).hstack(text_facts(documents["text"].fill_null(""), facts["num_words"], config))
     shingles: Any = None
     if config.compares_shingles:
         shingles = shingle_sets(documents["text"].fill_null(""), config)

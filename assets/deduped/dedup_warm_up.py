@@ -40,6 +40,6 @@ def cluster(documents: pl.DataFrame, config: DedupConfig) -> pl.DataFrame:
         component=pl.lit(0, pl.UInt64),
         source=pl.lit("s"),
         generation=pl.lit(1, pl.UInt32),
-    ).hstack(text_facts(documents["text"].fill_null(""), config))
+    ).hstack(text_facts(documents["text"], facts["num_words"], config))
     shingles = shingle_sets(documents["text"], config) if config.compares_shingles else None
     return decide(members, pairs, config, shingles)

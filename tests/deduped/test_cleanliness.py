@@ -45,6 +45,11 @@ def kept_of(*texts: str, config: DedupConfig = CONFIG) -> list[str]:
     return documents.filter(~pl.col("doc_id").is_in(removed.implode()))["text"].to_list()
 
 
+def damage(*texts: str) -> pl.DataFrame:
+    num_words = pl.Series([len(text.split()) for text in texts])
+    return damage_of(pl.Series(texts), num_words)
+
+
 DAMAGES: dict[str, Callable[[str], str]] = {
     "upper": str.upper,
     "lower": str.lower,
@@ -115,14 +120,14 @@ def test_copies_that_are_equal_as_compared_are_ranked_by_their_damage() -> None:
 
 @pytest.mark.parametrize("text", ["", "Short.", article(1)])
 def test_undamaged_text_has_no_damage(text: str) -> None:
-    assert damage_of(pl.Series([text])).row(0) == (0, 0)
+    assert damage(text).row(0) == (0, 0)
 
 
 def test_damage_is_bounded_and_the_same_for_a_text_wherever_it_is_read() -> None:
-    texts = [damage(article(2)) for damage in DAMAGES.values()] + ["\ufffd" * 500, "&amp;" * 500]
-    together = damage_of(pl.Series(texts))
+    texts = [change(article(2)) for change in DAMAGES.values()] + ["\ufffd" * 500, "&amp;" * 500]
+    together = damage(*texts)
 
-    assert together.rows() == [damage_of(pl.Series([text])).row(0) for text in texts]
+    assert together.rows() == [damage(text).row(0) for text in texts]
     assert together.min_horizontal().min() >= 0
     assert together.max_horizontal().max() <= 0.9
 

@@ -146,7 +146,7 @@ def read_members(
         return members
     documents = pl.read_parquet(part.documents.checked(), columns=["text"])
     texts = documents["text"][rows].fill_null("")
-    members = members.hstack(text_facts(texts, config))
+    members = members.hstack(text_facts(texts, members["num_words"], config))
     if not config.compares_shingles:
         return members
     from assets.deduped.minhash.minhash import shingle_sets

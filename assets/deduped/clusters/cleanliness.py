@@ -4,7 +4,7 @@ Purpose: the copy that stays should be the original, or what is left of it. Two 
 its copies: the others agree with it (kernels/agreement.py), and its text shows no damage. Their
 product is the rank, so damage counts by the share of what a text is worth.
 Signs of damage occur in clean text, too: code without capitals, manuals with hard line breaks. All
-copies of it have them then, in about the same number per character, so that a sign counts by the
+copies of it have them then, in about the same number per word, so that a sign counts by the
 logarithm of its rate: a little more or less weighs less than a missing end of the text.
 Trade-off: the texts of candidates are read when clusters are decided, and nothing is stored. Exact
 verification reads them anyway. Each sign is a pass of a regular expression in linear time.
@@ -42,17 +42,18 @@ TAGS = r"(?i)</?(?:p|br|div|span|a|li|ul|td|tr|em|strong|b|i|h[1-6])(?:\s[^<>]{0
 HYPHENATED = r"\p{Ll}-[ \t]*\n\s*\p{Ll}"
 BROKEN_LINES = r"[\p{Ll},][ \t]*\n+[ \t]*\p{Ll}"  # in mid-sentence
 GAPS = r"[^\s.!?|][ \t]{2,}[^\s|]|[ \t]\n|\n{4,}"
-PHRASES = (
-    r"(?i)\b(?:all\s+rights\s+reserved|privacy\s+policy|terms\s+of\s+(?:use|service)|cookie\s+policy"
-    r"|use[sd]?\s+cookies|skip\s+to\s+(?:main\s+)?content|sign\s+up|log\s?in|subscribe|newsletter|follow\s+us"
-    r"|share\s+(?:this|on)|read\s+more|powered\s+by|contact\s+us|site\s?map|back\s+to\s+top|advertisement)\b"
-    r"|\u00a9|\(c\)\s*(?:19|20)[0-9]{2}|home\s*[|\u203a\u00bb>]"
-)
+# Words of menus and footers, in any case; without blanks, so that broken white space hides none.
+PHRASES = [
+    *("copyright", "reserved", "privacy", "cookies", "newsletter", "subscribe", "login", "sitemap"),
+    *("advertisement", "\u00a9"),
+]
 STEPS = 1024  # of a share; 8 million copies of a text still fit an Int64
-PER_CHARS = 1000  # characters in which an occurrence of a sign weighs 0.3 of its weight
+PER_WORDS = 200  # words in which an occurrence of a sign weighs 0.3 of its weight
+FORM_CHARS = 2000  # from the beginning: case and white space are alike all through a text
+CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"
 
 
-def text_facts(texts: pl.Series, config: DedupConfig) -> pl.DataFrame:
+def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> pl.DataFrame:
     """Return the columns of members that `cleanliness` reads; none if `keep` does not ask for it.
 
     damage, form_damage Float64; edges Array(UInt64), if shingles are compared: the first and the
@@ -62,7 +63,7 @@ def text_facts(texts: pl.Series, config: DedupConfig) -> pl.DataFrame:
 
     if "cleanest" not in config.keep:
         return pl.DataFrame()
-    facts = damage_of(texts)
+    facts = damage_of(texts, num_words)
     if not config.compares_shingles:
         return facts
     edges = pl.Series(shingle_edges(texts, config, EDGE), dtype=pl.Array(pl.UInt64, 2 * EDGE))
@@ -92,27 +93,31 @@ def cleanliness(
     return (agreed * sound) * STEPS + in_form
 
 
-def damage_of(texts: pl.Series) -> pl.DataFrame:
+def damage_of(texts: pl.Series, num_words: pl.Series) -> pl.DataFrame:
     """Return damage and form_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
-    text = pl.col("text").str.strip_chars()
-    counted = pl.DataFrame({"text": texts}).select(
-        chars=text.str.count_matches(r"\S"),
-        upper=text.str.count_matches(r"\p{Lu}"),
-        lower=text.str.count_matches(r"\p{Ll}"),
-        titled=text.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Lu}\p{Ll}"),
-        words_lower=text.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Ll}"),
-        newlines=text.str.count_matches("\n", literal=True),
-        words=text.str.count_matches(r"\s\S"),
+    text = pl.col("text")
+    begin = text.str.strip_chars().str.slice(0, FORM_CHARS)
+    counted = pl.DataFrame({"text": texts, "num_words": num_words}).with_columns(begin=begin)
+    begin = pl.col("begin")
+    signs = counted.select(
+        "num_words",
         mojibake=text.str.count_matches(MOJIBAKE),
         entities=text.str.count_matches(ENTITIES),
         tags=text.str.count_matches(TAGS),
-        hyphens=text.str.count_matches(HYPHENATED),
-        broken=text.str.count_matches(BROKEN_LINES),
-        gaps=text.str.count_matches(GAPS) + (text != pl.col("text")),
-        phrases=text.str.count_matches(PHRASES),
-        controls=text.str.count_matches(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"),
+        phrases=text.str.find_many(PHRASES, ascii_case_insensitive=True).list.len(),
+        controls=text.str.count_matches(CONTROLS),
+        is_long=begin.str.len_chars() >= LEAST_CHARS,
+        upper=begin.str.count_matches(r"\p{Lu}"),
+        lower=begin.str.count_matches(r"\p{Ll}"),
+        titled=begin.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Lu}\p{Ll}"),
+        words_lower=begin.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Ll}"),
+        newlines=begin.str.count_matches("\n", literal=True),
+        words=begin.str.count_matches(r"\s\S"),
+        hyphens=begin.str.count_matches(HYPHENATED),
+        broken=begin.str.count_matches(BROKEN_LINES),
+        gaps=begin.str.count_matches(GAPS) + ~text.str.starts_with(pl.col("begin")),
     )
-    return counted.select(damage=_sum_of(_damage_signs()), form_damage=_sum_of(_form_signs()))
+    return signs.select(damage=_sum_of(_damage_signs()), form_damage=_sum_of(_form_signs()))
 
 
 def _damage_signs() -> Iterable[pl.Expr]:
@@ -133,19 +138,18 @@ def _form_signs() -> Iterable[pl.Expr]:
     is_raised = (pl.col("upper") > pl.col("lower")) | (of_words > 0.8)
     yield pl.when(has_case & is_raised).then(0.5)
     yield pl.when(has_case & (pl.col("upper") == 0)).then(0.4)
-    is_long = pl.col("chars") >= LEAST_CHARS
-    yield pl.when(is_long & (pl.col("newlines") == 0)).then(0.2)
-    yield pl.when(is_long & (pl.col("words") < 3 * pl.col("newlines"))).then(0.12)
+    yield pl.when(pl.col("is_long") & (pl.col("newlines") == 0)).then(0.2)
+    yield pl.when(pl.col("is_long") & (pl.col("words") < 3 * pl.col("newlines"))).then(0.12)
     yield pl.when(pl.col("newlines") > 0).then(0.16 * pl.col("broken") / pl.col("newlines"))
     yield 0.08 * _rate("hyphens") + 0.04 * _rate("gaps")
 
 
 def _rate(name: str) -> pl.Expr:
-    """Return the logarithm of a sign's rate: 0 without any, 1 at one in a hundred characters."""
-    rate: pl.Expr = pl.col(name) * PER_CHARS / pl.col("chars")
+    """Return the logarithm of a sign's rate: 0 without any, 0.8 at one in forty words."""
+    rate: pl.Expr = pl.col(name) * PER_WORDS / pl.col("num_words").clip(1)
     return rate.log1p() / math.log(10)
 
 
 def _sum_of(signs: Iterable[pl.Expr]) -> pl.Expr:
     """Add the signs; one that does not apply counts 0."""
-    return pl.sum_horizontal(sign.fill_null(0).fill_nan(0) for sign in signs).clip(0, 0.9)
+    return pl.sum_horizontal(sign.fill_null(0).fill_nan(0) for sign in signs).clip(0, 0.9).round(6)
