@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from resources.settings.balanced import BALANCED
 from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
 from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
 from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
@@ -23,6 +24,7 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
+    **{domain: {} for domain in ("web", "reference", "science", "books")},
 }
 
 
@@ -47,6 +49,7 @@ _C4_PAGE = {
     "policy": False,
 }
 _DATATROVE = {"counting": "datatrove"}
+_DATATROVE_LINES = {"min_words": 3, "count_citations": True}
 _GOPHER_QUALITY: Layer = {
     "rules": {"gopher_quality": _with_defaults(GopherQualityRules, **_DATATROVE)}
 }
@@ -71,6 +74,8 @@ _REFINEDWEB: Layer = {
 }
 
 PRESETS: dict[str, Layer] = {
+    # Our own default; the domain of a source chooses among the limits of `balanced`.
+    "balanced": BALANCED["general"],
     # Rae et al. 2021 (arXiv 2112.11446), A1, and table A1.
     "gopher-quality": _GOPHER_QUALITY,
     "gopher-repetition": _GOPHER_REPETITION,
@@ -87,7 +92,7 @@ PRESETS: dict[str, Layer] = {
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
     "c4-datatrove": {
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
+        "lines": {"c4": _with_defaults(C4Lines, end_marks=tuple(".?!\"'"), **_DATATROVE_LINES)},
         "rules": {"c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False}},
     },
     # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
@@ -106,8 +111,8 @@ PRESETS: dict[str, Layer] = {
     },
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
-        "language": {"backend": "fasttext", **_CODE_TOO},
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
+        "language": {"backend": "fasttext", "reads": "all", **_CODE_TOO},
+        "lines": {"c4": _with_defaults(C4Lines, **_DATATROVE_LINES, end_marks=None)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
             "language": _ENGLISH,
@@ -198,11 +203,13 @@ UNSPACED = {
 def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     """Make the preset of FineWeb2 (arXiv 2506.20920) for one language.
 
-    Its language scores are GlotLID's, and its words come from one splitter per language. Here the
-    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which gives 1.4
-    times as many words; limits that depend on that come from `UNSPACED`.
+    Its language scores are GlotLID's; here the score is FineWeb's 0.65 for lid.176. Its words come
+    from one splitter per language: spaCy's here too, except for Chinese (jieba's) and Japanese
+    (Sudachi's). There a Han or kana character is a word, which gives 1.4 times as many words;
+    limits that depend on that come from `UNSPACED`.
     """
     unspaced = UNSPACED.get(code)
+    counting = {"counting": "own"} if unspaced else {**_DATATROVE, "tokenizer": code}
     min_words = unspaced.min_words if unspaced else limits.words[0]
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
@@ -211,16 +218,20 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
+                **counting,
                 "min_words": min_words,
                 "max_words": limits.words[1],
                 "min_mean_word_length": shortest or None,
                 "max_mean_word_length": longest,
                 "min_alphabetic_words": limits.alphabetic_words,
                 "min_stop_words": limits.min_stop_words,
-                "stop_words": [word for word in limits.stop_words if re.search(r"\w", word)],
+                "stop_words": [
+                    word for word in limits.stop_words if not unspaced or re.search(r"\w", word)
+                ],
             },
-            "gopher_repetition": _fineweb2_repetition(limits, duplicates),
+            "gopher_repetition": {**counting, **_fineweb2_repetition(limits, duplicates)},
             "fineweb": {
+                **counting,
                 "inclusive": False,
                 "min_terminal_punctuation_lines": limits.terminal_lines or None,
                 "max_short_lines": limits.short_lines,
@@ -245,10 +256,10 @@ def _fineweb2_repetition(limits: FineWeb2Language, duplicates: tuple[float, ...]
 PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
 
 
-def expand_presets(given: Mapping[str, Any]) -> Layer:
+def expand_presets(given: Mapping[str, Any], domain: str = "general") -> Layer:
     """Return the presets that `given` names, in their order, with its own keys on top.
 
-    Raises ValueError for a name that is no preset.
+    `balanced` is that of the source's domain. Raises ValueError for a name that is no preset.
     """
     names = given.get("presets") or ()
     laid: Layer = {}
@@ -257,6 +268,6 @@ def expand_presets(given: Mapping[str, Any]) -> Layer:
             close = difflib.get_close_matches(str(name), PRESETS, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(f"unknown preset {name!r}{hint}; there are {', '.join(PRESETS)}")
-        laid = lay_over(laid, PRESETS[name])
+        laid = lay_over(laid, BALANCED[domain] if name == "balanced" else PRESETS[name])
     merged: Layer = lay_over(laid, dict(given))
     return merged
