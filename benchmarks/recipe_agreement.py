@@ -58,8 +58,10 @@ def main() -> None:
 def choose_for(options: argparse.Namespace) -> pl.DataFrame:
     """Documents in an order by hash; for StarCoder those of the source `code`."""
     if options.recipe != "starcoder":
-        return choose(options.folder, options.documents)
-    documents = choose(options.folder, 1_000_000).filter(pl.col("source") == "code")
+        return choose(options.folder, options.documents, normalized=True)
+    documents = choose(options.folder, 1_000_000, normalized=True).filter(
+        pl.col("source") == "code"
+    )
     return documents.head(options.documents)
 
 

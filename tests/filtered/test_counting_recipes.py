@@ -90,7 +90,7 @@ def dclm_reference(text: str) -> dict[str, int]:
         "words": len(words),
         "word_characters": characters(words),
         "alphabetic_words": sum(any(map(str.isalpha, word)) for word in words),
-        "counted_words": sum(word[0].isalnum() for word in words),
+        "counted_words": sum(word[0].isalnum() for word in re.findall(r"[^ \n\r\t\v\f\0]+", text)),
         "stop_words": sum(word.lower() in STOP_WORDS for word in words),
         "lines": len(lines),
         "line_characters": characters(lines),

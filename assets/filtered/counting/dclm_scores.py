@@ -19,7 +19,7 @@ def _per(count: str, total: str) -> pl.Expr:
 
 
 # Words are those of `str.split`; for the length of a text and what its line corrections remove,
-# those that begin with a letter or digit; for n-grams Unicode's. Of copies all count.
+# fastText's that begin with a letter or digit; for n-grams Unicode's. Of copies all count.
 SCORES: dict[str, pl.Expr] = {
     "word_count": _count("counted_words"),
     "mean_word_length": _per("word_characters", "words"),

@@ -51,7 +51,7 @@ class WordCount(IntEnum):
     WORDS = 0
     WORD_CHARACTERS = auto()
     ALPHABETIC_WORDS = auto()  # with a letter
-    COUNTED_WORDS = auto()  # that begin with a letter or digit
+    COUNTED_WORDS = auto()  # fastText's that begin with a letter or digit
     SYMBOL_WORDS = auto()  # with "#" or "…"
     STOP_WORDS = auto()  # occurrences
     TWICE_MEDIAN_LENGTH = auto()
@@ -122,6 +122,7 @@ def _count_dclm(
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
         _count_words(data, span, tables, nothing, True, counts[row])
+        counts[row, WordCount.COUNTED_WORDS] = _counted_words(data, span, classes)
         _count_lines(data, span, classes, True, counts[row])
         _count_paragraphs(data, span, classes, counts[row])
         first = word_offsets[row]
@@ -178,8 +179,6 @@ def _count_words(
         total += word.characters
         counts[WordCount.WORDS] += 1
         counts[WordCount.ALPHABETIC_WORDS] += word.has_letter
-        head = classes[decode(data, word.start)[0]] & ALPHANUMERIC
-        counts[WordCount.COUNTED_WORDS] += head != 0
         counts[WordCount.SYMBOL_WORDS] += _has_symbol(data, word.start, at)
         lengths[min(word.characters, MAX_MEDIAN)] += 1
         size = at - word.start
@@ -193,6 +192,19 @@ def _count_words(
                 counts[WordCount.STOP_WORDS] += key == stop_word
     counts[WordCount.WORD_CHARACTERS] = total
     counts[WordCount.TWICE_MEDIAN_LENGTH] = _twice_median(lengths, counts[WordCount.WORDS])
+
+
+@njit(**_options)
+def _counted_words(data: Bytes, span: tuple[int, int], classes: Classes) -> int:
+    """Count fastText's words, between ASCII white space, that begin with a letter or digit."""
+    at, stop = span
+    number, is_after_space = 0, True
+    while at < stop:
+        code, width = decode(data, at)
+        number += is_after_space and (classes[code] & ALPHANUMERIC) != 0
+        is_after_space = code == 0 or (code < 0x80 and (classes[code] & SPACE) != 0)
+        at += width
+    return number
 
 
 @njit(**_inlined)
