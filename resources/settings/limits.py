@@ -1,7 +1,8 @@
 """Types of limits: a number, or a number for each language.
 
 `{zh: 20, ja: 20, "*": 50}` limits texts in Chinese and Japanese to 20, all others to 50. The
-language is the declared one, or else the detected one, without region. A language that is null,
+language is the declared one (of source code: a programming language), or else the detected one,
+without region. A language that is null,
 and one that is not named where there is no `*`, has no limit.
 """
 
@@ -11,7 +12,8 @@ from typing import Annotated, TypeAlias
 from pydantic import Discriminator, Field, Tag
 
 EVERY_LANGUAGE = "*"
-Language = Annotated[str, Field(pattern=r"^([a-z]{2,3}|\*)$")]
+LANGUAGE_NAME = r"[a-z][a-z0-9+#]*"  # en, and c++ of source code
+Language = Annotated[str, Field(pattern=rf"^({LANGUAGE_NAME}|\*)$")]
 
 # Tags of the two forms, so that a mistake is told for the form that was written only.
 NUMBER, BY_LANGUAGE = "(number)", "(by language)"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from resources.settings.balanced import BALANCED
 from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
 from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
 from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
@@ -23,12 +24,20 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
+    **{domain: {} for domain in ("web", "reference", "science", "books")},
 }
 
 
 def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
     """Dump every key of a model, so that a later preset replaces all keys of an earlier one."""
     return model(**changes).model_dump(mode="json")
+
+
+def lay_over(base: Any, layer: Any) -> Any:
+    """Lay `layer` over `base`: mappings key by key, any other value replaces."""
+    if not (isinstance(base, dict) and isinstance(layer, dict)):
+        return layer
+    return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
 
 
 _C4_PAGE = {
@@ -51,8 +60,22 @@ _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROV
 # The papers' detectors name a language for source code, too.
 _CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
+_DCLM = {"counting": "dclm"}
+_REFINEDWEB: Layer = {
+    "language": _CODE_TOO,
+    "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
+    "rules": {
+        "language": _ENGLISH,
+        # One limit for "#" and ellipses together.
+        "gopher_quality": _with_defaults(GopherQualityRules, **_DCLM, max_ellipsis_ratio=None),
+        "gopher_repetition": _with_defaults(GopherRepetitionRules, **_DCLM),
+        "refinedweb": {**_DCLM, "max_removed_words": 0.05},
+    },
+}
 
 PRESETS: dict[str, Layer] = {
+    # Our own default; the domain of a source chooses among the limits of `balanced`.
+    "balanced": BALANCED["general"],
     # Rae et al. 2021 (arXiv 2112.11446), A1, and table A1.
     "gopher-quality": _GOPHER_QUALITY,
     "gopher-repetition": _GOPHER_REPETITION,
@@ -99,19 +122,38 @@ PRESETS: dict[str, Layer] = {
             **_FINEWEB["rules"],
         },
     },
-    # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml; its URL lists are not
-    # published with it: give yours in rules.metadata.
-    "refinedweb": {
+    # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml. Not here: URL lists
+    # (give yours in rules.metadata), and URLs and IP addresses cut out of the text.
+    "refinedweb": _REFINEDWEB,
+    # Li et al. 2024 (arXiv 2406.11794): dclm_baseline_refinedweb.yaml, which differs from the other
+    # file in URL lists only, then the score of its fastText model (set filters.fasttext).
+    "dclm": lay_over(
+        _REFINEDWEB, {"rules": {"quality": {"min_score": None, "min_fasttext_score": 0.018112}}}
+    ),
+    # Soldaini et al. 2024 (arXiv 2402.00159): configs/dolma-v1_6/mixing/cc-*.yaml, tagger gopher_v1
+    # (v1.5 has the same rules, v1.7 publishes no such file); English from 0.5 by section 5. Not
+    # here: removed lines without an end mark (before these rules), models of toxic and adult text,
+    # repeated tokens, copies. Personal data is what we find.
+    "dolma": {
         "language": _CODE_TOO,
-        "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
+        "pii": {"kinds": ["email", "phone", "ip"]},
         "rules": {
-            "language": {"min_score": 0.65},
-            "gopher_quality": _with_defaults(GopherQualityRules),
-            "gopher_repetition": _with_defaults(GopherRepetitionRules),
-            "refinedweb": {"max_removed_words": 0.05},
+            "language": {"min_score": 0.5, "allowed_detected": ["en"]},
+            "gopher_quality": _with_defaults(
+                GopherQualityRules, counting="dolma", max_ellipsis_ratio=None
+            ),
+            "gopher_repetition": _with_defaults(
+                GopherRepetitionRules,
+                counting="dolma",
+                max_duplicate_line_chars=0.3,
+                max_duplicate_paragraphs=None,
+                max_duplicate_paragraph_chars=None,
+            ),
+            "pii": {"max_density": None, "max_spans": 5},
         },
     },
-    # Li et al. 2023 (arXiv 2305.06161), section 3, and bigcode-dataset. Not here: GitHub stars.
+    # Li et al. 2023 (arXiv 2305.06161), section 3, and bigcode-dataset, whose rule on comments is
+    # SantaCoder's. Not here: GitHub stars; limits by file extension.
     "starcoder": {
         "language": {"backend": "none"},
         "rules": {
@@ -120,8 +162,6 @@ PRESETS: dict[str, Layer] = {
                 "max_mean_line_length": 100,
                 "min_alphanumeric": 0.25,
                 "min_alphabetic": 0.25,
-                "min_comments": 0.01,
-                "max_comments": 0.8,
                 "xml": True,
                 "min_visible_html": 0.2,
                 "min_visible_html_chars": 100,
@@ -216,17 +256,10 @@ def _fineweb2_repetition(limits: FineWeb2Language, duplicates: tuple[float, ...]
 PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
 
 
-def lay_over(base: Any, layer: Any) -> Any:
-    """Lay `layer` over `base`: mappings key by key, any other value replaces."""
-    if not (isinstance(base, dict) and isinstance(layer, dict)):
-        return layer
-    return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
-
-
-def expand_presets(given: Mapping[str, Any]) -> Layer:
+def expand_presets(given: Mapping[str, Any], domain: str = "general") -> Layer:
     """Return the presets that `given` names, in their order, with its own keys on top.
 
-    Raises ValueError for a name that is no preset.
+    `balanced` is that of the source's domain. Raises ValueError for a name that is no preset.
     """
     names = given.get("presets") or ()
     laid: Layer = {}
@@ -235,6 +268,6 @@ def expand_presets(given: Mapping[str, Any]) -> Layer:
             close = difflib.get_close_matches(str(name), PRESETS, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(f"unknown preset {name!r}{hint}; there are {', '.join(PRESETS)}")
-        laid = lay_over(laid, PRESETS[name])
+        laid = lay_over(laid, BALANCED[domain] if name == "balanced" else PRESETS[name])
     merged: Layer = lay_over(laid, dict(given))
     return merged

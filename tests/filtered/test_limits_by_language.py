@@ -86,7 +86,7 @@ def test_the_histogram_has_a_line_for_each_limit() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"chinese": 3}, "should match pattern"),
+        ({"zh-TW": 3}, "should match pattern"),
         ({"zh": -3}, "greater than or equal to 0"),
         ({"zh": "many"}, "valid integer"),
     ],

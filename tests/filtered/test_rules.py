@@ -22,6 +22,16 @@ PASSAGE = "one two three four five six seven eight nine ten eleven twelve "
 DISTINCT = "a b c d e f g h i j k l m n o p q r s t u v w x y z "
 # rule, field, threshold, kept text, its score, rejected text, its score
 CASES = [
+    (
+        "page.repeated_in_windows",
+        "max_repeated",
+        0.25,
+        "a b c d a b c d",
+        0.125,
+        "a b c d a b c d a b c d",
+        5 / 12,
+    ),
+    ("page.few_distinct_words", "min_distinct", 0.5, "a b a b", 0.5, "a a a b a", 0.4),
     ("length.too_short", "min_chars", 2, "éa", 2, "é", 1),
     ("length.too_long", "max_chars", 2, "éa", 2, "éaa", 3),
     ("gopher_quality.too_few_words", "min_words", 3, "a b\nc", 3, "a\u3000b", 2),
@@ -228,9 +238,12 @@ CASES = [
 
 # Rules whose scores need more than a text: a language, a path, lists, a model. Tested with those.
 ELSEWHERE = {
+    *("page.boilerplate", "page.navigation", "page.keyword_spam", "page.link_list"),
+    *("page.machine_noise", "page.truncated"),
     *("metadata", "language", "refinedweb", "medical", "profanity", "copyright", "pii", "quality"),
     *(
         "code_content",
+        "expected_language",
         "c4.bad_words",
         "code.too_few_comments",
         "code.too_many_comments",

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.code_score import score_code
+from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
@@ -133,7 +134,8 @@ def _guess_fasttext(texts: pl.Series, *, reads_all: bool = False) -> pl.DataFram
         window = max(window, min(longest, WHOLE_BYTES) // 3 + 1)
     found, scores = predict(*text_buffers(texts), lookup, window, UNSURE_BYTES)
     # Rounding inside the model can give 1.00003.
-    return pl.DataFrame({"lang": labels.gather(found), "lang_score": scores.clip(max=1)})
+    langs = correct_serbian(texts, labels.gather(found))
+    return pl.DataFrame({"lang": langs, "lang_score": scores.clip(max=1)})
 
 
 @cache

@@ -54,10 +54,8 @@ sources:
 """
 TAIL = """
 filters:
-  presets: [gopher-quality, gopher-repetition]   # `corpus presets` lists them all
+  presets: [balanced]               # limits by language and domain; `corpus presets` lists all
   pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
-  rules:
-    length: {min_chars: 100}
 
 tokenizer:
   vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
@@ -299,6 +297,8 @@ def source_text(proposal: Proposal) -> str:
             f"    language: {proposal.language}   # of {proposal.language_share:.0%} of the texts "
             "looked at; for records that name none"
         )
+        if proposal.has_url or "warc" in proposal.formats:
+            lines.append("    require_language: true   # false: other languages are only tagged")
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,183 @@
+"""Scores that tell text worth reading from what surrounds it on the web.
+
+Purpose: six kinds of junk (boilerplate, menus, keywords, lists of links, noise, pages that were
+cut), each with a score from 0 to 1, and the repetition within windows of fixed size.
+Method: shares of the counts of `kernels.page_form` and of two lists of words; each kind is a
+logistic model over these shares, their squares and some products, with the weights in
+data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a word's: models see the
+form of a page, and hold for languages and subjects that they were not trained on.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.filtered.word_lists import WordLists, count_listed
+from assets.text.buffers import text_buffers
+
+KINDS_FILE = Path(__file__).parent / "data/page_kinds.json"
+WORDS_FILE = Path(__file__).parent / "data/page_words.json"
+TAIL = 60  # characters of the end in which a link to the rest is looked for
+TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
+SHORT = 600  # characters
+CUT_SHORT = 500
+LONG_LINE = 40
+KINDS = (
+    *("boilerplate", "navigation", "keyword_spam", "link_lists"),
+    *("machine_noise", "truncated_pages"),
+)
+PAGE_SCORES = (
+    *(f"{kind}_score" for kind in KINDS),
+    *("window_distinct_share", "window_repeated_share"),
+)
+
+
+class Models(NamedTuple):
+    """Weights [terms + 1, kinds], the first of them the bias, and the names behind each term."""
+
+    weights: NDArray[np.float64]
+    terms: tuple[tuple[str, ...], ...]
+    letter_pairs: NDArray[np.uint8]
+
+
+@cache
+def load_models() -> Models:
+    """Read the weights, once per process."""
+    content = json.loads(KINDS_FILE.read_text())
+    weights = content["weights"]
+    if tuple(content["kinds"]) != KINDS:
+        raise ValueError(f"{KINDS_FILE} has the kinds {content['kinds']}, expected {KINDS}")
+    pairs = np.array([int(digit) for row in content["letter_pairs"] for digit in row], np.uint8)
+    terms = tuple(tuple(name.split("*")) for name in list(weights)[1:])
+    return Models(np.array(list(weights.values()), np.float64), terms, pairs)
+
+
+def score_pages(texts: pl.Series) -> pl.DataFrame:
+    """Return PAGE_SCORES of each text (String, no nulls), Float64 from 0 to 1.
+
+    A text without words has 0 of every kind.
+    """
+    counts = _count(texts)
+    features = counts.select(**FEATURES)
+    models = load_models()
+    logits = np.tile(models.weights[0], (len(texts), 1))
+    columns = {name: features[name].to_numpy() for name in features.columns}
+    for names, weights in zip(models.terms, models.weights[1:], strict=True):
+        term = columns[names[0]]
+        for other in names[1:]:
+            term = term * columns[other]
+        logits += term[:, None] * weights
+    scores = 1 / (1 + np.exp(-logits.clip(-30, 30)))
+    scores[counts["words"].to_numpy() == 0] = 0
+    named = {f"{kind}_score": scores[:, place] for place, kind in enumerate(KINDS)}
+    named["window_distinct_share"] = columns["distinct"]
+    named["window_repeated_share"] = columns["repeated"]
+    return pl.DataFrame(named)
+
+
+def _count(texts: pl.Series) -> pl.DataFrame:
+    from assets.filtered.kernels.page_form import Form, count_form, form_classes
+
+    data, starts = text_buffers(texts.rechunk())
+    counts = np.zeros((len(texts), len(Form)), np.int64)
+    count_form(data, starts, form_classes(), load_models().letter_pairs, counts)
+    listed = count_listed(texts, pl.repeat(None, len(texts), dtype=pl.String, eager=True), _lists())
+    tails = texts.str.strip_chars_end().str.slice(-TAIL)
+    return pl.DataFrame(counts, schema=[count.name.lower() for count in Form]).with_columns(
+        listed["list_words", "stop_words", "vocabulary_words"],
+        has_more=tails.str.contains(_more_pattern()).cast(pl.Float64),
+    )
+
+
+class PageWords(msgspec.Struct, frozen=True):
+    """Content of data/page_words.json, by language; a text is held against all of them.
+
+    function_words: articles, prepositions, pronouns ..., a third to a half of prose in most
+    languages, next to nothing of menus, keywords and noise. frame_phrases: what surrounds the text
+    of a page. more_patterns: links at the end of a teaser.
+    """
+
+    function_words: dict[str, str]
+    frame_phrases: dict[str, list[str]]
+    more_patterns: list[str]
+
+
+@cache
+def _words() -> PageWords:
+    return msgspec.json.decode(WORDS_FILE.read_bytes(), type=PageWords)
+
+
+@cache
+def _lists() -> WordLists:
+    words = [word for line in _words().function_words.values() for word in line.split()]
+    phrases = [phrase for own in _words().frame_phrases.values() for phrase in own]
+    return WordLists(
+        stop_words=tuple(dict.fromkeys(words)),
+        vocabulary={"frame": tuple(dict.fromkeys(phrases))},
+    )
+
+
+@cache
+def _more_pattern() -> str:
+    return f"(?i)({'|'.join(_words().more_patterns)})"
+
+
+def _share(part: str, whole: str) -> pl.Expr:
+    return pl.col(part) / pl.col(whole).clip(lower_bound=1)
+
+
+def _is(condition: pl.Expr) -> pl.Expr:
+    return condition.cast(pl.Float64)
+
+
+_unfinished = 1 - pl.col("last_finished").cast(pl.Float64)
+_lower = pl.col("last_lower") * _unfinished
+_cut_short = _unfinished * (-pl.col("characters") / 400).exp()
+_is_cut_short = _is(pl.col("characters") < CUT_SHORT)
+_ends_in_long_line = _is(pl.col("last_characters") >= LONG_LINE)
+
+# Logarithms are divided by 5, so that all features are of the order of 1.
+FEATURES: dict[str, pl.Expr] = {
+    "function": _share("stop_words", "list_words"),
+    "frame": _share("vocabulary_words", "list_words").sqrt(),
+    "more": pl.col("has_more"),
+    "log_words": (pl.col("words") + 1).log() / 5,
+    "word_length": _share("characters", "words").clip(1, 60).log(),
+    "finished": _share("finished_characters", "line_characters"),
+    "label": _share("label_characters", "line_characters"),
+    "label_lines": _share("label_lines", "lines"),
+    "line_length": (_share("line_characters", "lines") + 1).log() / 5,
+    "caps": _share("cased_words", "letter_words"),
+    "uppers": _share("uppers", "letters"),
+    "digits": _share("digits", "characters"),
+    "letters": _share("letters", "characters"),
+    "one_letter": _share("one_letter_words", "words"),
+    "marks": _share("mark_words", "words"),
+    "numbers": _share("numbers", "words"),
+    "clause": _share("clause_words", "words").clip(0, 0.3) * 3,
+    "odd": _share("odd_characters", "characters"),
+    "url": _share("url_characters", "characters"),
+    "damage": _share("damages", "characters").sqrt(),
+    "singles": _share("singles", "words"),
+    "latin": _share("pairs", "letters"),
+    "pairs": (pl.col("pair_scores") + TYPICAL_PAIR * PAIR_WEIGHT) / (pl.col("pairs") + PAIR_WEIGHT)
+    - TYPICAL_PAIR,
+    "distinct": _share("window_distinct", "window_words"),
+    "repeated": _share("window_repeated", "window_words"),
+    "cut": _unfinished,
+    "dots": pl.col("last_dots").cast(pl.Float64),
+    "last_length": (pl.col("last_characters") + 1).log() / 5,
+    "cut_short": _cut_short,
+    "cut_short_long_line": _cut_short * _ends_in_long_line,
+    "lower": _lower,
+    "lower_short": _lower * _is_cut_short,
+    "lower_short_long_line": _lower * _is_cut_short * _ends_in_long_line,
+    "short": (1 - pl.col("characters") / SHORT).clip(0, 1),
+    "cut_long_line": _unfinished * _ends_in_long_line,
+}

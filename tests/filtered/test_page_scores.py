@@ -1,0 +1,143 @@
+"""Scores of pages: what they count, kinds of junk, and limits by domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.filtered.filter_documents import filter_documents
+from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
+from assets.filtered.page_scores import KINDS, PAGE_SCORES, load_models, score_pages
+from assets.filtered.rules.rules import rules_for
+from assets.text.buffers import text_buffers
+from resources.settings.balanced import BALANCED
+from resources.settings.pipeline import Settings
+
+PROSE = (
+    "The river rose twice in the spring, and the people of the valley moved their cattle up to "
+    "the old meadow. When the water fell again they found that the bridge had been carried away, "
+    "so for the rest of the year they had to cross by the ford below the mill.\n"
+)
+JUNK = {
+    "boilerplate": "We use cookies to improve your experience.\nPrivacy Policy\nTerms of Use\n"
+    "© 2020 Acme. All rights reserved.\nLog in\nSubscribe to our newsletter",
+    "navigation": "Home\nAbout us\nProducts\nGarden Tools\nKitchen\nBooks and Maps\nCareers\nPress",
+    "keyword_spam": "cheap shoes, cheap shoes online, best shoes cheap, shoes discount, buy shoes, "
+    "shoes sale, running shoes cheap, shoes price, order shoes",
+    "link_lists": "http://a.example.com/x\nhttp://b.example.org/y\nwww.c.example.net/z.html",
+    "machine_noise": "8f3a 9c77 1b00 ffe2 00 4d5a\n0x7ffe 0x003c aGVsbG8gd29y bGQgZm9vYmF6\n" * 3,
+    "truncated_pages": "The river rose twice in the spring, and the people of the valley ...\n"
+    "Read more",
+}
+
+
+def counts_of(*texts: str) -> dict[str, list[int]]:
+    """Counts of some texts by name."""
+    data, starts = text_buffers(pl.Series(texts, dtype=pl.String))
+    counts = np.zeros((len(texts), len(Form)), np.int64)
+    count_form(data, starts, form_classes(), load_models().letter_pairs, counts)
+    return {count.name: counts[:, count].tolist() for count in Form}
+
+
+def domain_settings(domain: str, filters: dict[str, Any] | None = None) -> Settings:
+    """Settings of one source with the preset balanced."""
+    source = {"name": "one", "where": "*", "domain": domain, "filters": filters or {}}
+    return Settings.model_validate(
+        {
+            "store": "store",
+            "sources": [source],
+            "filters": {"presets": ["balanced"]},
+            "phases": [{"name": "all", "weights": {"one": 1}}],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One two, three.", {"WORDS": 3, "CLAUSE_WORDS": 1, "LAST_FINISHED": 1, "CASED_WORDS": 1}),
+        ("水は 流れる。", {"WORDS": 6, "SINGLES": 5, "LAST_FINISHED": 1, "LETTER_WORDS": 0}),
+        ("http://a.bc/d x1 don't", {"URL_CHARACTERS": 13, "ODD_CHARACTERS": 2}),
+        ("Home\nAbout\nand so on.", {"LABEL_LINES": 1, "LABEL_CHARACTERS": 5, "LINES": 3}),
+        ("It goes on (…)", {"LAST_DOTS": 1, "LAST_FINISHED": 0}),
+        ('He said "no."\n\n', {"LAST_FINISHED": 1, "LAST_DOTS": 0}),
+        ("It was cut here and th", {"LAST_LOWER": 1, "LAST_CHARACTERS": 23}),
+        ("Ã¤ b - 12", {"DAMAGES": 2, "ONE_LETTER_WORDS": 1, "MARK_WORDS": 1, "NUMBERS": 1}),
+    ],
+)
+def test_the_form_of_a_text_is_counted(text: str, expected: dict[str, int]) -> None:
+    counts = counts_of(text)
+    assert {name: counts[name][0] for name in expected} == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=60), max_size=5))
+def test_a_text_is_counted_the_same_alone_and_among_others(texts: list[str]) -> None:
+    texts = [text.encode("utf-8", "ignore").decode() for text in texts]
+    together = counts_of(*texts)
+    for row, text in enumerate(texts):
+        assert {name: [own[row]] for name, own in together.items()} == counts_of(text)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200))
+def test_white_space_at_the_ends_changes_no_score(text: str) -> None:
+    text = text.encode("utf-8", "ignore").decode().strip()
+    scores = score_pages(pl.Series([text, f"\n {text} \n\n"], dtype=pl.String))
+    assert scores[0].equals(scores[1])
+
+
+def test_every_score_is_a_share() -> None:
+    texts = pl.Series(["", " \n", "!", "a" * 5000, "\x00\ufffd", PROSE * 200, *JUNK.values()])
+    scores = score_pages(texts)
+    assert scores.columns == list(PAGE_SCORES)
+    assert all(scores[name].is_between(0, 1).all() for name in PAGE_SCORES)
+
+
+def test_repetition_does_not_grow_with_the_length_of_a_text() -> None:
+    words = [f"word{i}" for i in range(3 * WINDOW)]
+    short = " ".join(words)
+    scores = score_pages(pl.Series([short, " ".join(words * 50)]))["window_repeated_share"]
+    assert scores.to_list() == [0, 0]  # the copies are 384 words apart
+
+
+def test_a_repetition_within_windows_is_counted_without_its_first_copy() -> None:
+    phrase = "a b c d e f g h "  # 8 words, 16 times in a window of 128
+    score = score_pages(pl.Series([phrase * 16]))["window_repeated_share"][0]
+    assert score == (128 - 3 - 8) / 128
+    assert score_pages(pl.Series([phrase * 16]))["window_distinct_share"][0] == 8 / 128
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_junk_has_a_score_above_that_of_prose(kind: str) -> None:
+    scores = score_pages(pl.Series([JUNK[kind], PROSE]))[f"{kind}_score"]
+    assert scores[0] > 0.5 > scores[1]
+
+
+def test_balanced_rejects_junk_of_the_web_and_keeps_prose() -> None:
+    texts = [*JUNK.values(), PROSE]
+    documents = pl.DataFrame({"doc_id": [str(i) for i in range(len(texts))], "text": texts})
+    documents = documents.with_columns(lang=pl.lit(None, pl.String))
+    for domain in ("web", "general"):
+        kept = filter_documents(documents, domain_settings(domain).filters_for("one"))[1]["kept"]
+        assert kept.to_list() == [False] * len(JUNK) + [True]
+
+
+@pytest.mark.parametrize("domain", BALANCED)
+def test_balanced_is_that_of_the_domain(domain: str) -> None:
+    rules = rules_for(domain_settings(domain).filters_for("one").rules)
+    alone = {rule.name.split(".")[0] for rule in rules} - {"length", "medical"}
+    assert alone == {group for group, own in BALANCED[domain]["rules"].items() if own}
+
+
+def test_a_number_of_the_user_replaces_the_limits_by_language() -> None:
+    own = {"rules": {"page": {"max_repeated": 0.2}}}
+    rules = rules_for(domain_settings("web", own).filters_for("one").rules)
+    limits = {rule.field: rule.threshold for rule in rules}
+    assert limits["max_repeated"] == 0.2
+    assert limits["min_distinct"] == BALANCED["web"]["rules"]["page"]["min_distinct"]
