@@ -144,7 +144,8 @@ class GopherQualityRules(CountedRules):
     min_alphabetic_words: Share = _limit(0.8, "too_few_alphabetic_words", "alphabetic_word_share")
     min_stop_words: Count = _limit(2, "too_few_stop_words", "stop_word_count")
     stop_words: tuple[Word, ...] = Field(
-        default=STOP_WORDS, description="words of which some must occur, in any case"
+        default=STOP_WORDS,
+        description="words of which some must occur; in any case, for datatrove as written",
     )
 
 
