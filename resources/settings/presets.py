@@ -24,7 +24,11 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
-} | {domain: {} for domain in ("web", "reference", "science", "books")}
+    "web": {},
+    "reference": {},
+    "science": {},
+    "books": {},
+}
 
 
 def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
