@@ -17,6 +17,7 @@ from assets.deduped.signatures_asset import SIGNATURES
 from assets.deduped.substrings_asset import SUBSTRINGS
 from assets.filtered.asset import FILTERED
 from assets.filtered.classifier_asset import CLASSIFIER
+from assets.filtered.quality_scale_asset import QUALITY_SCALE
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
 from assets.sharded.asset import SHARDED
@@ -28,6 +29,7 @@ from resources.stage import Stage
 STAGES: tuple[Stage[Any, Any], ...] = (
     RAW,
     CLASSIFIER,
+    QUALITY_SCALE,
     FILTERED,
     EVALUATION,
     SIGNATURES,

@@ -162,7 +162,7 @@ def sampled(documents: pl.DataFrame, fraction: float) -> pl.DataFrame:
 
 
 def judge_source(documents: pl.DataFrame, config: FilterConfig) -> pl.DataFrame:
-    """Filter documents a bounded number of bytes at a time; return name, lang, text, reasons, ..."""
+    """Filter documents a bounded number of bytes at a time: name, lang, text, reasons ..."""
     parts = [
         batch.select("source", "name", "own_lang", "text").hstack(
             filter_documents(batch, config, NO_FILES)[1].select("reasons", "detected_lang")

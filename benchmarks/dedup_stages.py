@@ -47,7 +47,7 @@ def publish(
 
 def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts: int) -> None:
     """Publish documents (doc_id, text and what else `filtered` writes) as parts of a source."""
-    from assets.filtered.asset import FILTERED
+    from assets.filtered.asset import FILTERED, FilteredProvenance
 
     folder, name = corpus.store.root, FILTERED.name
     size = -(-documents.height // parts)
@@ -55,7 +55,7 @@ def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts
         Task(folder, name, source, f"{i:04d}", fingerprint_of(name, i), 0, {"rows": rows})
         for i, rows in enumerate(documents.iter_slices(size))
     ]
-    publish(corpus, FILTERED, source, Plan(tasks, {}), write_documents)
+    publish(corpus, FILTERED, source, Plan(tasks, {}, FilteredProvenance("")), write_documents)
 
 
 def write_documents(task: Task) -> list[PartRecord]:

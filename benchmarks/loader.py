@@ -198,7 +198,8 @@ WRITERS = {"memmap": write_memmap, "litdata": write_litdata, "mosaicml": write_m
 
 def write_peers(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Write the phase's samples in the peers' formats; what the tokens are, and who is left out."""
-    loader = CorpusLoader(options.store, options.phase, batch_size=1024)
+    whole = LoaderOptions(drop_last=False)
+    loader = CorpusLoader(options.store, options.phase, batch_size=1024, options=whole)
     batches = islice(loader, -(-options.samples // 1024))
     tokens = np.concatenate([batch.tokens for batch in batches])[: options.samples]
     missing = []

@@ -26,7 +26,7 @@ class Documents:
     doc_ids uint8 [segments, 16];
     position_ids int32 [rows, length]: from 0 in each segment;
     loss_mask bool [rows, length]: True for a token that can be learned from the one before: not for
-    padding, nor for the first of a segment;
+    padding, nor for the first of a segment, nor in a repeated row;
     num_tokens int32 [rows]: tokens without padding.
     """
 
@@ -66,6 +66,8 @@ class Batch:
     lengths int64 [rows]: tokens of the row as stored;
     positions int64 [rows]: of the sample in the phase, as `corpus trace --sample` takes it;
     sources uint16 [rows]: index into the loader's `sources`;
+    is_repeated bool [rows]: True for a sample that only fills up the last step of an epoch: leave
+    it out of the loss, as `documents.loss_mask` does;
     cursor: samples that all ranks have used once this batch is used (for `state_at`).
     """
 
@@ -73,6 +75,7 @@ class Batch:
     lengths: npt.NDArray[np.int64]
     positions: npt.NDArray[np.int64]
     sources: npt.NDArray[np.uint16]
+    is_repeated: npt.NDArray[np.bool_]
     cursor: int
     documents: Documents | None = None
 
@@ -87,9 +90,17 @@ class Batch:
             self.lengths[rows],
             self.positions[rows],
             self.sources[rows],
+            self.is_repeated[rows],
             cursor,
             documents and documents.rows(first, stop),
         )
+
+    def mark_repeated(self, rows: int) -> None:
+        """Mark the last rows as repeated, and leave them out of the loss."""
+        first = len(self.tokens) - rows
+        self.is_repeated[first:] = True
+        if self.documents is not None:
+            self.documents.loss_mask[first:] = False
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:

@@ -7,9 +7,9 @@
 
 A step takes the next batch_size x world_size samples after the cursor, rank r the r-th part of
 them. The cursor is all that a state holds, besides the identity of the corpus and the order: a run
-continues at the exact sample with any world size, batch size and number of workers. The last step
-of an epoch may be short: it is split evenly, and a rank may get a batch of no rows, so that every
-rank takes the same number of steps and every sample is seen (`drop_last` leaves such a step out).
+continues at the exact sample with any world size, batch size and number of workers. Every rank
+takes the same number of steps, and no batch is empty: the last step of an epoch, if it is short, is
+left out (`drop_last`), or filled up with repeated samples that are marked (`pad_last`).
 
 There are no processes, no shared memory, nothing on disk, and threads only while files are hashed
 (checks.py). Batches are arrays of their own, which stay as they are: reused buffers were no faster
@@ -33,7 +33,7 @@ from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.remote import open_files
-from corpus_loader.split import Split
+from corpus_loader.split import Split, Step
 
 STATE_VERSION = 1
 LARGEST = 1 << 62  # a cursor beyond it does not fit the arithmetic of positions
@@ -65,7 +65,7 @@ class CorpusLoader:
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
         samples = len(self.reader.order)
-        self.split = Split(samples, rank, world_size, batch_size, options.drop_last)
+        self.split = Split(samples, rank, world_size, batch_size, options.last)
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
@@ -112,11 +112,21 @@ class CorpusLoader:
             yield batch
         self.go_to(end)
 
-    def batches(self, skip: int = 0, every: int = 1) -> Iterator[Batch]:
-        """Yield every `every`-th batch after the first `skip`, without moving the loader."""
+    def batches(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Batch]:
+        """Yield every `every`-th batch after the first `skip`, without moving the loader.
+
+        `of_all_ranks`: of those of every rank, in turn.
+        """
         if self.is_done:
             return
-        steps = self.split.steps(self.cursor, skip, every)
+        if of_all_ranks:
+            everyone = self.split.steps_of_all_ranks(self.cursor)
+            yield from self.read(islice(everyone, skip, None, every))
+        else:
+            yield from self.read(self.split.steps(self.cursor, skip, every))
+
+    def read(self, steps: Iterator[Step]) -> Iterator[Batch]:
+        """Read the batch of each step; small ones together."""
         at_once = self.steps_at_once()
         count, most = 1, max(1, LOOK_UP_SAMPLES // self.split.batch_size)
         while block := list(islice(steps, count)):
@@ -128,7 +138,10 @@ class CorpusLoader:
                 start = stop
                 first = 0
                 for step in group:
-                    yield together.rows(first, first + step.samples, step.cursor)
+                    batch = together.rows(first, first + step.samples, step.cursor)
+                    if step.repeated:
+                        batch.mark_repeated(len(step.repeated))
+                    yield batch
                     first += step.samples
             count = min(2 * count, most)
         self.reader.checks.finish()

@@ -16,6 +16,7 @@ from corpus_loader.files import Files, LocalFiles, Verify
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
 from corpus_loader.shards import Shards
+from corpus_loader.split import Last
 
 Dtype = Literal["stored", "int32", "int64"]
 
@@ -26,7 +27,9 @@ class LoaderOptions:
 
     with_documents: batches have `documents` (see batch.py);
     dtype: of tokens; "stored" is uint16 or uint32, as in the corpus;
-    drop_last: leave out the last step of an epoch if it is short;
+    drop_last: leave out the last step of an epoch if it is short: at most world_size x batch_size
+    - 1 samples; False: split it evenly over the ranks;
+    pad_last: fill that step up with repeated samples, which are marked (`Batch.is_repeated`);
     verify: time to check a file's sha256: "background", by two threads while it is already read, so
     that an epoch ends only when everything it used is checked; "first", before it is read; False,
     never. The size is always checked; of a remote corpus also every downloaded file;
@@ -38,7 +41,8 @@ class LoaderOptions:
 
     with_documents: bool = False
     dtype: Dtype = "stored"
-    drop_last: bool = False
+    drop_last: bool = True
+    pad_last: bool = False
     verify: Verify = "background"
     data: str | None = None
     cache: str | Path | None = None
@@ -50,6 +54,13 @@ class LoaderOptions:
             value = getattr(self, name)
             if value not in values:
                 raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
+
+    @property
+    def last(self) -> Last:
+        """Treatment of the last step of an epoch."""
+        if self.pad_last:
+            return "pad"
+        return "drop" if self.drop_last else "short"
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,7 @@ class Reader:
             lengths=lengths,
             positions=lookup.positions,
             sources=lookup.sources,
+            is_repeated=np.zeros(len(rows), np.bool_),
             cursor=cursor,
             documents=self.documents(lookup, spans, length) if self.with_documents else None,
         )

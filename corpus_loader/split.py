@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.errors import CorpusError
 
+Last = Literal["drop", "pad", "short"]
+
 
 @dataclass(frozen=True)
 class Step:
-    """A step of one rank: the positions [first, stop), and the cursor of all ranks after it."""
+    """A step of one rank: the positions [first, stop), and the cursor of all ranks after it.
+
+    repeated: positions that fill up the last step of an epoch, after the others.
+    """
 
     first: int
     stop: int
     cursor: int
+    repeated: tuple[int, ...] = ()
 
     @property
     def samples(self) -> int:
-        """Number of samples."""
-        return self.stop - self.first
+        """Number of samples, repeated ones too."""
+        return self.stop - self.first + len(self.repeated)
 
     def positions(self) -> npt.NDArray[np.int64]:
         """Return the positions, int64 [samples]."""
-        return np.arange(self.first, self.stop, dtype=np.int64)
+        own = np.arange(self.first, self.stop, dtype=np.int64)
+        return np.append(own, self.repeated).astype(np.int64) if self.repeated else own
 
 
 @dataclass(frozen=True)
@@ -34,15 +42,17 @@ class Split:
     """An epoch of `epoch_samples` samples, split into steps and these over ranks.
 
     A step takes the next world_size x batch_size samples after the cursor; rank r the r-th part.
-    The rest at the end of an epoch is split evenly (a rank may get nothing if fewer samples are
-    left than ranks), or left out with `drop_last`. Raises CorpusError for an impossible split.
+    `last` says what becomes of the rest at the end of an epoch: "drop" leaves it out; "pad" and
+    "short" split it evenly. "pad" fills every rank's batch up with repeated samples, "short" only
+    one that would be empty: the mean loss of no rows is NaN. Repeated are the last samples of the
+    epoch, whose shards are open. Raises CorpusError for an impossible split.
     """
 
     epoch_samples: int
     rank: int
     world_size: int
     batch_size: int
-    drop_last: bool
+    last: Last
 
     def __post_init__(self) -> None:
         """Refuse an impossible split."""
@@ -56,12 +66,15 @@ class Split:
                 f"rank is {self.rank} of world_size {self.world_size}; it must be 0 to "
                 f"{self.world_size - 1}"
             )
-        least = self.step_samples if self.drop_last else self.world_size
+        is_dropped = self.last == "drop"
+        least = self.step_samples if is_dropped else self.world_size
         if self.epoch_samples < least:
             raise CorpusError(
                 f"the phase has {self.epoch_samples:,} samples; {self.world_size:,} ranks"
-                + (f" with batches of {self.batch_size:,} and drop_last" if self.drop_last else "")
-                + f" need {least:,}. Use fewer ranks, or give the phase more tokens."
+                + (f" with batches of {self.batch_size:,} and drop_last" if is_dropped else "")
+                + f" need {least:,}. Use fewer ranks,"
+                + (" smaller batches, LoaderOptions(pad_last=True)," if is_dropped else "")
+                + " or give the phase more tokens."
             )
 
     @property
@@ -71,24 +84,37 @@ class Split:
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
-        full, rest = divmod(self.epoch_samples, self.step_samples)
-        return full if self.drop_last or not rest else full + 1
+        return self.steps_left(0)
+
+    def steps_left(self, cursor: int) -> int:
+        """Steps from the cursor to its epoch's end."""
+        full, rest = divmod(self.epoch_end(cursor) - cursor, self.step_samples)
+        return full if self.last == "drop" or not rest else full + 1
 
     def steps(self, cursor: int, skip: int = 0, every: int = 1) -> Iterator[Step]:
         """Yield every `every`-th step after the first `skip`, from the cursor to its epoch's end.
 
         The cursor after the last step is the epoch's end, whatever was dropped.
         """
-        size = self.step_samples
+        size, is_dropped = self.step_samples, self.last == "drop"
+        least = self.batch_size if self.last == "pad" else 1
         end = self.epoch_end(cursor)
         for start in range(cursor + skip * size, end, every * size):
             left = min(size, end - start)
-            if left < size and self.drop_last:
+            if left < size and is_dropped:
                 return
             first = start + left * self.rank // self.world_size
             stop = start + left * (self.rank + 1) // self.world_size
-            is_last = end - start - left < (size if self.drop_last else 1)
-            yield Step(first, stop, end if is_last else start + size)
+            is_last = end - start - left < (size if is_dropped else 1)
+            missing = range(least - (stop - first))
+            repeated = tuple(end - 1 - number % self.epoch_samples for number in missing)
+            yield Step(first, stop, end if is_last else start + size, repeated)
+
+    def steps_of_all_ranks(self, cursor: int) -> Iterator[Step]:
+        """Yield the steps from the cursor to its epoch's end, each rank's in turn."""
+        ranks = (replace(self, rank=rank).steps(cursor) for rank in range(self.world_size))
+        for step in zip(*ranks, strict=True):
+            yield from step
 
     def epoch_end(self, cursor: int) -> int:
         """Return the end of the epoch that contains the cursor."""

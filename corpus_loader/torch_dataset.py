@@ -1,9 +1,13 @@
-"""The loader as a dataset of torch, for DataLoader(batch_size=None) and StatefulDataLoader.
+"""The loader for torch: a dataset, and a DataLoader that counts what the training loop took.
 
-    dataset = CorpusDataset(CorpusLoader("store", batch_size=8))
-    for batch in DataLoader(dataset, batch_size=None, num_workers=2):
-        train(batch["tokens"])                     # int64 [8, 2048]
-        state = dataset.state_at(batch["cursor"])  # to resume with any number of workers
+    batches = CorpusDataLoader(CorpusDataset(CorpusLoader("store", batch_size=8)), num_workers=2)
+    for batch in batches:             # one epoch of the phase; the next iteration is the next
+        train(batch["tokens"])        # int64 [8, 2048]
+        state = batches.state_dict()  # to resume with any number of workers
+
+Any other DataLoader over a CorpusDataset reads ahead of the training loop with its workers, and the
+dataset does not know how far the loop is. So it refuses to guess: `state_dict` raises, and so does
+a second iteration from the same position. The batch knows: dataset.state_at(batch["cursor"]).
 
 Workers take batches in turn, and torch gives them back in turn: the order is the one without them.
 They cost more than they give: a batch from another process takes six times as long (8 x 2,048
@@ -12,30 +16,35 @@ tokens, one worker), and reading is faster than any training.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import torch  # noqa: TID253  whoever imports this module uses torch
-from torch.utils.data import IterableDataset, get_worker_info  # noqa: TID253
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noqa: TID253
 
 from corpus_loader.batch import Batch, Documents
 from corpus_loader.errors import CorpusError
 from corpus_loader.loader import CorpusLoader
 
-Tensors = dict[str, Any]
+Tensors = dict[str, torch.Tensor]
+
+LOADED = -1  # instead of a seed in `used`: workers loaded the state of another epoch's end
+AHEAD = -2  # Accelerate iterates in this process, some batches ahead
+OTHER_WAYS = (
+    "Use CorpusDataLoader, which counts them; or go on after a batch with "
+    "dataset.load_state_dict(dataset.state_at(batch['cursor'])), and call dataset.set_epoch(epoch) "
+    "before each epoch."
+)
 
 
 class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
     """The batches of a loader as dictionaries of tensors; one epoch of the phase per iteration.
 
-    Without workers the next iteration is the next epoch. With workers every iteration starts at
-    this process's cursor: call `set_epoch` before each. persistent_workers=True is refused from the
-    second iteration on: such a worker knows neither the dataset's current cursor nor which of its
-    own batches were used.
-
-    The dataset takes over the loader, and turns its uint16 or uint32 tokens into int64.
+    Every tensor has a row per sample, except for those of documents. The dataset takes over the
+    loader, and turns its uint16 or uint32 tokens into int64.
     """
 
     def __init__(self, loader: CorpusLoader) -> None:
@@ -44,29 +53,32 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.loader = loader
         self.taken = 0  # batches of this epoch that this worker has given
         self.worker: tuple[int, int] | None = None  # its number, and how many there are
+        self.is_ended = False  # in a worker: the state that it loaded leaves it nothing to give
         self.is_used = False  # in a worker: iterated before
+        self.is_counted = False  # by a CorpusDataLoader
+        self.is_ahead = False  # Accelerate reads ahead in this process
+        self.is_dispatched = False  # Accelerate distributes the batches of this process
+        self.free_position()
 
     def __len__(self) -> int:
-        """Batches of a whole epoch."""
-        return len(self.loader)
+        """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
+        split = self.loader.split
+        return len(split) * (split.world_size if self.is_dispatched else 1)
 
     def __iter__(self) -> Iterator[Tensors]:
         """Yield the batches to the end of the epoch; in a worker, its share of them."""
         info = get_worker_info()
-        if info is None:
+        if info is None and not self.is_ahead:
+            self.check_worker(0, 0)
             yield from map(to_tensors, self.loader)
-            return
-        self.check_worker(info.id, info.num_workers)
-        end = self.loader.iteration_end()
-        skip = info.id + self.taken * info.num_workers
-        for batch in self.loader.batches(skip, info.num_workers):
-            self.taken += 1
-            yield to_tensors(batch)
-        self.taken = 0
-        self.loader.go_to(end)
+        elif info is None:
+            self.use_position(AHEAD)
+            yield from map(to_tensors, self.loader.batches(of_all_ranks=self.is_dispatched))
+        else:
+            yield from self.share_of_worker(info.id, info.num_workers, info.seed - info.id)
 
-    def check_worker(self, number: int, workers: int) -> None:
-        """Refuse to go on from the state of another worker, or in one that stayed."""
+    def share_of_worker(self, number: int, workers: int, seed: int) -> Iterator[Tensors]:
+        """Yield every `workers`-th batch of the epoch; `seed` is that of all workers."""
         if self.is_used:
             raise CorpusError(
                 "a worker of persistent_workers=True does not know which of its batches were used, "
@@ -74,35 +86,187 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
                 "persistent_workers=False, and set_epoch before each epoch."
             )
         self.is_used = True
+        self.check_worker(number, workers)
+        if not self.is_counted:
+            self.use_position(seed)
+        self.worker = (number, workers)
+        end = self.loader.iteration_end()
+        skip = number + self.taken * workers
+        for batch in self.loader.batches(skip, workers, self.is_dispatched):
+            self.taken += 1
+            yield to_tensors(batch)
+        self.taken = 0
+        self.loader.go_to(end)
+
+    def check_worker(self, number: int, workers: int) -> None:
+        """Refuse to go on from the state of another worker."""
         if self.worker not in (None, (number, workers)):
             raise CorpusError(
                 f"the state is of worker {self.worker}, this one is {(number, workers)} (number, "
                 "and how many). Use as many, or the state of the last batch: "
                 "dataset.state_at(batch['cursor'])."
             )
-        self.worker = (number, workers)
+
+    def free_position(self) -> None:
+        """Let an iteration begin: the main process has moved.
+
+        `used` is the seed of the iteration whose workers began at this position; 0: none did. They
+        write it, to shared memory. A late worker of an iteration before writes to the old one.
+        """
+        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
+
+    def use_position(self, seed: int) -> None:
+        """Refuse a second iteration from one position: torch would give the same batches again."""
+        used = int(self.used)
+        if self.is_ended:
+            return
+        if self.worker is None and used != 0 and (used != seed or seed == AHEAD):
+            raise CorpusError(
+                "an earlier iteration began at this position too, and it is not known how many of "
+                f"its batches were used. {OTHER_WAYS}"
+            )
+        self.used.fill_(seed)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; a dataset that is inside that epoch stays where it is."""
+        self.look_for_accelerate(epoch)
+        before, was_done = self.loader.cursor, self.loader.is_done
         self.loader.set_epoch(epoch)
+        if was_done or self.loader.cursor != before:
+            self.free_position()
 
-    def state_at(self, cursor: int) -> dict[str, Any]:
+    def look_for_accelerate(self, epoch: int) -> None:
+        """Find out whether Accelerate iterates, which calls `set_epoch` first, and in which way."""
+        prepared = active_loader_of_accelerate()
+        dataset = None if prepared is None else prepared.dataset
+        if dataset is not self and getattr(dataset, "dataset", None) is not self:
+            return
+        check_prepared(prepared, self.loader)
+        if epoch < self.loader.epoch and self.loader.is_loaded:
+            raise CorpusError(
+                f"the state is of epoch {self.loader.epoch}, and Accelerate begins with {epoch}. "
+                "Call set_epoch(dataset.loader.epoch) of the loader that `prepare` returned."
+            )
+        self.is_dispatched = is_dispatcher(prepared)
+        self.is_ahead = not hasattr(prepared.base_dataloader, "state_dict")
+        if self.is_dispatched and self.loader.split.world_size == 1:
+            ranks = prepared.state.num_processes
+            self.loader.split = replace(self.loader.split, world_size=ranks)
+
+    def state_at(self, cursor: int | torch.Tensor) -> dict[str, Any]:
         """Return the state after the batch with that cursor; valid for any number of workers."""
-        return self.loader.state_at(int(cursor))
+        return self.loader.state_at(int(torch.as_tensor(cursor).max()))
 
     def state_dict(self) -> dict[str, Any]:
-        """The loader's state; of a worker also what it has given (StatefulDataLoader asks)."""
-        state = self.loader.state_dict()
-        return (
-            state if self.worker is None else state | {"worker": self.worker, "taken": self.taken}
-        )
+        """The loader's state; of a worker also what it has given (StatefulDataLoader asks).
+
+        Raises CorpusError if the batches come from workers that nobody counts.
+        """
+        state, info = self.loader.state_dict(), get_worker_info()
+        if info is not None:
+            return state | {"worker": (info.id, info.num_workers), "taken": self.taken}
+        if self.is_ahead or int(self.used) != 0:
+            raise CorpusError(
+                f"batches are read ahead, and the dataset does not know how many of them were used "
+                f"since position {self.loader.cursor:,}. {OTHER_WAYS}"
+            )
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state, with the next iteration."""
         own = {key: value for key, value in state.items() if key not in ("worker", "taken")}
+        info, before = get_worker_info(), self.loader.cursor
         self.loader.load_state_dict(own)
         self.taken = state.get("taken", 0)
         self.worker = tuple(state["worker"]) if "worker" in state else None
+        if info is None:
+            self.is_ahead = False
+            self.free_position()
+            return
+        self.check_worker(info.id, info.num_workers)
+        cursor, split = self.loader.cursor, self.loader.split
+        self.is_ended = info.id + self.taken * info.num_workers >= split.steps_left(cursor)
+        # torchdata asks the workers of a finished state, and then starts others at the position of
+        # the main process. That must be in the next epoch, or they would repeat this one.
+        if self.is_ended and before != split.epoch_end(cursor):
+            self.used.fill_(LOADED)
+
+
+class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
+    """DataLoader of a CorpusDataset that counts what the training loop took.
+
+    Its state is exact with any number of workers and batches read ahead, and can be loaded with any
+    other number. Every iteration goes on where the one before was left: at its last batch, or in
+    the next epoch. `options` are those of torch's DataLoader.
+    """
+
+    def __init__(self, dataset: CorpusDataset, num_workers: int = 0, **options: Any) -> None:
+        if options.get("persistent_workers"):
+            raise CorpusError("persistent_workers is True; CorpusDataLoader starts workers anew")
+        super().__init__(dataset, batch_size=None, num_workers=num_workers, **options)
+
+    def __iter__(self) -> Iterator[Tensors]:
+        """Yield the batches up to the end of the epoch."""
+        dataset: CorpusDataset = self.dataset
+        end = dataset.loader.iteration_end()
+        dataset.is_counted = True  # as the workers that start now are told
+        try:
+            batches = super().__iter__()
+        finally:
+            dataset.is_counted = False
+        for batch in batches:
+            dataset.loader.go_to(int(batch["cursor"][0]))
+            yield batch
+        dataset.loader.go_to(end)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch; inside that epoch, stay there."""
+        self.dataset.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state after the last batch that was yielded."""
+        state: dict[str, Any] = self.dataset.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state, with the next iteration."""
+        self.dataset.load_state_dict(state)
+
+
+def active_loader_of_accelerate() -> Any:
+    """Return the loader that Accelerate is iterating; None without it."""
+    module = sys.modules.get("accelerate.state")
+    return None if module is None else module.GradientState().active_dataloader
+
+
+def is_dispatcher(prepared: Any) -> bool:
+    """Check that a loader of Accelerate reads in one process for all ranks."""
+    return isinstance(prepared, sys.modules["accelerate.data_loader"].DataLoaderDispatcher)
+
+
+def check_prepared(prepared: Any, loader: CorpusLoader) -> None:
+    """Refuse the ways of Accelerate to split batches that would give ranks the wrong samples."""
+    faults = []
+    if is_dispatcher(prepared):
+        ranks, split = prepared.state.num_processes, loader.split
+        if split.world_size not in (1, ranks):
+            faults.append(f"there are {ranks} processes, and world_size is {split.world_size}")
+        if loader.reader.with_documents:
+            faults.append("it cuts tensors by rows, and cu_seqlens has none (with_documents)")
+        if hasattr(prepared.base_dataloader, "state_dict"):
+            faults.append("its state counts a step too many (use_stateful_dataloader)")
+        if split.last == "short":
+            faults.append("it needs full batches, and drop_last is False (use pad_last)")
+        if loader.mixture.sequence_length is None:
+            faults.append("it needs rows of one length, and those of the phase differ")
+    elif type(prepared.dataset).__name__ == "IterableDatasetShard":
+        faults.append("dispatch_batches=False would split batches that are split already")
+    if faults:
+        raise CorpusError(
+            f"Accelerate cannot distribute these batches: {'; '.join(faults)}. Leave the loader "
+            "out of `prepare`: every rank reads its own samples if CorpusLoader has the rank and "
+            "the world_size (accelerator.process_index, accelerator.num_processes)."
+        )
 
 
 def to_tensors(batch: Batch) -> Tensors:
@@ -112,7 +276,9 @@ def to_tensors(batch: Batch) -> Tensors:
         "lengths": torch.from_numpy(batch.lengths),
         "positions": torch.from_numpy(batch.positions),
         "sources": torch.from_numpy(batch.sources.astype(np.int64)),
-        "cursor": batch.cursor,
+        "is_repeated": torch.from_numpy(batch.is_repeated),
+        # For every row: who distributes a batch cuts all its tensors by rows.
+        "cursor": torch.full((len(batch.tokens),), batch.cursor, dtype=torch.int64),
     }
     if batch.documents is not None:
         values = {field.name: getattr(batch.documents, field.name) for field in fields(Documents)}
@@ -120,8 +286,8 @@ def to_tensors(batch: Batch) -> Tensors:
     return tensors
 
 
-def to_tensor(value: Any) -> Any:
-    """An array as a tensor, uint32, with which torch can do little, as int64; a number as it is."""
+def to_tensor(value: Any) -> torch.Tensor:
+    """An array or number as a tensor; uint32, with which torch can do little, as int64."""
     if not isinstance(value, np.ndarray):
-        return value
+        return torch.tensor(value)
     return torch.from_numpy(value.astype(np.int64) if value.dtype == np.uint32 else value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.duplicates import decide
 from assets.deduped.index.band_index import candidate_pairs, merge_runs
 from assets.deduped.index.row_ids import row_ids_of
@@ -34,9 +35,9 @@ def clusters_of(
         component=pl.lit(0, pl.UInt64),
         source=pl.lit("s"),
         generation=pl.lit(1, pl.UInt32),
-    )
+    ).hstack(text_facts(documents["text"].fill_null(""), config))
     shingles: Any = None
-    if config.verify == "exact":
+    if config.compares_shingles:
         shingles = shingle_sets(documents["text"].fill_null(""), config)
     return decide(members, pairs, config, shingles)
 

@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {
         "rules": {
             "length": {"min_chars": 20},
             "gopher_quality": {"min_words": 5, "min_stop_words": 1},
-            "quality": {"min_score": 0.01},
+            "quality": {"min_score": 0.01, "min_percentile": 0},
         }
     },
     "classifier": {"good": ["prose"], "bad": ["notes"], "held_out": 0.3},

@@ -38,9 +38,8 @@ def base_config() -> dict[str, Any]:
 
 
 def python_block(page: str) -> str:
-    """The one Python example of a page."""
-    (text,) = [text for name, text in blocks("python") if name == page]
-    return text
+    """The first Python example of a page."""
+    return next(text for name, text in blocks("python") if name == page)
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import polars as pl
 
+from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.duplicates import decide
 from assets.deduped.index.band_index import candidate_pairs, merge_runs
 from assets.deduped.index.row_ids import row_ids_of
@@ -39,6 +40,6 @@ def cluster(documents: pl.DataFrame, config: DedupConfig) -> pl.DataFrame:
         component=pl.lit(0, pl.UInt64),
         source=pl.lit("s"),
         generation=pl.lit(1, pl.UInt32),
-    )
-    shingles = shingle_sets(documents["text"], config) if config.verify == "exact" else None
+    ).hstack(text_facts(documents["text"].fill_null(""), config))
+    shingles = shingle_sets(documents["text"], config) if config.compares_shingles else None
     return decide(members, pairs, config, shingles)

@@ -10,10 +10,17 @@ import msgspec
 import polars as pl
 
 from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
-from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
+from assets.filtered.filter_documents import (
+    count_first_reasons,
+    count_other_languages,
+    count_reasons,
+    filter_documents,
+)
 from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
 from assets.filtered.report import report_markdown, rule_rows, summarize_decisions
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
@@ -31,7 +38,7 @@ from resources.tasks import Plan, Task, tasks_of
 
 @dataclass(frozen=True)
 class FilterInputs:
-    """A part's raw documents, the config, and the files and model that the config names.
+    """A part's raw documents, the config, and the files, model and scale that the config asks for.
 
     `folder` is what the config's paths are relative to; `digests` are those of `digests_of`.
     """
@@ -41,6 +48,7 @@ class FilterInputs:
     folder: Path
     digests: tuple[str, ...]
     classifier: Classifier | None
+    scale: QualityScale | None
 
 
 class FilteredProvenance(msgspec.Struct, frozen=True):
@@ -50,9 +58,14 @@ class FilteredProvenance(msgspec.Struct, frozen=True):
 
 
 class FilterNumbers(msgspec.Struct, frozen=True):
-    """Documents by every rule that they break: one that breaks two rules counts for both."""
+    """Numbers of a part of filtered documents.
+
+    broken_rules     documents by every rule that they break: one that breaks two counts for both
+    other_languages  documents by language that are surely in none of their source's languages
+    """
 
     broken_rules: dict[str, int] = {}
+    other_languages: dict[str, int] = {}
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
@@ -65,20 +78,28 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     config = corpus.settings.filters_for(source)
     folder = corpus.config.parent
     digests = check_filter_data(corpus, source, config)
-    rules = config.rules.quality
-    trained = load_classifier(corpus) if rules and rules.min_score is not None else None
+    trained = load_classifier(corpus) if needs_classifier(config) else None
     classifier, fingerprint = trained or (None, "")
+    scaled = load_scale(corpus, source, config) if has_percentile(config) else None
+    scale, of_scale = scaled or (None, "")
     dump = config.model_dump(mode="json")
-    inputs = (unidata_version, *digests, fingerprint)
+    inputs = (unidata_version, *digests, fingerprint, *([of_scale] if scaled else []))
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
         documents = corpus.store.file_of(manifest, file)
-        payload = FilterInputs(documents, config, folder, digests, classifier)
+        payload = FilterInputs(documents, config, folder, digests, classifier, scale)
         made_of = (dump, part.fingerprint, inputs)
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
     return Plan(tasks, dump, FilteredProvenance(raw=manifest.fingerprint))
+
+
+def needs_classifier(config: FilterConfig) -> bool:
+    """Check that a rule looks at the classifier's score, or at its percentile."""
+    rules = config.rules.quality
+    has_score = rules is not None and rules.min_score is not None
+    return has_score or (has_percentile(config) and not config.ranks_fasttext)
 
 
 def check_filter_data(corpus: Corpus, source: str, config: FilterConfig) -> tuple[str, ...]:
@@ -102,7 +123,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     """Filter one part; publish the kept documents, the decisions and a summary of them."""
     inputs = task.payload
     data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
-    data = replace(data, classifier=inputs.classifier)
+    data = replace(data, classifier=inputs.classifier, scale=inputs.scale)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
     summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))
@@ -116,7 +137,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
         rejected=count_first_reasons(decisions),
         bytes=count_bytes(kept["text"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers=FilterNumbers(broken_rules=count_reasons(decisions)),
+        numbers=FilterNumbers(count_reasons(decisions), count_other_languages(decisions)),
     )
     return [writer.publish(stats)]
 
@@ -139,21 +160,28 @@ def describe_filtered(
     }
 
 
-def warn_of_skipped_rules(
+def warn_of_languages(
     corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
 ) -> Conclusion:
-    """Warn of rules on the language that do not apply to a source without detection."""
-    skipped = [
-        f"rules.language.{name}" for name in corpus.settings.skipped_rules(manifest.partition)
-    ]
-    if not skipped:
-        return Conclusion()
-    line = (
-        f"{manifest.partition}: {', '.join(skipped)} skipped: language detection is off for this "
-        "source (domain code, or `language.backend: none`). Set its `filters.language.backend` to "
-        "apply them."
-    )
-    return Conclusion([line], {"skipped_rules": line})
+    """Warn of rules on the language that do not apply, and of texts in other languages."""
+    name = manifest.partition
+    skipped = [f"rules.language.{rule}" for rule in corpus.settings.skipped_rules(name)]
+    lines: dict[str, str] = {}
+    if skipped:
+        lines["skipped_rules"] = (
+            f"{name}: {', '.join(skipped)} skipped: language detection is off for this source "
+            "(domain code, or `language.backend: none`). Set its `filters.language.backend` to "
+            "apply them."
+        )
+    others = manifest.stats.numbers.other_languages
+    if others and not corpus.settings.source(name).require_language:
+        languages = ", ".join(f"{lang} {count:,}" for lang, count in list(others.items())[:5])
+        lines["other_languages"] = (
+            f"{name}: {sum(others.values()):,} of {manifest.stats.rows_in:,} documents are in "
+            f"other languages than its `language` ({languages}). They are tagged "
+            "(`detected_language` in meta); `require_language: true` of the source rejects them."
+        )
+    return Conclusion(list(lines.values()), dict(lines))
 
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
@@ -182,12 +210,12 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="2",
+    code_version="3",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",
     partitions="source",
-    after=(RAW, CLASSIFIER),
+    after=(RAW, CLASSIFIER, QUALITY_SCALE),
     kinds=frozenset({"parquet", "polars"}),
     provenance=FilteredProvenance,
     numbers=FilterNumbers,
@@ -198,5 +226,5 @@ FILTERED = Stage(
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
-    conclude=warn_of_skipped_rules,
+    conclude=warn_of_languages,
 )

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.rules.custom import CustomRule
 
 
 @dataclass(frozen=True)
 class FilterData:
-    """Content of the files that a config names, and the trained classifier."""
+    """Content of the files that a config names, the trained classifier, and the source's scale."""
 
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -20,3 +21,4 @@ class FilterData:
     custom: tuple[CustomRule, ...] = ()
     classifier: Classifier | None = None
     fasttext_path: str | None = None
+    scale: QualityScale | None = None

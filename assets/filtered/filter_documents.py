@@ -28,6 +28,7 @@ from assets.filtered.scores import (
     has_line_edits,
     provide,
     scores_of,
+    tags_of,
     texts_left,
     texts_of,
 )
@@ -67,6 +68,8 @@ def filter_documents(
         *judged.select(_decided(judged, config, data)).cast({pl.Int64: pl.Float64}),
     )
     kept = documents.with_columns(edited.alias("text"), lang.alias("lang"))
+    if "meta" in kept.columns:
+        kept = kept.with_columns(_tagged(kept["meta"], decisions))
     return kept.filter(decisions["kept"]), decisions
 
 
@@ -77,7 +80,7 @@ def judge(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl
     (its scores there are null), and only its first reason is named: the same as in mode all.
     """
     rules = rules_for(config.rules, data.custom)
-    alive = documents.with_row_index("row")
+    alive = provide(documents, tags_of(config), config, data).with_row_index("row")
     rejected: list[pl.DataFrame] = []
     for group in _rounds(rules, config.mode):
         alive = _score(alive, group, config, data)
@@ -117,6 +120,25 @@ def count_first_reasons(decisions: pl.DataFrame) -> dict[str, int]:
 def count_reasons(decisions: pl.DataFrame) -> dict[str, int]:
     """Count the documents that break each rule; one that breaks two rules is counted in both."""
     return _count(decisions["reasons"].explode(empty_as_null=False))
+
+
+def count_other_languages(decisions: pl.DataFrame) -> dict[str, int]:
+    """Count the documents that are surely in none of their source's languages, by language."""
+    if "other_language" not in decisions.columns:
+        return {}
+    return _count(decisions.filter(pl.col("other_language") == 1)["detected_lang"])
+
+
+def _tagged(meta: pl.Series, decisions: pl.DataFrame) -> pl.Series:
+    """Return `meta` with the last key `detected_language` where it is not one of the source's."""
+    if "other_language" not in decisions.columns:
+        return meta
+    name = pl.lit('"detected_language":"') + decisions["detected_lang"] + '"}'
+    before = pl.when(meta == "{}").then(pl.lit("{")).otherwise(meta.str.strip_suffix("}") + ",")
+    is_other = decisions["other_language"] == 1
+    return pl.select(
+        pl.when(is_other).then(before + name).otherwise(meta).alias("meta")
+    ).to_series()
 
 
 def _to_judge(
@@ -160,7 +182,8 @@ def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> li
     scores = [name for rule in rules_for(config.rules, data.custom) for name in rule.scores]
     edits = EDIT_COUNTS if has_line_edits(config.lines) else ()
     pii = [name for name in judged.columns if name.startswith("pii_")] if config.pii else []
-    return [name for name in dict.fromkeys([*scores, *edits, *pii]) if name not in FIXED]
+    tags = sorted(tags_of(config))
+    return [name for name in dict.fromkeys([*tags, *scores, *edits, *pii]) if name not in FIXED]
 
 
 def _count(names: pl.Series) -> dict[str, int]:

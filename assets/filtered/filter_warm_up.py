@@ -29,6 +29,8 @@ def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable
     wanted |= texts_left(config)
     if data.classifier is None:  # not trained yet
         wanted.discard("quality_score")
+    if data.scale is None:
+        wanted.discard("quality_percentile")
     yield partial(detect_language, documents["text"], config.language)
     yield partial(normalize_text, documents["text"], config.normalize)
     for columns, _ in PROVIDERS:

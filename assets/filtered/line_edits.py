@@ -79,6 +79,9 @@ def _edit_c4(texts: pl.Series, config: C4Lines | None, counts: NDArray[np.int64]
         has_end_marks=lines.end_marks is not None,
         **lines.model_dump(exclude={"end_marks"}),
     )
+    if config is not None:  # C4 and datatrove split where str.splitlines does
+        texts = texts.str.replace_all("\u2028", "\n", literal=True)
+        texts = texts.str.replace_all("\u2029", "\n", literal=True)
     classes = character_classes(lines.end_marks or ())
     return _run(edit_c4, texts, C4_PHRASES, settings, (classes, counts))
 

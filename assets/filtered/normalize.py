@@ -1,6 +1,7 @@
 """Bring text to one form, so that equal documents are equal bytes; the wording never changes.
 
-Unicode form (NFC), line ends, control characters and the blank edges of a document are evened out.
+Unicode form (NFC), line ends, control characters, overrides of the direction of text and the blank
+edges of a document are evened out.
 Numbers, URLs, indentation, inner spaces and paragraphs stay as they are. Off by default, because
 they are a matter of taste: repair of mojibake, the blanks at line ends, runs of blank lines,
 direction marks. NFC is slow, so one scan of the bytes finds the rows that hold a character of a
@@ -29,12 +30,15 @@ NFC_CANDIDATES = (
     r"\u{F900}-\u{FAFF}\u{FB1D}-\u{FB4E}\u{16D63}-\u{16D6A}\u{1D15E}-\u{1D1C0}\u{2F800}-\u{2FA1D}]"
 )
 
-# Marks, embeddings, overrides and isolates of UAX 9; text in Arabic or Hebrew may need them.
-BIDI_CONTROLS = r"[\u{200E}\u{200F}\u{202A}-\u{202E}\u{2066}-\u{2069}]"
+# Embeddings, overrides and isolates of UAX 9: they can show source code in another order than it is
+# stored (CVE-2021-42574), and plain text without a renderer has no use for them. The marks (LRM,
+# RLM, ALM) cannot move a letter, and sentences in Arabic and Hebrew hold them beside punctuation.
+BIDI_CONTROLS = r"[\u{202A}-\u{202E}\u{2066}-\u{2069}]"
+BIDI_MARKS = r"[\u{61C}\u{200E}\u{200F}]"
 LEADING_BLANK_LINES = r"\A\s*\n"
 BLANK = r"[\t\p{Zs}]"  # white space that ends no line
-_CONTROL, _LINE_END, _NFC, _BIDI = 1, 2, 4, 8  # bits of the classes, in this order
-_CLASSES = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS)
+_CONTROL, _LINE_END, _NFC, _BIDI, _MARK = 1, 2, 4, 8, 16  # bits of the classes, in this order
+_CLASSES = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
 
 # A byte of UTF-8 inside a character, read as Latin-1 or as Windows-1252, or lost; then sequences
 # that look like a character in two to four bytes, or a C1 control (except NEL, a line end).
@@ -68,6 +72,8 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
         texts = _replace_where(texts, classes & _CONTROL != 0, CONTROL_CHARACTERS, "")
     if config.bidi_controls:
         texts = _replace_where(texts, classes & _BIDI != 0, BIDI_CONTROLS, "")
+    if config.bidi_marks:
+        texts = _replace_where(texts, classes & _MARK != 0, BIDI_MARKS, "")
     if config.line_ends:
         ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
         texts = _replace_where(texts, classes & _LINE_END != 0, ends, "\n")

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 import polars as pl
 
 from assets.filtered.classifier.classifier import score_fasttext, score_quality
+from assets.filtered.classifier.percentiles import percentiles
 from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
-from assets.filtered.counting import datatrove_scores
+from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
+from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
-from assets.filtered.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
@@ -52,6 +54,7 @@ SCORES: dict[str, pl.Expr] = {
     "lang": pl.col("lang").str.strip_chars().str.to_lowercase().str.extract(r"^([^-_]+)"),
     "detected_lang": pl.col("detected_lang"),
     "paragraph_lang_share": pl.col("paragraph_lang_share"),
+    "other_language": pl.col("other_language"),  # 1: surely none of the source's languages
     # Gopher, A1.
     "mean_word_length": _per("word_characters", "words"),  # mean, where dolma takes the median
     "hash_ratio": _per("hashes", "words"),  # hashes and ellipses apart, as datatrove
@@ -126,9 +129,14 @@ SCORES: dict[str, pl.Expr] = {
     "pii_total": pl.col("pii_total"),
     "quality_score": pl.col("quality_score"),
     "fasttext_score": pl.col("fasttext_score"),
+    "quality_percentile": pl.col("quality_percentile"),
 }
 # Scores that a program counts differently, by the `counting` of a group of rules.
-COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {
+    "datatrove": datatrove_scores.SCORES,
+    "dclm": dclm_scores.SCORES,
+    "dolma": dolma_scores.SCORES,
+}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
@@ -160,7 +168,8 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    if wanted & (_EDITED | _PII | _DATATROVE_EDITED) and has_line_edits(config.lines):
+    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS
+    if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
     for columns, function in PROVIDERS:
         if (columns & wanted) - set(documents.columns):
@@ -176,6 +185,12 @@ def _metadata(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
 def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     share = paragraph_language_share(documents["text"], documents["lang"], config.language)
     return share.alias("paragraph_lang_share").to_frame()
+
+
+def _other_language(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    detected = documents.select(lang="detected_lang", lang_score="lang_score")
+    is_other = is_other_language(documents["text"], detected, config.language)
+    return is_other.cast(pl.Int64).alias("other_language").to_frame()
 
 
 def _text_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -214,6 +229,19 @@ def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterDa
 def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
     name = "line_text" if "line_text" in documents.columns else "text"
     return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
+
+
+def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dclm_scores.count_as_dclm(documents["text"], config.rules)
+
+
+def _dclm_edited(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    name = "line_text" if "line_text" in documents.columns else "text"
+    return dclm_scores.count_edited_as_dclm(documents[name])
+
+
+def _dolma_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+    return dolma_scores.count_as_dolma(documents["text"], config.rules)
 
 
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -267,6 +295,22 @@ def _fasttext(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
     return scores.alias("fasttext_score").to_frame()
 
 
+def _percentile(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
+    if data.scale is None:
+        raise ValueError("rules.quality.min_percentile needs the source's scale: `quality_scale`")
+    score = "fasttext_score" if config.ranks_fasttext else "quality_score"
+    provider: Provide = _fasttext if config.ranks_fasttext else _quality
+    has_score = score in documents.columns
+    scores = (documents if has_score else provider(documents, config, data))[score]
+    return percentiles(scores, documents["detected_lang"], data.scale).to_frame()
+
+
+def tags_of(config: FilterConfig) -> set[str]:
+    """Name the columns that tag documents, whatever the rules in force."""
+    has_language = config.language.expected and config.language.backend != "none"
+    return {"other_language"} if has_language else set()
+
+
 def texts_of(documents: pl.DataFrame) -> list[str]:
     """Name the columns with the text, the last correction first."""
     return [c for c in ("clean_text", "line_text", "text") if c in documents.columns]
@@ -303,19 +347,24 @@ _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _PAGES = set(PAGE_SCORES)
 _CODE_CONTENT = {"code_score", "code_text_share"}
-_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT
-_OTHERS |= _PII | {"paragraph_lang_share", "quality_score", "fasttext_score"}
+_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT | _PII
+_OTHERS |= {"paragraph_lang_share", "other_language"}
+_OTHERS |= {"quality_score", "fasttext_score", "quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
 PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_METADATA, _metadata),
     ({"paragraph_lang_share"}, _paragraphs),
+    ({"other_language"}, _other_language),
     (_TEXT_COUNTS, _text_counts),
     (_LINES, _lines),
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),
+    (dclm_scores.COUNTS, _dclm_counts),
+    (dclm_scores.EDITED_COUNTS, _dclm_edited),
+    (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_PAGES, _pages),
     (_CODE, _code),
@@ -323,4 +372,5 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_PII, _pii),
     ({"quality_score"}, _quality),
     ({"fasttext_score"}, _fasttext),
+    ({"quality_percentile"}, _percentile),
 )

@@ -92,7 +92,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
     known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
-    config = source.model_dump(mode="json", exclude=NOT_IN_THE_BYTES)
+    config = read_config(source, NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
         raw_task(corpus, config, SliceInputs(file, file_slice, source, part_bytes))
@@ -107,6 +107,15 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
+
+
+def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
+    """Return the keys of a source that its documents depend on, as JSON.
+
+    `html: keep` is left out, as the documents are those from before the key.
+    """
+    kept = {"html"} if source.html == "keep" else set()
+    return source.model_dump(mode="json", exclude=exclude | kept)
 
 
 def raw_task(corpus: Corpus, config: dict[str, object], inputs: SliceInputs) -> Task[SliceInputs]:
@@ -313,7 +322,7 @@ def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> Par
 def settings_of_raw(settings: Settings) -> Any:
     """Return the settings that raw documents depend on; their files are observed instead."""
     exclude = NOT_IN_THE_BYTES - {"max_text_bytes"}
-    sources = [source.model_dump(mode="json", exclude=exclude) for source in settings.sources]
+    sources = [read_config(source, exclude) for source in settings.sources]
     return [settings.part_bytes, sources]
 
 

@@ -25,6 +25,7 @@ VERBS = {  # group: {verb: help}
         "status": "Show running and last runs, and the state of every stage by source.",
         "sample": "Show documents that a rule rejected or only just kept.",
         "whatif": "Count what other thresholds would keep, without a run.",
+        "calibrate": "Propose limits that keep a share of your own clean text.",
         "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
     },
@@ -37,9 +38,10 @@ VERBS = {  # group: {verb: help}
     },
 }
 DUPLICATES = {
-    "show_cluster": "Show a document's cluster, and how each copy differs from what stayed.",
-    "list_clusters": "List the clusters, the largest first.",
-    "ledger_of_build": "Print the ingest order as JSON, for another build's `dedup.ledger`.",
+    "duplicates:show_cluster": "Show a document's cluster, and how its copies differ.",
+    "duplicates:list_clusters": "List the clusters, the largest first.",
+    "duplicates:ledger_of_build": "Print the ingest order as JSON, for another `dedup.ledger`.",
+    "duplicates_check:check_sample": "Compare the removals of a sample with datasketch's.",
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -108,8 +110,8 @@ def add_verbs() -> None:
         group=GROUPS["look"],
     )
     for function, text in DUPLICATES.items():
-        verb = function.partition("_")[0]
-        duplicates.command(f"{HERE}.look.duplicates:{function}", name=verb, help=text)
+        verb = function.partition(":")[2].partition("_")[0]
+        duplicates.command(f"{HERE}.look.{function}", name=verb, help=text)
     app.command(duplicates)
 
 

@@ -23,7 +23,7 @@ from resources.settings.repeats import RepeatedLinesConfig, SubstringsConfig
 MAX_BANDS, MAX_ROWS = 256, 64
 EqualField = Annotated[str, Field(pattern=r"^(url|id|meta\..+)$")]
 WithinField = Annotated[str, Field(pattern=r"^(source|lang|license|meta\..+)$")]
-KeepKey = Literal["priority", "ingested", "quality", "longest", "newest", "oldest"]
+KeepKey = Literal["priority", "ingested", "quality", "cleanest", "longest", "newest", "oldest"]
 
 # Keys of each preset; keys that the user wrote win. Recall and costs are in docs/dedup.md.
 DEDUP_PRESETS: dict[str, dict[str, Any]] = {
@@ -143,10 +143,11 @@ class DedupConfig(BaseModel):
         "removed document is itself similar to the one that stays",
     )
     keep: tuple[KeepKey, ...] = Field(
-        default=("priority", "ingested", "longest"),
+        default=("priority", "ingested", "cleanest", "longest"),
         description="order of keys by which one document of a cluster stays: the best by the first "
         "key, ties by the next ones, at last the smallest doc_id. ingested: documents of earlier "
-        "runs come first",
+        "runs come first; cleanest: the copy that agrees most with the others, the less its text "
+        "is damaged (case, white space, encoding, markup, boilerplate, a cut end)",
     )
     priority: tuple[str, ...] = Field(
         default=(), description="sources, the preferred first; sources that are not named come last"
@@ -274,6 +275,16 @@ class DedupConfig(BaseModel):
     def num_values(self) -> int:
         """Return the number of values in a signature: bands x rows."""
         return self.bands * self.rows
+
+    @property
+    def compares_shingles(self) -> bool:
+        """True if candidates are verified by their shingles."""
+        return self.near and self.verify == "exact"
+
+    @property
+    def reads_candidates(self) -> bool:
+        """True if the texts of candidates are read again to decide clusters."""
+        return self.compares_shingles or "cleanest" in self.keep
 
     def signing(self) -> dict[str, Any]:
         """Return the keys that signatures depend on, for fingerprints."""

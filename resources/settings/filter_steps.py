@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 
 class WordsConfig(BaseModel):
@@ -34,6 +35,14 @@ class FasttextConfig(BaseModel):
     label: str = Field(description="label whose probability is the score, such as __label__hq")
 
 
+def _plain_code(name: object) -> object:
+    return re.split("[-_]", name.strip().lower())[0] if isinstance(name, str) else name
+
+
+# "en-US" and "EN" are en.
+LanguageCode = Annotated[str, Field(pattern="^[a-z]{2,3}$"), BeforeValidator(_plain_code)]
+
+
 class LanguageConfig(BaseModel):
     """Detection of the language of a text; `rules.language` rejects documents by it."""
 
@@ -43,6 +52,11 @@ class LanguageConfig(BaseModel):
         default="fasttext",
         description="detector; none leaves lang and lang_score null (for code); scores of "
         "langdetect are near 1 or near 0.6, so that a usual min_score for it is 0.9",
+    )
+    reads: Literal["windows", "all"] = Field(
+        default="windows",
+        description="what fasttext reads. windows: start, middle and end; all: the whole text, up "
+        "to 1.5 MB, as datatrove does",
     )
     min_score: float = Field(
         default=0.0,
@@ -64,6 +78,19 @@ class LanguageConfig(BaseModel):
         default="unknown",
         description="result for texts under min_chars. unknown: score 0; keep: score null, which "
         "breaks no rule, so that a declared language is kept",
+    )
+    expected: tuple[LanguageCode, ...] = Field(
+        default=(),
+        description="languages of a source's texts: those that are surely in another one are "
+        "tagged, or rejected by rules.expected_language; `language` of the source sets it",
+    )
+    certain_score: float = Field(
+        default=0.65, ge=0, le=1, description="minimum score for being surely in another language"
+    )
+    certain_chars: int = Field(
+        default=100,
+        ge=0,
+        description="minimum number of characters for being surely in another language",
     )
     max_code_score: float | None = Field(
         default=0.5,
@@ -97,6 +124,9 @@ class C4Lines(BaseModel):
     )
     max_word_length: int = Field(
         default=1000, ge=0, description="maximum number of characters in a word; 0: off"
+    )
+    count_citations: bool = Field(
+        default=False, description="counts citations as words of a line, as datatrove does"
     )
     javascript: bool = Field(default=True, description="removes lines with 'javascript', any case")
     policy: bool = Field(
@@ -176,7 +206,14 @@ class NormalizeConfig(BaseModel):
         description="repairs UTF-8 that was read as Latin-1 or Windows-1252 (ftfy.fix_encoding)",
     )
     bidi_controls: bool = Field(
-        default=False, description="removes direction marks: U+200E, 200F, 202A-202E, 2066-2069"
+        default=True,
+        description="removes bidirectional embeddings, overrides and isolates: U+202A-202E, "
+        "2066-2069, which can show text in another order than it is stored",
+    )
+    bidi_marks: bool = Field(
+        default=False,
+        description="removes the direction marks U+200E, 200F and 061C, which text in Arabic and "
+        "Hebrew needs at the edges of numbers and punctuation",
     )
     trailing_spaces: bool = Field(
         default=False,
@@ -203,7 +240,18 @@ NORMALIZE_FOR: dict[str, dict[str, object]] = {
 _PLACEHOLDER = r"^(?:<[A-Za-z_ ]+>|\[[A-Za-z_ ]+\]|\{[A-Za-z_ ]+\})$"
 
 
-PiiKind = Literal["email", "ip", "phone", "ssn", "credit_card", "iban", "api_key", "private_key"]
+PiiKind = Literal[
+    "email",
+    "ip",
+    "phone",
+    "ssn",
+    "credit_card",
+    "iban",
+    "url_secret",
+    "password",
+    "api_key",
+    "private_key",
+]
 
 
 KINDS: tuple[PiiKind, ...] = get_args(PiiKind)
@@ -216,6 +264,8 @@ PLACEHOLDERS: dict[PiiKind, str] = {
     "ssn": "<SSN>",
     "credit_card": "<CREDIT_CARD>",
     "iban": "<IBAN>",
+    "url_secret": "<SECRET>",
+    "password": "<PASSWORD>",
     "api_key": "<KEY>",
     "private_key": "<PRIVATE_KEY>",
 }

@@ -70,6 +70,15 @@ class FilterConfig(BaseModel):
         """Return the keys that the user wrote, without presets; a source lays its own over them."""
         return self._given
 
+    @property
+    def ranks_fasttext(self) -> bool:
+        """Return whether `quality_percentile` is that of the fastText score, not the classifier's.
+
+        It is if that score alone is in use: `min_score` is null, and a model is named.
+        """
+        quality = self.rules.quality
+        return self.fasttext is not None and (quality is None or quality.min_score is None)
+
     @model_validator(mode="wrap")
     @classmethod
     def lay_over_presets(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:

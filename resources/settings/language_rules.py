@@ -7,11 +7,14 @@ is a mistake.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.settings.filters import FilterConfig
+from resources.settings.sources import SourceConfig
 
+CODE = re.compile(r"[a-z]{2,3}")
 GROUP = ("rules", "language")
 NEED_DETECTION = ("min_score", "allowed_detected", "min_paragraph_share")
 
@@ -63,3 +66,37 @@ def undetected_faults(
                 "language detection is off here (`language.backend: none`, the default of domain "
                 "code). Set `language.backend` of this source, or null for this rule",
             )
+
+
+def source_layer(source: SourceConfig) -> dict[str, Any]:
+    """Return the filters that a source's `language` and `require_language` set.
+
+    A language that is no ISO 639 code, such as "python", is declared only.
+    """
+    layer: dict[str, Any] = {"language": {"expected": expected_languages(source)}}
+    if source.require_language:
+        layer["rules"] = {"expected_language": {"required": True}}
+    return layer
+
+
+def expected_languages(source: SourceConfig) -> list[str]:
+    """Return the ISO 639 codes among a source's languages, without region."""
+    given = (source.language,) if isinstance(source.language, str) else source.language or ()
+    codes = [re.split("[-_]", name.strip().lower())[0] for name in given]
+    return [code for code in codes if CODE.fullmatch(code)]
+
+
+def required_faults(source: SourceConfig, filters: FilterConfig) -> Iterator[str]:
+    """Yield a message if a source requires a language that is not named, or not detected."""
+    if not source.require_language:
+        return
+    if not expected_languages(source):
+        yield (
+            f"true, but `language` is {source.language!r}. Set it to ISO 639 codes, such as en, or "
+            "leave require_language out"
+        )
+    if filters.language.backend == "none":
+        yield (
+            "true, but language detection is off here (`language.backend: none`, the default of "
+            "domain code). Set `filters.language.backend` of this source, or leave it out"
+        )

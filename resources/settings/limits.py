@@ -12,7 +12,8 @@ from typing import Annotated, TypeAlias
 from pydantic import Discriminator, Field, Tag
 
 EVERY_LANGUAGE = "*"
-Language = Annotated[str, Field(pattern=r"^([a-z][a-z0-9+#]*|\*)$")]
+LANGUAGE_NAME = r"[a-z][a-z0-9+#]*"  # en, and c++ of source code
+Language = Annotated[str, Field(pattern=rf"^({LANGUAGE_NAME}|\*)$")]
 
 # Tags of the two forms, so that a mistake is told for the form that was written only.
 NUMBER, BY_LANGUAGE = "(number)", "(by language)"

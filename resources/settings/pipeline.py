@@ -29,7 +29,13 @@ from resources.settings.faults import (
     place,
 )
 from resources.settings.filters import FilterConfig
-from resources.settings.language_rules import skipped_rules, undetected_faults, without_rules
+from resources.settings.language_rules import (
+    required_faults,
+    skipped_rules,
+    source_layer,
+    undetected_faults,
+    without_rules,
+)
 from resources.settings.named_files import NamedFileError
 from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
@@ -181,6 +187,8 @@ class Settings(BaseModel):
                 filters = self.laid_filters(name)
                 own = self.source(name).filters
                 faults = [*self.missing_models(filters), *undetected_faults(filters, own)]
+                for message in required_faults(self.source(name), filters):
+                    yield ("sources", index, "require_language"), f"{message} (source {name!r})"
             except ValidationError as error:
                 faults = list(faults_of(error, FilterConfig))
             for keys, message in faults:
@@ -195,6 +203,12 @@ class Settings(BaseModel):
             yield ("rules", "quality", "min_score"), "needs a classifier: set `classifier`, or null"
         if rules.min_fasttext_score is not None and filters.fasttext is None:
             yield ("rules", "quality", "min_fasttext_score"), "needs `filters.fasttext`, or null"
+        has_model = filters.ranks_fasttext or self.classifier is not None
+        if rules.min_percentile is not None and not has_model:
+            yield (
+                ("rules", "quality", "min_percentile"),
+                ("needs a score: set `classifier` or `filters.fasttext`, or null"),
+            )
 
     def source_names(self) -> list[str]:
         """Return the names of the sources, in the file's order."""
@@ -224,7 +238,8 @@ class Settings(BaseModel):
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters), source.domain)
-        return FilterConfig.model_validate(lay_over(DOMAINS[source.domain], given))
+        lowest = lay_over(DOMAINS[source.domain], source_layer(source))
+        return FilterConfig.model_validate(lay_over(lowest, given))
 
 
 def unknown_names(

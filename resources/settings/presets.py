@@ -24,16 +24,27 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
+<<<<<<< HEAD
     "web": {},
     "reference": {},
     "science": {},
     "books": {},
+=======
+    **{domain: {} for domain in ("web", "reference", "science", "books")},
+>>>>>>> main
 }
 
 
 def _with_defaults(model: type[BaseModel], **changes: Any) -> Layer:
     """Dump every key of a model, so that a later preset replaces all keys of an earlier one."""
     return model(**changes).model_dump(mode="json")
+
+
+def lay_over(base: Any, layer: Any) -> Any:
+    """Lay `layer` over `base`: mappings key by key, any other value replaces."""
+    if not (isinstance(base, dict) and isinstance(layer, dict)):
+        return layer
+    return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
 
 
 _C4_PAGE = {
@@ -45,6 +56,7 @@ _C4_PAGE = {
     "policy": False,
 }
 _DATATROVE = {"counting": "datatrove"}
+_DATATROVE_LINES = {"min_words": 3, "count_citations": True}
 _GOPHER_QUALITY: Layer = {
     "rules": {"gopher_quality": _with_defaults(GopherQualityRules, **_DATATROVE)}
 }
@@ -55,6 +67,18 @@ _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROV
 # The papers' detectors name a language for source code, too.
 _CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
+_DCLM = {"counting": "dclm"}
+_REFINEDWEB: Layer = {
+    "language": _CODE_TOO,
+    "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
+    "rules": {
+        "language": _ENGLISH,
+        # One limit for "#" and ellipses together.
+        "gopher_quality": _with_defaults(GopherQualityRules, **_DCLM, max_ellipsis_ratio=None),
+        "gopher_repetition": _with_defaults(GopherRepetitionRules, **_DCLM),
+        "refinedweb": {**_DCLM, "max_removed_words": 0.05},
+    },
+}
 
 PRESETS: dict[str, Layer] = {
     # Our own default; the domain of a source chooses among the limits of `balanced`.
@@ -75,7 +99,7 @@ PRESETS: dict[str, Layer] = {
     },
     # datatrove's C4QualityFilter as shipped: the paper's older wording.
     "c4-datatrove": {
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=(".", "?", "!", '"', "'"), min_words=3)},
+        "lines": {"c4": _with_defaults(C4Lines, end_marks=tuple(".?!\"'"), **_DATATROVE_LINES)},
         "rules": {"c4": {**_C4_PAGE, **_DATATROVE, "min_sentences": 5, "bad_words": False}},
     },
     # Penedo et al. 2024 (arXiv 2406.17557), 3.6: as in datatrove, and as in the paper's text.
@@ -94,8 +118,8 @@ PRESETS: dict[str, Layer] = {
     },
     # The whole of datatrove's examples/fineweb.py except URL lists and deduplication.
     "fineweb-recipe": {
-        "language": {"backend": "fasttext", **_CODE_TOO},
-        "lines": {"c4": _with_defaults(C4Lines, end_marks=None, min_words=3)},
+        "language": {"backend": "fasttext", "reads": "all", **_CODE_TOO},
+        "lines": {"c4": _with_defaults(C4Lines, **_DATATROVE_LINES, end_marks=None)},
         "pii": {"kinds": ["email", "ip"]},
         "rules": {
             "language": _ENGLISH,
@@ -105,19 +129,38 @@ PRESETS: dict[str, Layer] = {
             **_FINEWEB["rules"],
         },
     },
-    # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml; its URL lists are not
-    # published with it: give yours in rules.metadata.
-    "refinedweb": {
+    # Penedo et al. 2023 (arXiv 2306.01116), G, as in DCLM's refinedweb.yaml. Not here: URL lists
+    # (give yours in rules.metadata), and URLs and IP addresses cut out of the text.
+    "refinedweb": _REFINEDWEB,
+    # Li et al. 2024 (arXiv 2406.11794): dclm_baseline_refinedweb.yaml, which differs from the other
+    # file in URL lists only, then the score of its fastText model (set filters.fasttext).
+    "dclm": lay_over(
+        _REFINEDWEB, {"rules": {"quality": {"min_score": None, "min_fasttext_score": 0.018112}}}
+    ),
+    # Soldaini et al. 2024 (arXiv 2402.00159): configs/dolma-v1_6/mixing/cc-*.yaml, tagger gopher_v1
+    # (v1.5 has the same rules, v1.7 publishes no such file); English from 0.5 by section 5. Not
+    # here: removed lines without an end mark (before these rules), models of toxic and adult text,
+    # repeated tokens, copies. Personal data is what we find.
+    "dolma": {
         "language": _CODE_TOO,
-        "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
+        "pii": {"kinds": ["email", "phone", "ip"]},
         "rules": {
-            "language": {"min_score": 0.65},
-            "gopher_quality": _with_defaults(GopherQualityRules),
-            "gopher_repetition": _with_defaults(GopherRepetitionRules),
-            "refinedweb": {"max_removed_words": 0.05},
+            "language": {"min_score": 0.5, "allowed_detected": ["en"]},
+            "gopher_quality": _with_defaults(
+                GopherQualityRules, counting="dolma", max_ellipsis_ratio=None
+            ),
+            "gopher_repetition": _with_defaults(
+                GopherRepetitionRules,
+                counting="dolma",
+                max_duplicate_line_chars=0.3,
+                max_duplicate_paragraphs=None,
+                max_duplicate_paragraph_chars=None,
+            ),
+            "pii": {"max_density": None, "max_spans": 5},
         },
     },
-    # Li et al. 2023 (arXiv 2305.06161), section 3, and bigcode-dataset. Not here: GitHub stars.
+    # Li et al. 2023 (arXiv 2305.06161), section 3, and bigcode-dataset, whose rule on comments is
+    # SantaCoder's. Not here: GitHub stars; limits by file extension.
     "starcoder": {
         "language": {"backend": "none"},
         "rules": {
@@ -126,8 +169,6 @@ PRESETS: dict[str, Layer] = {
                 "max_mean_line_length": 100,
                 "min_alphanumeric": 0.25,
                 "min_alphabetic": 0.25,
-                "min_comments": 0.01,
-                "max_comments": 0.8,
                 "xml": True,
                 "min_visible_html": 0.2,
                 "min_visible_html_chars": 100,
@@ -169,11 +210,13 @@ UNSPACED = {
 def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     """Make the preset of FineWeb2 (arXiv 2506.20920) for one language.
 
-    Its language scores are GlotLID's, and its words come from one splitter per language. Here the
-    score is FineWeb's 0.65 for lid.176, and a Han or kana character is a word, which gives 1.4
-    times as many words; limits that depend on that come from `UNSPACED`.
+    Its language scores are GlotLID's; here the score is FineWeb's 0.65 for lid.176. Its words come
+    from one splitter per language: spaCy's here too, except for Chinese (jieba's) and Japanese
+    (Sudachi's). There a Han or kana character is a word, which gives 1.4 times as many words;
+    limits that depend on that come from `UNSPACED`.
     """
     unspaced = UNSPACED.get(code)
+    counting = {"counting": "own"} if unspaced else {**_DATATROVE, "tokenizer": code}
     min_words = unspaced.min_words if unspaced else limits.words[0]
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length
@@ -182,16 +225,20 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
         "rules": {
             "language": {"min_score": 0.65, "allowed_detected": [code]},
             "gopher_quality": {
+                **counting,
                 "min_words": min_words,
                 "max_words": limits.words[1],
                 "min_mean_word_length": shortest or None,
                 "max_mean_word_length": longest,
                 "min_alphabetic_words": limits.alphabetic_words,
                 "min_stop_words": limits.min_stop_words,
-                "stop_words": [word for word in limits.stop_words if re.search(r"\w", word)],
+                "stop_words": [
+                    word for word in limits.stop_words if not unspaced or re.search(r"\w", word)
+                ],
             },
-            "gopher_repetition": _fineweb2_repetition(limits, duplicates),
+            "gopher_repetition": {**counting, **_fineweb2_repetition(limits, duplicates)},
             "fineweb": {
+                **counting,
                 "inclusive": False,
                 "min_terminal_punctuation_lines": limits.terminal_lines or None,
                 "max_short_lines": limits.short_lines,
@@ -214,13 +261,6 @@ def _fineweb2_repetition(limits: FineWeb2Language, duplicates: tuple[float, ...]
 
 
 PRESETS |= {f"fineweb2:{code}": _fineweb2(code, limits) for code, limits in FINEWEB2.items()}
-
-
-def lay_over(base: Any, layer: Any) -> Any:
-    """Lay `layer` over `base`: mappings key by key, any other value replaces."""
-    if not (isinstance(base, dict) and isinstance(layer, dict)):
-        return layer
-    return base | {key: lay_over(base.get(key), value) for key, value in layer.items()}
 
 
 def expand_presets(given: Mapping[str, Any], domain: str = "general") -> Layer:

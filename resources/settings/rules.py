@@ -111,6 +111,12 @@ class MetadataRules(RuleGroup):
     max_url_soft_words: Count = _limit(1, "url_suspicious", "url_soft_hits")
 
 
+class ExpectedLanguageRules(RuleGroup):
+    """Texts that are surely in another language than those of their source (`require_language`)."""
+
+    required: bool = _limit(False, "other_language", "other_language")
+
+
 class LanguageRules(RuleGroup):
     """Certainty of the detector (FineWeb: 0.65), and languages.
 
@@ -213,9 +219,12 @@ class FinewebRules(CountedRules):
     max_list_ratio: Amount = _limit(0.3, "list_like", "list_ratio")
 
 
-class RefinedWebRules(RuleGroup):
+class RefinedWebRules(CountedRules):
     """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
+    counting: Literal["own", "dclm"] = Field(
+        default="own", description="whose words are counted: ours, or DCLM's"
+    )
     max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
 
 
@@ -304,11 +313,15 @@ class PiiRules(RuleGroup):
 class QualityRules(RuleGroup):
     """Scores of the classifier trained here (`classifier`) and of a fastText model (`fasttext`).
 
-    DCLM-baseline keeps scores of its fastText model from 0.018112.
+    DCLM-baseline keeps scores of its fastText model from 0.018112. The percentile (0 to 1) ranks a
+    document within its source and language, by the classifier's score, or by the fastText score if
+    `min_score` is null. A `min_percentile` of 0.4 rejects the lowest 40 %; 0 rejects nothing, and
+    stores the percentile.
     """
 
     min_score: Share = _limit(0.5, "low_quality", "quality_score")
     min_fasttext_score: Share = _limit(None, "low_fasttext_score", "fasttext_score")
+    min_percentile: Share = _limit(None, "low_percentile", "quality_percentile")
 
 
 class RulesConfig(BaseModel):
@@ -328,6 +341,9 @@ class RulesConfig(BaseModel):
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
     language: LanguageRules | None = Field(
         default=None, description="certainty and choice of languages"
+    )
+    expected_language: ExpectedLanguageRules | None = Field(
+        default=None, description="language of the source, set by its `require_language`"
     )
     gopher_quality: GopherQualityRules | None = Field(
         default=None, description="signs of English prose"

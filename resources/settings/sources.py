@@ -149,11 +149,27 @@ class SourceConfig(InputPlaces):
     )
     lang_field: str = Field("lang", min_length=1, description="field of the language")
     license_field: str = Field("license", min_length=1, description="field of the licence")
+    html: Literal["keep", "text"] = Field(
+        "keep",
+        description="HTML in the field of the text (not of WARC, whose pages are text already). "
+        "text: tags and scripts are removed and entities decoded; a text without a tag or entity "
+        "stays",
+    )
     field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
     )
-    language: str | None = Field(None, description="language of records that name none")
+    language: str | Annotated[tuple[NonEmpty, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="language of records that name none; or the languages of a mixed source, of "
+        "which the detector finds each record's",
+    )
+    require_language: bool = Field(
+        False,
+        exclude=True,
+        description="rejects texts that are surely in another language than `language`; false: "
+        "they are tagged only",
+    )
     domain: Literal["general", "web", "code", "reference", "science", "books", "medical"] = Field(
         "general", description="kind of text, which sets defaults of the filters"
     )
@@ -178,6 +194,11 @@ class SourceConfig(InputPlaces):
         le=2**31 - 1,
         description="bytes of the largest record; larger ones go to quarantine",
     )
+
+    @property
+    def declared_language(self) -> str | None:
+        """Return the language of records that name none."""
+        return self.language if isinstance(self.language, str) else None
 
 
 class Source(SourceConfig):

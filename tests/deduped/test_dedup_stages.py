@@ -143,6 +143,24 @@ def test_what_was_published_stays_when_copies_come(tmp_path: Path, build: Build)
     assert survivors & set(found["doc_id"])
 
 
+def test_a_cleaner_copy_wins_within_a_run_and_unpublishes_nothing_of_an_earlier_one(
+    tmp_path: Path, build: Build
+) -> None:
+    corpus = with_dedup(tmp_path)
+    clean = [text(number).capitalize() for number in (300, 301)]
+    play(corpus, {"prose/m.jsonl": records(clean[0].upper())})
+    play(corpus, {"notes/a.jsonl": records(clean[1].upper(), clean[1])})
+    build(corpus, *STAGES)
+    assert clean[1] in [row[1] for row in outcome(corpus)["notes"]]
+    assert clean[1].upper() not in [row[1] for row in outcome(corpus)["notes"]]
+
+    play(corpus, {"notes/b.jsonl": records(clean[0])})
+    build(corpus, *STAGES)
+
+    assert clean[0].upper() in [row[1] for row in outcome(corpus)["prose"]]
+    assert clean[0] not in [row[1] for row in outcome(corpus)["notes"]]
+
+
 def test_what_was_published_stays_when_another_file_is_appended_to(
     tmp_path: Path, build: Build
 ) -> None:

@@ -16,7 +16,7 @@ def ranked(config: DedupConfig, **columns: list[Any]) -> list[int]:
     height = len(next(iter(columns.values())))
     types: dict[str, Any] = {
         **{"source": pl.String, "generation": pl.UInt32, "quality": pl.Float64},
-        **{"num_chars": pl.UInt32, "date": pl.Int64},
+        **{"num_chars": pl.UInt32, "date": pl.Int64, "cleanliness": pl.Int64},
     }
     filled = {name: columns.get(name, [None] * height) for name in types}
     members = pl.DataFrame(filled, schema=types)
@@ -34,6 +34,12 @@ def ranked(config: DedupConfig, **columns: list[Any]) -> list[int]:
         (("ingested",), {"generation": [2, 0, 1, 0]}, [3, 1, 2, 0]),
         (("quality",), {"quality": [None, 0.5, NAN, -1.0, 2.0]}, [4, 1, 3, 2, 0]),
         (("longest",), {"num_chars": [1, 2**32 - 1, 5, 5]}, [1, 3, 2, 0]),
+        (("cleanest",), {"cleanliness": [7, 9, 8]}, [1, 2, 0]),
+        (
+            ("ingested", "cleanest", "longest"),
+            {"generation": [1, 0, 0], "cleanliness": [9, 5, 5], "num_chars": [9, 1, 2]},
+            [2, 1, 0],
+        ),
         (("newest",), {"date": [5, None, -7, 5]}, [3, 0, 2, 1]),
         (("oldest",), {"date": [5, None, -7, 5]}, [2, 3, 0, 1]),
         (

@@ -55,7 +55,7 @@ PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
 VOCABULARY = {"drugs": ("aspirin", "beta blocker"), "anatomy": ("heart",)}
 NORMALIZE = {
     "mojibake": True,
-    "bidi_controls": True,
+    "bidi_marks": True,
     "trailing_spaces": True,
     "max_blank_lines": 2,
 }

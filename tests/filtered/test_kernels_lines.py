@@ -229,12 +229,12 @@ def refinedweb_slowly(text: str, rules: RefinedWebSettings) -> str:
     kept: list[str] = []
     for line in text.split("\n"):
         plain = line.strip()
-        upper, digits = sum(map(str.isupper, plain)), sum(map(str.isdigit, plain))
+        upper, digits = sum(map(str.isupper, line)), sum(map(str.isdigit, line))
         if not plain:
             kept.append("")
         elif (
-            upper <= rules.max_uppercase * len(plain)
-            and digits <= rules.max_numeric * len(plain)
+            upper <= rules.max_uppercase * len(line)
+            and digits <= rules.max_numeric * len(line)
             and len(plain.split()) >= rules.min_words
         ):
             kept.append(line)
@@ -255,6 +255,7 @@ def test_edit_refinedweb_drops_the_lines_of_the_reference(
     ("line", "kept"),
     [
         ("BREAKING News", ""),
+        ("      BREAKING News", "      BREAKING News"),  # indentation counts, as in DCLM
         ("BREAKINGnews here", "BREAKINGnews here"),
         ("123 456", "123 456"),
         ("1234", ""),

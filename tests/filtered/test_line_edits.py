@@ -163,8 +163,8 @@ def slow_refinedweb(text: str, rules: RefinedWebLines) -> tuple[str, int, int]:
 
 def slow_refinedweb_line(raw: str, rules: RefinedWebLines) -> str:
     line = raw.strip()
-    upper, digits = sum(map(str.isupper, line)), sum(map(str.isdigit, line))
-    if upper / len(line) > rules.max_uppercase or digits / len(line) > rules.max_numeric:
+    upper, digits = sum(map(str.isupper, raw)), sum(map(str.isdigit, raw))
+    if upper / len(raw) > rules.max_uppercase or digits / len(raw) > rules.max_numeric:
         return ""
     if rules.counters and COUNTER.fullmatch(ascii_lower(line)):
         return ""

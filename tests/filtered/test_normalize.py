@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assets.filtered.kernels.character_scan import kinds_of, matching_codes, tell_kinds
 from assets.filtered.normalize import (
     BIDI_CONTROLS,
+    BIDI_MARKS,
     CONTROL_CHARACTERS,
     LINE_ENDS,
     MOJIBAKE,
@@ -21,7 +22,7 @@ from assets.filtered.normalize import (
 from assets.text.buffers import text_buffers
 from resources.settings.filter_steps import NORMALIZE_FOR, NormalizeConfig
 
-KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS)
+KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
 TEXTS = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t \u200be\u0301\ufeff")
 )
@@ -50,11 +51,12 @@ GOOD_TEXTS = [
 SWITCHES: list[dict[str, object]] = [
     {},
     {"mojibake": True},
-    {"bidi_controls": True},
+    {"bidi_controls": False},
+    {"bidi_marks": True},
     {"trailing_spaces": True},
     {"max_blank_lines": 1},
     *NORMALIZE_FOR.values(),
-    {"mojibake": True, "bidi_controls": True, "trailing_spaces": True, "max_blank_lines": 2},
+    {"mojibake": True, "bidi_marks": True, "trailing_spaces": True, "max_blank_lines": 2},
 ]
 
 
@@ -123,7 +125,9 @@ def test_twice_is_once(texts: list[str]) -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(TEXTS, max_size=4))
 def test_words_survive_in_order(texts: list[str]) -> None:
-    noise = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff]")
+    noise = re.compile(
+        r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]"
+    )
     words = [unicodedata.normalize("NFC", noise.sub("", text)).split() for text in texts]
     assert [text.split() for text in normalize(*texts) if text is not None] == words
 
@@ -200,10 +204,11 @@ def test_runs_of_blank_lines_are_cut_to_so_many(text: str, most: int, expected: 
     assert normalize(text, max_blank_lines=most, strip=False) == [expected]
 
 
-def test_direction_marks_go_if_wanted() -> None:
-    text = "a\u200e\u202e(b\u2066c\u2069)\u200f"
-    assert normalize(text) == [text]
-    assert normalize(text, bidi_controls=True) == ["a(bc)"]
+def test_overrides_of_direction_go_and_marks_go_if_wanted() -> None:
+    text = "a\u200e\u061c\u202a\u202b\u202c\u202d\u202e(b\u2066\u2067\u2068c\u2069)\u200f"
+    assert normalize(text) == ["a\u200e\u061c(bc)\u200f"]
+    assert normalize(text, bidi_controls=False) == [text]
+    assert normalize(text, bidi_marks=True) == ["a(bc)"]
 
 
 def test_code_keeps_form_feeds_and_decomposed_literals() -> None:

@@ -14,6 +14,8 @@ from resources.settings.presets import DOMAINS, PRESETS, lay_over
 LANGUAGES = ("en", "fr", "de", "es", "zh", "ja", "ru")
 NAMES = ["gopher-quality", "gopher-repetition", "c4", "c4-datatrove", "fineweb", "fineweb-paper"]
 NAMES += ["refinedweb", "starcoder", "redpajama-code", *(f"fineweb2:{code}" for code in LANGUAGES)]
+NO_NGRAMS = {f"max_top_{n}_gram": None for n in (2, 3, 4)}
+NO_NGRAMS |= {f"max_duplicate_{n}_gram": None for n in range(5, 11)}
 
 
 def thresholds(**given: Any) -> dict[str, Any]:
@@ -29,7 +31,8 @@ def test_every_preset_is_a_valid_config_with_rules(name: str) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_judges_every_kind_of_text(name: str) -> None:
     texts = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["", "Plain words.", "日本語。"]})
-    config = FilterConfig.model_validate({"presets": [name]})
+    rules = {"quality": None} if name == "dclm" else {}  # a model of the user's own
+    config = FilterConfig.model_validate({"presets": [name], "rules": rules})
     _, decisions = filter_documents(texts.with_columns(lang=pl.lit(None, pl.String)), config)
     assert decisions.height == 3
 
@@ -92,6 +95,55 @@ def test_the_two_fineweb_presets_differ_where_paper_and_code_do() -> None:
         "max_short_lines": (0.67, True),
         "max_duplicate_chars": (0.1, True),
     }
+
+
+def test_dclm_is_refinedweb_and_the_score_of_a_model() -> None:
+    added = {"quality.low_fasttext_score": 0.018112}
+    assert thresholds(presets=["dclm"]) == thresholds(presets=["refinedweb"]) | added
+
+
+def test_dolma_has_the_limits_of_its_mixing_files() -> None:
+    found, gopher = thresholds(presets=["dolma"]), thresholds(presets=["gopher-repetition"])
+    assert found["gopher_repetition.duplicate_line_text"] == 0.3  # Gopher: 0.2
+    assert {name for name in gopher if name not in found} == {
+        "gopher_repetition.duplicate_paragraphs",
+        "gopher_repetition.duplicate_paragraph_text",
+    }
+    assert found["pii.too_many_spans"] == 5
+    assert "gopher_quality.too_many_ellipses" not in found  # counted with "#"
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        # Two blank lines among five are copies of each other for dolma.
+        ("a to the of\n\nc d\n\ne f", {"dolma": ["words_too_short", "duplicate_lines"],
+                                       "refinedweb": ["words_too_short"]}),
+        # Words of 2, 2, 2, 2, 3, 2 and 40 letters have the median 2, and the mean 7.6.
+        (f"to be\nto be\n{'x' * 40} the of", {"dolma": ["words_too_short", "duplicate_lines"],
+                                             "refinedweb": ["duplicate_lines"]}),
+        # One limit for "#" and ellipses: of words for dolma, of signs for DCLM.
+        ("the #... of ## word", {"dolma": ["too_many_hashes", "too_few_alphabetic_words"],
+                                 "refinedweb": ["too_many_hashes", "too_few_alphabetic_words"]}),
+        # "The" is a stop word in any case for DCLM.
+        ("The word of wisdom", {"dolma": ["too_few_stop_words"]}),
+    ],
+)  # fmt: skip
+def test_each_recipe_counts_as_its_source(text: str, reasons: dict[str, list[str]]) -> None:
+    for preset in ("dolma", "refinedweb"):
+        rules = {
+            "gopher_quality": {"min_words": None},
+            "gopher_repetition": {"max_duplicate_line_chars": None, **NO_NGRAMS},
+            "language": None,
+            "length": None,
+        }
+        config = FilterConfig.model_validate(
+            {"presets": [preset], "language": {"backend": "none"}, "rules": rules}
+        )
+        documents = pl.DataFrame({"doc_id": ["a"], "text": [text], "lang": ["en"]})
+        decisions = filter_documents(documents, config)[1]
+        found = [reason.split(".")[1] for reason in decisions["reasons"].item()]
+        assert found == reasons.get(preset, [])
 
 
 def test_fineweb2_has_the_limits_of_its_language() -> None:

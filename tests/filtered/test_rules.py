@@ -243,6 +243,7 @@ ELSEWHERE = {
     *("metadata", "language", "refinedweb", "medical", "profanity", "copyright", "pii", "quality"),
     *(
         "code_content",
+        "expected_language",
         "c4.bad_words",
         "code.too_few_comments",
         "code.too_many_comments",

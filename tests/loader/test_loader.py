@@ -13,15 +13,23 @@ from weakref import WeakSet
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from loader_corpus import END, doc_id, numbered_rows, publish, two_sources, write_phase
+from loader_corpus import (
+    END,
+    doc_id,
+    every_sample,
+    numbered_rows,
+    publish,
+    two_sources,
+    write_phase,
+)
 
 from corpus_loader import Batch, CorpusLoader, Documents, LoaderOptions
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
-from corpus_loader.split import Split
+from corpus_loader.split import Last, Split
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -35,7 +43,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def numbers(batches: Iterable[Batch]) -> list[int]:
     """The rows that were seen."""
-    return [int(row[0]) for batch in batches for row in batch.tokens]
+    return [int(row[0]) for batch in batches for row in batch.tokens[~batch.is_repeated]]
 
 
 def global_order(loaders: list[CorpusLoader]) -> list[int]:
@@ -45,7 +53,7 @@ def global_order(loaders: list[CorpusLoader]) -> list[int]:
 
 
 def test_an_epoch_has_every_row_of_the_phase_once_in_the_golden_order(store: Path) -> None:
-    found = numbers(CorpusLoader(store))
+    found = numbers(every_sample(store))
 
     assert sorted(found) == [*range(1, 24), *range(101, 115)]
     assert found[: len(ORDER)] == ORDER
@@ -54,33 +62,84 @@ def test_an_epoch_has_every_row_of_the_phase_once_in_the_golden_order(store: Pat
 @pytest.mark.parametrize("batch_size", [1, 3, 5])
 @pytest.mark.parametrize("world_size", [1, 2, 8])
 def test_ranks_see_what_one_rank_sees(store: Path, world_size: int, batch_size: int) -> None:
-    ranks = [CorpusLoader(store, "general", r, world_size, batch_size) for r in range(world_size)]
+    ranks = [every_sample(store, "general", r, world_size, batch_size) for r in range(world_size)]
 
-    assert global_order(ranks) == numbers(CorpusLoader(store))
+    assert global_order(ranks) == numbers(every_sample(store))
     assert {len(rank) for rank in ranks} == {-(-37 // (world_size * batch_size))}
 
 
-def test_the_last_step_is_split_evenly_or_dropped(store: Path) -> None:
-    ranks = [CorpusLoader(store, rank=rank, world_size=8, batch_size=4) for rank in range(8)]
-    dropping = CorpusLoader(store, batch_size=8, options=LoaderOptions(drop_last=True))
+def test_the_last_step_is_left_out_unless_asked_otherwise(store: Path) -> None:
+    ranks = [CorpusLoader(store, rank=rank, world_size=2, batch_size=4) for rank in range(2)]
 
-    assert [[len(batch.tokens) for batch in rank] for rank in ranks] == [
-        *[[4, 0], [4, 1], [4, 0], [4, 1], [4, 1], [4, 0], [4, 1], [4, 1]]
+    steps = [[batch.tokens.shape[0] for batch in rank] for rank in ranks]
+
+    assert steps == [[4] * 4] * 2
+    assert [len(rank) for rank in ranks] == [4, 4]
+    assert [rank.cursor for rank in ranks] == [37, 37]  # nothing of this epoch is left
+
+
+def test_a_short_last_step_is_split_evenly_and_never_empty(store: Path) -> None:
+    ranks = [every_sample(store, rank=rank, world_size=8, batch_size=4) for rank in range(8)]
+
+    last = [list(rank)[-1] for rank in ranks]
+
+    assert [len(batch.tokens) for batch in last] == [1] * 8
+    assert [batch.is_repeated.tolist() for batch in last] == [
+        *[[True], [False], [True], [False], [False], [True], [False], [False]]
     ]
-    assert [len(batch.tokens) for batch in dropping] == [8, 8, 8, 8]
-    assert len(dropping) == 4
-    assert dropping.cursor == 37  # nothing of this epoch is left
+    assert sum(numbers([batch]) == [] for batch in last) == 3
 
 
-def test_a_rank_without_a_sample_in_the_last_step_gets_a_batch_of_no_rows(store: Path) -> None:
-    rank = CorpusLoader(store, rank=0, world_size=8, batch_size=4, options=WITH_DOCUMENTS)
+def test_a_padded_last_step_is_full_and_its_repeated_rows_are_not_learned(store: Path) -> None:
+    options = LoaderOptions(pad_last=True, with_documents=True)
+    ranks = [CorpusLoader(store, "general", r, 2, 4, options=options) for r in range(2)]
+    order = numbers(every_sample(store))
 
-    last = list(rank)[-1]
+    batches = [list(rank) for rank in ranks]
 
-    assert last.tokens.shape == (0, 8)
-    assert last.documents is not None
-    assert last.documents.cu_seqlens.tolist() == [0]
-    assert last.documents.position_ids.shape == (0, 8)
+    assert global_order(ranks) != order  # the second epoch
+    assert [[len(batch.tokens) for batch in rank] for rank in batches] == [[4] * 5] * 2
+    assert [number for step in zip(*batches, strict=True) for number in numbers(step)] == order
+    for rank, own in zip(batches, ([33 - 1, 34 - 1], [35 - 1, 36 - 1, 37 - 1]), strict=True):
+        last = rank[-1]
+        again = 4 - len(own)
+        assert last.positions.tolist() == [*own, *range(36, 36 - again, -1)]
+        assert last.is_repeated.tolist() == [False] * len(own) + [True] * again
+        assert last.tokens[:, 0].tolist() == [order[position] for position in last.positions]
+        assert last.documents is not None
+        assert last.documents.loss_mask.any(axis=1).tolist() == [*~last.is_repeated]
+        assert last.documents.position_ids.shape == (4, 8)
+
+
+@given(
+    samples=st.integers(1, 60),
+    ranks=st.integers(1, 6),
+    batch_size=st.integers(1, 6),
+    start=st.integers(0, 120),
+    last=st.sampled_from(["drop", "pad", "short"]),
+)
+def test_ranks_take_the_same_number_of_steps_and_no_batch_is_empty(
+    samples: int, ranks: int, batch_size: int, start: int, last: Last
+) -> None:
+    least = ranks * batch_size if last == "drop" else ranks
+    assume(samples >= least)
+    splits = [Split(samples, rank, ranks, batch_size, last) for rank in range(ranks)]
+
+    steps = list(zip(*(split.steps(start) for split in splits), strict=True))
+
+    own = [p for step in steps for each in step for p in range(each.first, each.stop)]
+    end = (start // samples + 1) * samples
+    assert own == list(range(start, start + len(own)))
+    assert end - start - len(own) in (range(ranks * batch_size) if last == "drop" else [0])
+    for step in steps:
+        sizes = {each.samples for each in step}
+        assert 1 <= min(sizes) <= max(sizes) <= batch_size
+        assert last == "short" or sizes == {batch_size}
+        assert all(end - samples <= p < end for each in step for p in each.positions())
+    if start % samples == 0:
+        assert {len(steps)} == {len(split) for split in splits}
+    if steps:
+        assert {each.cursor for each in steps[-1]} == {end}
 
 
 @given(
@@ -91,26 +150,26 @@ def test_a_rank_without_a_sample_in_the_last_step_gets_a_batch_of_no_rows(store:
 def test_a_run_goes_on_at_the_exact_sample_with_any_split(
     before: tuple[int, int], after: tuple[int, int], steps: int
 ) -> None:
-    first = [Split(37, rank, before[0], before[1], False) for rank in range(before[0])]
+    first = [Split(37, rank, before[0], before[1], "short") for rank in range(before[0])]
     cursor, seen = 0, []
     for _ in range(steps):
         taken = [next(split.steps(cursor)) for split in first]
         seen += [p for step in taken for p in range(step.first, step.stop)]
         cursor = taken[0].cursor
-    last = [Split(37, rank, after[0], after[1], False).steps(cursor) for rank in range(after[0])]
+    last = [Split(37, rank, after[0], after[1], "short").steps(cursor) for rank in range(after[0])]
     seen += [p for taken in zip(*last, strict=True) for s in taken for p in range(s.first, s.stop)]
 
     assert seen == list(range((cursor // 37 + 1) * 37))
 
 
 def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store: Path) -> None:
-    whole = numbers(CorpusLoader(store))
-    first = CorpusLoader(store, rank=1, world_size=2, batch_size=3)
+    whole = numbers(every_sample(store))
+    first = every_sample(store, rank=1, world_size=2, batch_size=3)
     batches = iter(first)
     next(batches), next(batches)
     state = json.dumps(first.state_dict())
 
-    ranks = [CorpusLoader(store, rank=rank, world_size=5, batch_size=1) for rank in range(5)]
+    ranks = [every_sample(store, rank=rank, world_size=5, batch_size=1) for rank in range(5)]
     for rank in ranks:
         rank.load_state_dict(json.loads(state))
 
@@ -119,7 +178,7 @@ def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store
 
 
 def test_the_next_iteration_is_the_next_epoch_in_another_order(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     first, second = numbers(loader), numbers(loader)
 
     assert first != second
@@ -128,7 +187,7 @@ def test_the_next_iteration_is_the_next_epoch_in_another_order(store: Path) -> N
 
 
 def test_set_epoch_goes_to_a_start_but_keeps_the_place_inside_that_epoch(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     first, second = numbers(loader), numbers(loader)
     loader.set_epoch(1)
     assert numbers(loader) == second
@@ -141,9 +200,9 @@ def test_set_epoch_goes_to_a_start_but_keeps_the_place_inside_that_epoch(store: 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, first: int) -> None:
-    whole = CorpusLoader(store)
+    whole = every_sample(store)
     epochs = [numbers(whole) for _ in range(3)]
-    resumed = CorpusLoader(store)
+    resumed = every_sample(store)
     resumed.load_state_dict(resumed.state_at(37))  # all of epoch 0
 
     seen = []
@@ -157,14 +216,14 @@ def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, fir
 
 
 def test_a_seed_of_ones_own_gives_another_order(store: Path) -> None:
-    assert numbers(CorpusLoader(store, seed=1)) != numbers(CorpusLoader(store))
-    assert numbers(CorpusLoader(store, seed=1)) == numbers(CorpusLoader(store, seed=1))
+    assert numbers(every_sample(store, seed=1)) != numbers(every_sample(store))
+    assert numbers(every_sample(store, seed=1)) == numbers(every_sample(store, seed=1))
 
 
 def test_the_seed_of_a_phase_is_that_of_the_config(tmp_path: Path) -> None:
     store = two_sources(tmp_path, seed=order_seed(7, "general"))  # as `mixed` writes it
 
-    assert numbers(CorpusLoader(store, seed=7)) == numbers(CorpusLoader(store))
+    assert numbers(every_sample(store, seed=7)) == numbers(every_sample(store))
 
 
 def test_a_source_of_which_nothing_is_drawn_needs_no_shards(tmp_path: Path) -> None:
@@ -174,14 +233,14 @@ def test_a_source_of_which_nothing_is_drawn_needs_no_shards(tmp_path: Path) -> N
     unused = {"name": "empty", "samples": 0, "shards": []}
     publish(tmp_path, mixture | {"sources": [unused, *mixture["sources"]]}, 2)
 
-    loader = CorpusLoader(tmp_path)
+    loader = every_sample(tmp_path)
 
     assert loader.sources == ["web"]
     assert sorted(numbers(loader)) == [1, 2, 3]
 
 
 def test_samples_are_found_at_any_position(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
 
     batch = loader.samples([18, 0, 1])
 
@@ -196,11 +255,12 @@ def test_small_batches_read_together_are_what_they_are_one_by_one(
 ) -> None:
     rows = [[[n] * (n % 4), [n] * (n % 3)] for n in range(1, 24)]
     write_phase(tmp_path, {"web": [rows]})
-    loader = CorpusLoader(tmp_path, "general", rank, 5, 2, options=WITH_DOCUMENTS)
+    loader = every_sample(tmp_path, "general", rank, 5, 2, options=WITH_DOCUMENTS)
 
     assert loader.steps_at_once() > 1
     for batch in loader.batches():
         alone = loader.samples(batch.positions)
+        alone.mark_repeated(int(batch.is_repeated.sum()))
         assert batch.documents is not None and alone.documents is not None
         np.testing.assert_array_equal(batch.tokens, alone.tokens)
         np.testing.assert_array_equal(batch.sources, alone.sources)
@@ -213,7 +273,7 @@ def test_small_batches_read_together_are_what_they_are_one_by_one(
 def test_tokens_come_as_stored_or_as_asked(store: Path, dtype: str, expected: str) -> None:
     options = LoaderOptions(dtype=dtype)  # type: ignore[arg-type]
 
-    batch = next(iter(CorpusLoader(store, options=options)))
+    batch = next(iter(every_sample(store, options=options)))
 
     assert (batch.tokens.dtype, batch.tokens.shape) == (expected, (8, 8))
     assert numbers([batch]) == ORDER[:8]
@@ -222,13 +282,13 @@ def test_tokens_come_as_stored_or_as_asked(store: Path, dtype: str, expected: st
 def test_large_ids_are_read(tmp_path: Path) -> None:
     write_phase(tmp_path, {"web": [[[[70_000] * 8]]]}, token_dtype="uint32")
 
-    assert next(iter(CorpusLoader(tmp_path))).tokens.tolist() == [[70_000] * 8]
+    assert next(iter(every_sample(tmp_path))).tokens.tolist() == [[70_000] * 8]
 
 
 def test_documents_of_packed_rows(tmp_path: Path) -> None:
     write_phase(tmp_path, {"web": [[[[5, 6, 7], [8, 9]], [[1] * 8]]]})
 
-    loader = CorpusLoader(tmp_path, options=WITH_DOCUMENTS)
+    loader = every_sample(tmp_path, options=WITH_DOCUMENTS)
     batch = loader.samples(np.argsort([p[0] == 1 for p in loader.samples([0, 1]).tokens]))
     documents = batch.documents
 
@@ -256,7 +316,7 @@ def test_rows_that_differ_in_length_are_filled_up_to_the_longest_of_the_batch(
     rows = [[[length] * length] for length in range(1, 12)]
     write_phase(tmp_path, {"web": [rows[:4], rows[4:]]}, sequence_length=None)
 
-    batches = list(CorpusLoader(tmp_path, batch_size=3, options=WITH_DOCUMENTS))
+    batches = list(every_sample(tmp_path, batch_size=3, options=WITH_DOCUMENTS))
 
     assert sorted(n for batch in batches for n in batch.lengths.tolist()) == list(range(1, 12))
     for batch in batches:
@@ -269,17 +329,17 @@ def test_rows_that_differ_in_length_are_filled_up_to_the_longest_of_the_batch(
 
 
 def test_rows_are_found_where_more_shards_are_needed_than_may_be_open(store: Path) -> None:
-    loader = CorpusLoader(store, batch_size=7)
+    loader = every_sample(store, batch_size=7)
     loader.reader.shards.max_open = 2
 
-    assert numbers(loader) == numbers(CorpusLoader(store))
+    assert numbers(loader) == numbers(every_sample(store))
     assert len(loader.reader.shards.opened) <= 2
 
 
 def test_no_more_shards_than_may_be_are_open_inside_one_read(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = CorpusLoader(store, options=WITH_DOCUMENTS).samples(np.arange(37))
+    expected = every_sample(store, options=WITH_DOCUMENTS).samples(np.arange(37))
     maps: WeakSet[Any] = WeakSet()
     most = []
 
@@ -290,7 +350,7 @@ def test_no_more_shards_than_may_be_are_open_inside_one_read(
             most.append(len(maps))
 
     monkeypatch.setattr("corpus_loader.shards.MappedFile", Counted)
-    loader = CorpusLoader(store, batch_size=37, options=WITH_DOCUMENTS)
+    loader = every_sample(store, batch_size=37, options=WITH_DOCUMENTS)
     loader.reader.shards.max_open = 2
     [batch] = loader
 
@@ -301,13 +361,13 @@ def test_no_more_shards_than_may_be_are_open_inside_one_read(
 
 
 def test_a_copy_in_another_process_opens_its_own_files(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     next(iter(loader))
 
     sent = pickle.loads(pickle.dumps(loader))
 
     assert not sent.reader.shards.opened
-    assert numbers(sent) == ORDER[8:] + numbers(CorpusLoader(store))[len(ORDER) :]
+    assert numbers(sent) == ORDER[8:] + numbers(every_sample(store))[len(ORDER) :]
 
 
 def test_resuming_among_a_billion_samples_takes_no_time(tmp_path: Path) -> None:
@@ -316,7 +376,7 @@ def test_resuming_among_a_billion_samples_takes_no_time(tmp_path: Path) -> None:
     names = ["web", "books"]
     sources = [{"name": name, "samples": 10**9, "shards": [shard]} for name in names]
     write_phase(tmp_path, {}, sources=sources, batch_samples=512)
-    loader = CorpusLoader(tmp_path, rank=3, world_size=8, batch_size=64)
+    loader = every_sample(tmp_path, rank=3, world_size=8, batch_size=64)
 
     start = time.process_time()
     loader.load_state_dict(loader.state_at(1_234_567_890))

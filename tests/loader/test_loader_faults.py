@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loader_corpus import numbered_rows, publish, two_sources, write_phase
+from loader_corpus import every_sample, numbered_rows, publish, two_sources, write_phase
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions, files
 from corpus_loader.files import Verify
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Path:
 
 def read_all(store: Path, options: LoaderOptions | None = None) -> None:
     """Read an epoch."""
-    for _ in CorpusLoader(store, options=options or LoaderOptions()):
+    for _ in every_sample(store, options=options or LoaderOptions()):
         pass
 
 
@@ -74,7 +74,7 @@ def test_a_flipped_bit_is_found_before_the_epoch_ends(
 
 def test_with_first_nothing_of_a_damaged_file_is_given(store: Path) -> None:
     flip_bit(store / f"{SHARD}.bin")
-    loader = CorpusLoader(store, batch_size=37, options=LoaderOptions(verify="first"))
+    loader = every_sample(store, batch_size=37, options=LoaderOptions(verify="first"))
 
     with pytest.raises(CorpusError, match="sha256 is"):
         next(iter(loader))
@@ -86,7 +86,7 @@ def test_in_the_background_a_file_is_read_while_it_is_hashed(
     flip_bit(store / f"{SHARD}.bin")
     may_hash, check = threading.Event(), files.check_sha256
     monkeypatch.setattr(files, "check_sha256", lambda *of: may_hash.wait() and check(*of))
-    loader = CorpusLoader(store, batch_size=20)
+    loader = every_sample(store, batch_size=20)
     batches = loader.batches()
 
     assert len(next(batches).tokens) == 20  # and not one of the files is hashed
@@ -105,7 +105,7 @@ def test_a_file_is_hashed_once_until_it_is_another(
     monkeypatch.setattr(
         files, "check_sha256", lambda path, *rest: (hashed.append(path), check(path, *rest))
     )
-    loader = CorpusLoader(store, options=LoaderOptions(verify=verify))
+    loader = every_sample(store, options=LoaderOptions(verify=verify))
     loader.reader.shards.max_open = 1
     list(loader), list(loader)
     list(pickle.loads(pickle.dumps(loader)))
@@ -177,7 +177,7 @@ def test_a_file_that_nobody_needs_is_not_looked_at(store: Path) -> None:
 
 
 def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path) -> None:
-    loader = CorpusLoader(store, batch_size=37)
+    loader = every_sample(store, batch_size=37)
     list(loader)
     os.truncate(store / f"{SHARD}.bin", 0)
 
@@ -189,7 +189,7 @@ def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path
 def test_a_bit_that_is_flipped_while_the_shard_is_open_is_found(
     store: Path, verify: Verify
 ) -> None:
-    loader = CorpusLoader(store, batch_size=37, options=LoaderOptions(verify=verify))
+    loader = every_sample(store, batch_size=37, options=LoaderOptions(verify=verify))
     list(loader)
     flip_bit(store / f"{SHARD}.bin")
 
@@ -202,7 +202,7 @@ def test_a_mixture_that_its_manifest_does_not_know_is_refused(store: Path) -> No
     mixture.write_text(mixture.read_text().replace('"samples": 23', '"samples": 22'))
 
     with pytest.raises(CorpusError, match="its sha256 is not the manifest's"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", '{"parts": 3}'])
@@ -210,17 +210,17 @@ def test_a_damaged_manifest_is_named(store: Path, content: str) -> None:
     (store / "mixed/general/_manifests/00000001.json").write_text(content)
 
     with pytest.raises(CorpusError, match=r"00000001\.json is not a manifest"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 @pytest.mark.parametrize("epoch", [-1, 10**18])
 def test_an_epoch_beyond_counting_is_refused(store: Path, epoch: int) -> None:
     with pytest.raises(CorpusError, match=f"epoch is {epoch}"):
-        CorpusLoader(store).set_epoch(epoch)
+        every_sample(store).set_epoch(epoch)
 
 
 def test_a_shard_that_is_deleted_while_open_is_still_read(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     list(loader)
     (store / f"{SHARD}.bin").unlink()
 
@@ -241,21 +241,21 @@ def test_a_file_of_other_rows_is_refused(tmp_path: Path, suffix: str, message: s
 
 def test_an_unknown_phase_names_those_that_there_are(store: Path) -> None:
     with pytest.raises(CorpusError, match=r"no phase 'final' here; there are: general"):
-        CorpusLoader(store, "final")
+        every_sample(store, "final")
 
 
 def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"mixed\[general\] is not materialized.*mix_corpus"):
-        CorpusLoader(tmp_path)
+        every_sample(tmp_path)
     with pytest.raises(CorpusError, match=r"no folder '.*nowhere'"):
-        CorpusLoader(tmp_path / "nowhere")
+        every_sample(tmp_path / "nowhere")
 
 
 def test_a_mixture_of_a_newer_version_is_refused(store: Path) -> None:
     change_mixture(store, version=2)
 
     with pytest.raises(CorpusError, match="has version 2, this corpus_loader reads up to 1"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 def test_a_damaged_mixture_is_named(store: Path) -> None:
@@ -264,14 +264,14 @@ def test_a_damaged_mixture_is_named(store: Path) -> None:
     path.write_text(path.read_text()[:-20])
 
     with pytest.raises(CorpusError, match=r"mixed/general/mixture-2\.json is not a mixture"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 def test_a_manifest_of_an_older_tokenmill_is_refused(store: Path) -> None:
     (store / "mixed/general/_manifests/00000002.json").write_text('{"parts": []}')
 
     with pytest.raises(CorpusError, match=r"names no mixture.*mix_corpus"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
@@ -286,7 +286,7 @@ def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
     change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])
 
     with pytest.raises(CorpusError, match=r"Add megatron to `shards\.formats`"):
-        CorpusLoader(store)
+        every_sample(store)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_split_that_cannot_be_is_refused(
     store: Path, split: dict[str, int], message: str
 ) -> None:
     with pytest.raises(CorpusError, match=message):
-        CorpusLoader(store, **split)  # type: ignore[arg-type]
+        every_sample(store, **split)  # type: ignore[arg-type]
 
 
 def test_drop_last_needs_a_whole_step(store: Path) -> None:
@@ -312,28 +312,28 @@ def test_drop_last_needs_a_whole_step(store: Path) -> None:
 
 
 def test_the_state_of_another_corpus_is_refused_with_both_fingerprints(store: Path) -> None:
-    state = CorpusLoader(store).state_dict()
+    state = every_sample(store).state_dict()
     change_mixture(store, fingerprint="f" * 32)
 
     with pytest.raises(CorpusError, match=rf"{state['data']}, this one has {'f' * 32}.*data="):
-        CorpusLoader(store).load_state_dict(state)
+        every_sample(store).load_state_dict(state)
 
 
 def test_an_older_mixture_is_read_by_its_fingerprint(store: Path) -> None:
-    state = CorpusLoader(store).state_at(12)
+    state = every_sample(store).state_at(12)
     change_mixture(store, fingerprint="f" * 32, seed=1)
-    older = CorpusLoader(store, options=LoaderOptions(data=state["data"]))
+    older = every_sample(store, options=LoaderOptions(data=state["data"]))
     older.load_state_dict(state)
 
     assert (older.seed, older.cursor) == (0, 12)
     with pytest.raises(
         CorpusError, match=rf"fingerprint 0; there are.*: {'f' * 32}, {state['data']}"
     ):
-        CorpusLoader(store, options=LoaderOptions(data="0"))
+        every_sample(store, options=LoaderOptions(data="0"))
 
 
 def test_a_cursor_may_be_a_number_of_numpy(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     loader.load_state_dict(loader.state_at(np.int64(8)))  # type: ignore[arg-type]
 
     assert json.loads(json.dumps(loader.state_dict()))["cursor"] == 8
@@ -353,7 +353,7 @@ def test_a_cursor_may_be_a_number_of_numpy(store: Path) -> None:
 def test_a_state_that_does_not_fit_is_refused(
     store: Path, change: dict[str, Any], message: str
 ) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
 
     with pytest.raises(CorpusError, match=message):
         loader.load_state_dict(loader.state_dict() | change)
@@ -362,7 +362,7 @@ def test_a_state_that_does_not_fit_is_refused(
 def test_the_newest_mixture_is_read(store: Path) -> None:
     change_mixture(store, seed=5)
 
-    assert CorpusLoader(store).seed == 5
+    assert every_sample(store).seed == 5
 
 
 def test_reading_leaves_nothing_behind(store: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_corpus import two_sources
+from loader_corpus import every_sample, two_sources
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 
@@ -51,16 +51,16 @@ def test_a_url_gives_what_the_folder_gives(
         with_documents=True, cache=tmp_path, cache_bytes=one_shard * shards_cached
     )
 
-    assert rows(CorpusLoader(url, options=options)) == rows(CorpusLoader(store))
+    assert rows(every_sample(url, options=options)) == rows(every_sample(store))
 
 
 def test_a_file_url_is_read_in_place(store: Path, tmp_path: Path) -> None:
-    loader = CorpusLoader(store.as_uri(), options=LoaderOptions(cache=tmp_path / "cache"))
+    loader = every_sample(store.as_uri(), options=LoaderOptions(cache=tmp_path / "cache"))
 
-    assert rows(loader) == rows(CorpusLoader(store))
+    assert rows(loader) == rows(every_sample(store))
     assert not (tmp_path / "cache").exists()
 
 
 def test_an_unknown_phase_behind_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no phase 'final' here; there are: general"):
-        CorpusLoader(url, "final", options=LoaderOptions(cache=tmp_path))
+        every_sample(url, "final", options=LoaderOptions(cache=tmp_path))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -9,10 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from loader_corpus import two_sources
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loader_corpus import every_sample, two_sources
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 
+ROOT = Path(__file__).parents[2]
 torch = pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*set_vital:UserWarning"),  # torchdata 0.11 with torch 2.13
@@ -27,10 +34,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset_of(store: Path, **options: Any) -> Any:
-    """A dataset with batches of four."""
+    """A dataset with batches of four; nothing is left out by default."""
     from corpus_loader.torch_dataset import CorpusDataset
 
+    options = {"drop_last": False} | options
     return CorpusDataset(CorpusLoader(store, batch_size=4, options=LoaderOptions(**options)))
+
+
+def counting_loader(store: Path, workers: int, **options: Any) -> Any:
+    """Our DataLoader for batches of four."""
+    from corpus_loader.torch_dataset import CorpusDataLoader
+
+    return CorpusDataLoader(dataset_of(store), num_workers=workers, **options)
 
 
 def data_loader(dataset: Any, workers: int, **options: Any) -> Any:
@@ -53,7 +68,13 @@ def numbers(batches: Iterable[dict[str, Any]]) -> list[int]:
 
 def whole(store: Path) -> list[int]:
     """The rows of an epoch in their order."""
-    return [int(row[0]) for batch in CorpusLoader(store) for row in batch.tokens]
+    return [int(row[0]) for batch in every_sample(store) for row in batch.tokens]
+
+
+def some_epochs(store: Path, count: int) -> list[int]:
+    """The rows of the first epochs in their order."""
+    loader = every_sample(store)
+    return [number for _ in range(count) for number in numbers_of(loader)]
 
 
 @pytest.mark.parametrize("workers", [0, 2, 3])
@@ -71,7 +92,8 @@ def test_tokens_are_int64_and_documents_come_along(store: Path) -> None:
     assert batch["cu_seqlens"].tolist() == [0, 8, 16, 24, 32]
     assert batch["cu_seqlens"].dtype == torch.int32
     assert batch["loss_mask"].sum() == 28
-    assert batch["cursor"] == 4
+    assert batch["cursor"].tolist() == [4] * 4
+    assert all(isinstance(value, torch.Tensor) for value in batch.values())
 
 
 def test_tensors_share_the_memory_of_the_arrays(store: Path) -> None:
@@ -118,7 +140,7 @@ def test_stateful_data_loader_resumes_at_the_exact_batch(
 
 
 def test_the_next_epoch_follows_with_and_without_workers(store: Path) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     epochs = [numbers_of(loader), numbers_of(loader)]
     alone, others = dataset_of(store), dataset_of(store)
 
@@ -135,7 +157,7 @@ def numbers_of(loader: CorpusLoader) -> list[int]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, workers: int) -> None:
-    loader = CorpusLoader(store)
+    loader = every_sample(store)
     epochs = [numbers_of(loader), numbers_of(loader)]
     dataset = dataset_of(store)
     dataset.load_state_dict(dataset.state_at(37))
@@ -149,7 +171,7 @@ def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, wor
 def test_a_worker_that_stays_is_refused_a_second_iteration(
     store: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
 ) -> None:
-    dataset, info = dataset_of(store), SimpleNamespace(id=0, num_workers=1)
+    dataset, info = dataset_of(store), SimpleNamespace(id=0, num_workers=1, seed=1)
     monkeypatch.setattr("corpus_loader.torch_dataset.get_worker_info", lambda: info)
 
     assert numbers(islice(dataset, taken)) == whole(store)[: taken and 4 * taken]
@@ -163,6 +185,206 @@ def test_the_state_of_another_worker_is_refused(store: Path) -> None:
 
     with pytest.raises(CorpusError, match=r"state is of worker \(0, 2\), this one is \(1, 2\)"):
         dataset.check_worker(1, 2)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_what_was_read_ahead_does_not_count(store: Path, context: str) -> None:
+    options = {"multiprocessing_context": context, "prefetch_factor": 4}
+    loader = counting_loader(store, 1 if context == "spawn" else 2, **options)
+    seen = numbers(islice(loader, 3))
+
+    state = loader.state_dict()
+
+    assert state["cursor"] == 12
+    if context == "fork":
+        assert numbers(loader) == whole(store)[12:]  # this loader goes on as well
+    for workers in (0, 2, 4):
+        resumed = counting_loader(store, workers)
+        resumed.load_state_dict(state)
+        assert seen + numbers(resumed) + numbers(resumed) == some_epochs(store, 2)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    workers=st.lists(st.integers(0, 3), min_size=2, max_size=3),
+    taken=st.lists(st.integers(0, 24), min_size=1, max_size=2),
+    ahead=st.integers(1, 3),
+)
+def test_a_run_that_was_cut_sees_what_one_run_sees(
+    store: Path, workers: list[int], taken: list[int], ahead: int
+) -> None:
+    state, seen = None, []
+    for number, count in zip(workers, [*taken, 30 - sum(taken)], strict=False):
+        loader = counting_loader(store, number, prefetch_factor=ahead if number else None)
+        if state is not None:
+            loader.load_state_dict(state)
+        batches = endless(loader)
+        seen += numbers(islice(batches, max(0, count)))
+        batches.close()
+        state = loader.state_dict()
+
+    assert seen == some_epochs(store, 6)[: len(seen)]
+    assert state is not None
+    assert seen == some_epochs(store, state["cursor"] // 37 + 1)[: state["cursor"]]
+
+
+def endless(loader: Any) -> Any:
+    """Epoch after epoch, as a training loop sees them."""
+    while True:
+        yield from loader
+
+
+def test_set_epoch_of_the_counting_loader_keeps_the_place_inside_that_epoch(store: Path) -> None:
+    loader = counting_loader(store, 1)
+    loader.load_state_dict(loader.dataset.state_at(37))
+
+    seen = []
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        seen += numbers(loader)
+
+    assert seen == some_epochs(store, 2)[37:]
+    with pytest.raises(CorpusError, match="persistent_workers is True"):
+        counting_loader(store, 1, persistent_workers=True)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_a_dataset_does_not_guess_what_was_taken_of_its_workers(store: Path, context: str) -> None:
+    dataset = dataset_of(store)
+    assert dataset.state_dict()["cursor"] == 0
+    batch = next(iter(data_loader(dataset, 1, multiprocessing_context=context)))
+
+    with pytest.raises(CorpusError, match="Use CorpusDataLoader, which counts them; or"):
+        dataset.state_dict()
+    with pytest.raises(CorpusError, match=r"began at this position too.*state_at"):
+        next(iter(data_loader(dataset, 2)))
+
+    dataset.load_state_dict(dataset.state_at(batch["cursor"]))
+    assert dataset.state_dict()["cursor"] == 4
+    assert numbers(data_loader(dataset, 2)) == whole(store)[4:]
+
+
+def test_a_second_epoch_of_workers_never_repeats_the_first(store: Path) -> None:
+    dataset = dataset_of(store)
+    dataset.load_state_dict(dataset.state_at(12))
+    loader = data_loader(dataset, 2)
+    assert numbers(loader) == whole(store)[12:]
+
+    with pytest.raises(CorpusError, match="call dataset"):
+        next(iter(loader))
+    dataset.set_epoch(0)
+    with pytest.raises(CorpusError, match="call dataset"):
+        next(iter(loader))
+    dataset.set_epoch(1)
+    assert numbers(loader) == some_epochs(store, 2)[37:]
+
+
+def test_workers_that_stay_are_refused_in_a_real_data_loader(store: Path) -> None:
+    dataset = dataset_of(store)
+    loader = data_loader(dataset, 2, persistent_workers=True)
+    assert numbers(loader) == whole(store)
+    dataset.set_epoch(1)
+
+    with pytest.raises(CorpusError, match="Use persistent_workers=False"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("taken", [2, 10, 11])
+def test_the_epoch_after_a_resumed_stateful_data_loader_is_the_next_one(
+    store: Path, taken: int
+) -> None:
+    loader = stateful_loader(dataset_of(store), 2)
+    seen = numbers(islice(loader, taken))
+    dataset = dataset_of(store)
+    resumed = stateful_loader(dataset, 2)
+    resumed.load_state_dict(loader.state_dict())
+
+    first = 1 if taken > 10 else 0  # the eleventh ends epoch 0
+    for epoch in range(first, 2):
+        dataset.set_epoch(epoch)
+        seen += numbers(resumed)
+
+    assert seen == some_epochs(store, 2)
+
+
+@pytest.mark.parametrize("taken", [2, 11])
+def test_the_epoch_after_a_resumed_stateful_data_loader_is_not_guessed(
+    store: Path, taken: int
+) -> None:
+    loader = stateful_loader(dataset_of(store), 2)
+    numbers(islice(loader, taken))
+    resumed = stateful_loader(dataset_of(store), 2)
+    resumed.load_state_dict(loader.state_dict())
+
+    with pytest.raises(CorpusError, match="began at this position too"):
+        for _ in range(2):
+            numbers(resumed)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_stateful_data_loader_of_other_workers_names_our_way(store: Path, workers: int) -> None:
+    loader = stateful_loader(dataset_of(store), 2)
+    batch = list(islice(loader, 3))[-1]
+    resumed = stateful_loader(dataset_of(store), workers)
+    resumed.load_state_dict(loader.state_dict())
+
+    with pytest.raises(CorpusError, match=r"of worker \(\d, 2\), this one.*dataset\.state_at"):
+        next(iter(resumed))
+
+    own = dataset_of(store)
+    own.load_state_dict(own.state_at(batch["cursor"]))
+    assert numbers(stateful_loader(own, workers)) == whole(store)[12:]
+
+
+TRAINING = """
+import json, os, sys, pathlib
+from corpus_loader import CorpusLoader
+from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+store, log, checkpoint, workers, dies_after = sys.argv[1:]
+loader = CorpusDataLoader(CorpusDataset(CorpusLoader(store, batch_size=4)), int(workers))
+if os.path.exists(checkpoint):
+    loader.load_state_dict(json.loads(pathlib.Path(checkpoint).read_text()))
+steps = 0
+while True:
+    for batch in loader:
+        with open(log, "a") as out:
+            print(*(row[0] for row in batch["tokens"].tolist()), file=out)
+        pathlib.Path(checkpoint).write_text(json.dumps(loader.state_dict()))
+        steps += 1
+        if steps == int(dies_after):
+            os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_documented_checkpoint_goes_on_where_it_was_saved(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/loader.md").read_text().partition("## Checkpoint and resume")[2]
+    example = page.partition("```python\n")[2].partition("```")[0]
+    assert "num_workers=2" in example
+    (tmp_path / "corpus_store").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    seen: list[int] = []
+
+    for _ in range(2):
+        exec(
+            example, {"rank": 0, "world": 1, "train": lambda rows: seen.extend(rows[:, 0].tolist())}
+        )
+
+    dropping = CorpusLoader(store)
+    assert seen == numbers_of(dropping) + numbers_of(dropping)
+
+
+def test_a_killed_training_goes_on_at_the_next_batch(store: Path, tmp_path: Path) -> None:
+    log, checkpoint = tmp_path / "log", tmp_path / "loader.json"
+    for workers, steps in ((2, 5), (0, 6), (1, 9)):
+        words = [sys.executable, "-c", TRAINING, store, log, checkpoint, str(workers), str(steps)]
+        died = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=120)
+        assert died.returncode == -signal.SIGKILL
+
+    dropping = CorpusLoader(store, batch_size=4)
+    expected = [number for _ in range(3) for number in numbers_of(dropping)]
+    assert [int(line) for line in log.read_text().split()] == expected[: 4 * 20]
 
 
 def test_a_missing_shard_reaches_the_training_loop_by_name(store: Path, tmp_path: Path) -> None:

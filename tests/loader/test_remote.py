@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from loader_corpus import numbered_rows, write_phase
+from loader_corpus import every_sample, numbered_rows, write_phase
 from s3_server import s3_bucket
 
 from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, http_client, transports
@@ -492,10 +492,10 @@ def rows_of(loader: CorpusLoader) -> Iterator[int]:
 
 
 def test_several_loaders_stay_within_the_cache(server: str, tmp_path: Path) -> None:
-    expected = [*rows_of(CorpusLoader(numbered(tmp_path, 20)))]
+    expected = [*rows_of(every_sample(numbered(tmp_path, 20)))]
     one = 16 * 64 * 2  # bytes of a shard
     options = LoaderOptions(cache=tmp_path / "cache", cache_bytes=8 * one)
-    loaders = [rows_of(CorpusLoader(server, options=options)) for _ in range(3)]
+    loaders = [rows_of(every_sample(server, options=options)) for _ in range(3)]
     found, largest = [], 0
     for rows in zip(*loaders, strict=True):
         found.append(rows)
@@ -512,7 +512,7 @@ def test_a_loader_gives_up_what_it_does_not_need_if_the_cache_is_full(
     one = 16 * 64 * 2
     options = LoaderOptions(cache=tmp_path / "cache", cache_bytes=5 * one)
     store = RemoteStore(server, tmp_path / "cache", 5 * one)
-    loader = CorpusLoader(server, options=options)
+    loader = every_sample(server, options=options)
     shards = loader.reader.shards
     shards.get([0, 1, 2])
     with store.local_path(*put(tmp_path, "other.bin", 2 * one)):

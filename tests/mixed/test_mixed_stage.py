@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from builders import Build, hashes
+from loader_corpus import every_sample
 from polars.testing import assert_frame_equal
 from sharded_corpus import ABOUT, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import MIXED
 from assets.mixed.phase_shard_files import read_samples
 from assets.sharded.shard_files import files_of
-from corpus_loader import CorpusLoader
 from corpus_loader.mixture import parse_mixture
 from pipeline_defs.commands.look.summary import summarize
 from resources.run_reports import read_report
@@ -105,7 +105,7 @@ def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
     positions = np.arange(found["epoch_samples"])
     in_order = read_samples(corpus.store.root, parse_mixture(to_json(found)), positions)
     assert_frame_equal(written, in_order)
-    batches = list(CorpusLoader(corpus.store.root, "main", batch_size=7))
+    batches = list(every_sample(corpus.store.root, "main", batch_size=7))
     loaded = np.concatenate([batch.tokens for batch in batches])
     assert np.array_equal(loaded, np.stack(written["tokens"].to_numpy()))
     assert manifest.stats.rows_kept == found["epoch_samples"] == written.height

@@ -28,7 +28,12 @@ SEED = 12
 # trainers, or the stage's own next run: see OWN.
 READ = {
     "classifier": {"raw": ["documents"]},
-    "filtered": {"raw": ["documents"], "classifier": ["model"]},
+    "quality_scale": {"raw": ["documents"], "classifier": ["model"]},
+    "filtered": {
+        "raw": ["documents"],
+        "classifier": ["model"],
+        "quality_scale": ["scale"],
+    },
     "signatures": {
         "filtered": ["documents"],
         "evaluation": ["items", "ngrams", "filter"],

@@ -29,7 +29,8 @@ GRAPH: dict[str, set[str]] = {  # of a config that leaves out what it can
 
 WHOLE_GRAPH = GRAPH | {
     "classifier": {"raw"},
-    "filtered": {"raw", "classifier"},
+    "quality_scale": {"raw", "classifier"},
+    "filtered": {"raw", "classifier", "quality_scale"},
     "signatures": {"filtered", "evaluation"},
     "repeated": {"filtered", "duplicates"},
     "substrings": {"filtered", "duplicates"},
@@ -39,6 +40,7 @@ WHOLE_GRAPH = GRAPH | {
 OUTSIDE: dict[str, set[str]] = {"raw": {"input_files"}, "input_files": set()}
 EVERYTHING: dict[str, Any] = {
     "classifier": {"good": ["prose"], "bad": ["notes"]},
+    "filters": {"rules": {"quality": {"min_percentile": 0}}},
     "dedup": {
         "decontamination": {"sets": [{"name": "quiz", "where": "quiz.jsonl"}]},
         "lines": {},
@@ -47,7 +49,7 @@ EVERYTHING: dict[str, Any] = {
 }
 GROUPS = {
     "ingest": {"raw", "input_files"},
-    "curate": {"filtered", "classifier"},
+    "curate": {"filtered", "classifier", "quality_scale"},
     "deduplicate": {
         *("evaluation", "signatures", "band_index", "duplicates"),
         *("repeated", "substrings", "deduped"),

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.component_files import Components
 from assets.deduped.clusters.components import batch_of
 from assets.deduped.index.ledger import LedgerEntry
@@ -28,7 +29,7 @@ from resources.store.published import PublishedFile
 
 BLOCK_ROWS = 1 << 20
 SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
-FIXED_MEMBER_BYTES = 400  # of a member in a Polars frame, without its signature and shingles
+FIXED_MEMBER_BYTES = 540  # of a member in a Polars frame, without its signature and shingles
 
 Words = NDArray[np.uint64]
 
@@ -84,7 +85,7 @@ def member_bytes(config: DedupConfig, text_bytes: float) -> int:
     """Return the bytes of a member in memory; `text_bytes` is the mean length of a text."""
     # 8 bytes a shingle, twice: one begins at every fifth byte, a word, or at every byte.
     per_byte = 3 if config.shingle == "words" else 16
-    shingles = per_byte * text_bytes if config.near and config.verify == "exact" else 0
+    shingles = per_byte * text_bytes if config.compares_shingles else 0
     return FIXED_MEMBER_BYTES + 4 * config.num_values + int(shingles)
 
 
@@ -141,12 +142,15 @@ def read_members(
         source=pl.lit(part.entry.source),
         generation=generations_of(part.entry, rows),
     )
-    if not (config.near and config.verify == "exact"):
+    if not config.reads_candidates:
+        return members
+    documents = pl.read_parquet(part.documents.checked(), columns=["text"])
+    texts = documents["text"][rows].fill_null("")
+    members = members.hstack(text_facts(texts, config))
+    if not config.compares_shingles:
         return members
     from assets.deduped.minhash.minhash import shingle_sets
 
-    documents = pl.read_parquet(part.documents.checked(), columns=["text"])
-    texts = documents["text"][rows].fill_null("")
     values, offsets = shingle_sets(texts, config)
     return members.with_columns(shingles=list_series(values, offsets))
 

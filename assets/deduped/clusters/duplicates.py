@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.deduped.clusters.cleanliness import cleanliness
 from assets.deduped.clusters.keep_policy import order_of_ids, ranking
 from assets.deduped.clusters.pair_evidence import Shingles, evidence_of, with_spans
 from resources.settings.dedup import REHYDRATION, DedupConfig
@@ -41,7 +42,8 @@ def decide(
     """All documents of clusters of two or more, sorted by ref, with the columns `CLUSTER_SCHEMA`.
 
     `members` are whole components of candidates, in any order: ref UInt64, source String,
-    generation UInt32 (the run that first ingested it) and the columns of a `signatures` table.
+    generation UInt32 (the run that first ingested it) and the columns of a `signatures` table and
+    of `text_facts`.
     `pairs`, uint64 [m, 2], are row ids of candidates, in any order, repeated or not. `shingles`,
     for `verify: exact`, are sorted unique values, uint64, and the members' offsets, int64 [n + 1].
 
@@ -62,6 +64,9 @@ def decide(
     row_stops = np.cumsum([0, *members["round"].rle().struct.field("len")])
     evidence = evidence_of(members, config, shingles)
     by_id = order_of_ids(members["doc_id"])
+    if "cleanest" in config.keep:
+        clean = cleanliness(members, evidence, candidates, row_stops)
+        members = members.with_columns(cleanliness=clean)
     survivors_of = survivors_kernel(config)
     survivors = survivors_of(evidence, candidates, row_stops, ranking(members, by_id, config))
     in_common = _in_common(evidence, survivors, config)

@@ -14,6 +14,7 @@ _RULES: dict[KeepKey, Callable[[DedupConfig], pl.Expr]] = {  # the smallest stay
     "priority": lambda config: _position(config.priority),
     "ingested": lambda _: pl.col("generation"),
     "quality": lambda _: -pl.col("quality").fill_nan(None),
+    "cleanest": lambda _: -pl.col("cleanliness"),
     "longest": lambda _: -pl.col("num_chars").cast(pl.Int64),
     "newest": lambda _: -pl.col("date"),
     "oldest": lambda _: pl.col("date"),
@@ -30,9 +31,9 @@ def _position(priority: tuple[str, ...]) -> pl.Expr:
 def ranking(members: pl.DataFrame, by_id: NDArray[np.int32], config: DedupConfig) -> Ranking:
     """Return the rank of each row, 0 the one that stays, and the row of each rank, int32 [n].
 
-    `members` has source, generation, quality, num_chars and date, as far as `config.keep` names
-    them; `by_id`, int32 [n], are their rows in the order of doc_ids, the last key. Null, and a
-    quality that is not a number, rank last.
+    `members` has source, generation, quality, cleanliness, num_chars and date, as far as
+    `config.keep` names them; `by_id`, int32 [n], are their rows in the order of doc_ids, the last
+    key. Null, and a quality that is not a number, rank last.
     """
     keys = [_RULES[key](config).alias(key) for key in config.keep if _differs(members, key, config)]
     order = by_id

@@ -32,7 +32,7 @@ def evidence_of(
     """
     from assets.deduped.kernels import pair_similarity as cluster_pairs
 
-    if config.verify == "exact" and config.near and shingles is None:
+    if config.compares_shingles and shingles is None:
         raise ValueError("verify: exact compares shingles: pass those of the members")
     verify = {
         "none": cluster_pairs.NOT_VERIFIED,

@@ -68,3 +68,41 @@ def hash_sets(
             size += _sort_unique(values[size : size + count])
         offsets[i + 1] = size
     return values[:size], offsets
+
+
+@njit(
+    types.uint64[:, ::1](_bytes, _offsets, _offsets, _shingle, types.int64),
+    **_options,
+)
+def hash_edges(
+    joined: NDArray[np.uint8],
+    starts: Offsets,
+    word_offsets: Offsets,
+    shingle: tuple[int, bool],
+    size: int,
+) -> Words:
+    """Return the hashes of the first and the last `size` shingles of n texts, uint64 [n, 2 * size].
+
+    A text with fewer shingles repeats its last one, and its first one; zeros without words.
+    """
+    edges = np.zeros((len(word_offsets) - 1, 2 * size), np.uint64)
+    spans, latest = np.empty((2, BLOCK), np.int64), np.empty((2, size), np.int64)
+    for i in range(len(edges)):
+        if word_offsets[i + 1] == word_offsets[i]:
+            continue
+        text = joined, starts[word_offsets[i] : word_offsets[i + 1] + 1]
+        count, state = next_spans(text, shingle, first_span(text, shingle), spans)
+        for k in range(size):
+            at = min(k, count - 1)
+            edges[i, k] = hash_bytes(joined, uint64(spans[0, at]), uint64(spans[1, at]))
+            latest[:, k] = spans[:, 0]
+        while count:
+            kept = max(0, size - count)  # of the block before: the last ones move to the front
+            for k in range(kept):
+                latest[:, k] = latest[:, size - kept + k]
+            for k in range(kept, size):
+                latest[:, k] = spans[:, count - size + k]
+            count, state = next_spans(text, shingle, state, spans)
+        for k in range(size):
+            edges[i, size + k] = hash_bytes(joined, uint64(latest[0, k]), uint64(latest[1, k]))
+    return edges

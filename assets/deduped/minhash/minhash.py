@@ -87,3 +87,13 @@ def shingle_sets(
         values.append(block)
         sizes.append(np.diff(offsets))
     return np.concatenate(values), np.cumsum(np.concatenate(sizes))
+
+
+def shingle_edges(texts: pl.Series, config: DedupConfig, size: int) -> NDArray[np.uint64]:
+    """Return the hashes of the first and the last `size` shingles of n texts, [n, 2 * size]."""
+    from assets.deduped.kernels.shingle_sets import hash_edges
+
+    edges = [np.empty((0, 2 * size), np.uint64)]
+    for _, words in joined_words(text_buffers(texts.fill_null("")), config):
+        edges.append(hash_edges(*words, shingle_of(config), size))
+    return np.concatenate(edges)

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 2_000_000  # of a table, some 150 MB with spaCy's own strings
 FIRST_SLOTS = 1 << 16
-# Flags of a token.
-PUNCTUATION_ONLY, ALPHABETIC, ENDS_SENTENCE, IS_PUNCTUATION = 1, 2, 4, 8
-
 TokenFacts = tuple[int, int, int]  # bytes, characters, flags
 
 
@@ -144,6 +141,13 @@ def _sentence_ends() -> frozenset[str]:
 
 def _facts(token: str) -> TokenFacts:
     from spacy.lang.lex_attrs import is_punct
+
+    from assets.filtered.kernels.datatrove_words import (
+        ALPHABETIC,
+        ENDS_SENTENCE,
+        IS_PUNCTUATION,
+        PUNCTUATION_ONLY,
+    )
 
     flags = PUNCTUATION_ONLY * punctuation().issuperset(token)
     flags |= ALPHABETIC * any(map(str.isalpha, token))

@@ -53,6 +53,7 @@ class C4Settings(NamedTuple):
     has_end_marks: bool  # the marks are in the table of classes
     min_words: int
     max_word_length: int
+    count_citations: bool
     javascript: bool
     policy: bool
     citations: bool
@@ -186,6 +187,8 @@ def _edit_c4_text(
         if settings.citations and kinds & BRACKET:
             line, citations = _copy_without_citations(text, line, out, begin, classes)
             counts[LineCount.CITATIONS] += citations
+            if settings.count_citations:
+                line = Line(line.start, line.stop, words)
             keeps = _keeps_c4(out, line, kinds | flag, settings, classes, counts)
             end = line.stop
         else:

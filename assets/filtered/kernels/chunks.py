@@ -25,6 +25,7 @@ Hashes = NDArray[np.uint64]
 MAX_BYTES, MAX_MARKS = 8192, 256
 ONE = uint64(1)
 FREE = np.int64(-1)
+PROBE_LIMIT = 1 << 12  # a run of 4,096 filled slots in a half-empty table is no accident
 
 _options = {"cache": True, "nogil": True}
 _inlined = {**_options, "forceinline": True}
@@ -48,11 +49,15 @@ class Tokens(NamedTuple):
 
 @njit(**_inlined)
 def slot_of(keys: Hashes, firsts: Integers, key: int) -> int:
-    """Return the slot of a chunk's hash, or a free one; the table is at most half full."""
+    """Return the slot of a chunk's hash, or a free one; after PROBE_LIMIT that of another hash.
+
+    A chunk that finds no slot is not entered, and is one token.
+    """
     mask = uint64(len(keys) - 1)
-    slot = (key >> uint64(20)) & mask
-    while firsts[slot] != FREE and keys[slot] != key:
+    slot, probes = (key >> uint64(20)) & mask, 1
+    while firsts[slot] != FREE and keys[slot] != key and probes < PROBE_LIMIT:
         slot = (slot + ONE) & mask
+        probes += 1
     return slot
 
 
@@ -126,6 +131,8 @@ def enter(tokens: Tokens, hashes: Hashes, firsts: Integers, lengths: Integers) -
     """Enter chunks with their first tokens and numbers of tokens."""
     for i in range(len(hashes)):
         slot = slot_of(tokens.keys, tokens.firsts, hashes[i])
+        if tokens.firsts[slot] != FREE:
+            continue
         tokens.keys[slot] = hashes[i]
         tokens.firsts[slot] = firsts[i]
         tokens.lengths[slot] = lengths[i]

@@ -12,7 +12,12 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS
-from assets.filtered.kernels.text_lines import drop_space, ends_in_ellipsis, skip_space
+from assets.filtered.kernels.text_lines import (
+    PROBE_LIMIT,
+    drop_space,
+    ends_in_ellipsis,
+    skip_space,
+)
 from assets.filtered.kernels.text_words import TERMINAL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import ONE, find_byte
@@ -165,13 +170,17 @@ def _length(data: Bytes, start: int, stop: int) -> int:
 
 @njit(**_inlined)
 def _enter(seen: Hashes, key: int) -> int:
-    """Enter a key in a table that is at most half full; return 1 if it was there."""
+    """Enter a key in a table that is at most half full; return 1 if it was there.
+
+    A key that finds no slot within PROBE_LIMIT is not entered.
+    """
     mask = uint64(len(seen) - 1)
     key = max(key, ONE)
-    slot = (key >> uint64(32)) & mask
-    while seen[slot] != 0 and seen[slot] != key:
+    slot, probes = (key >> uint64(32)) & mask, 1
+    while seen[slot] != 0 and seen[slot] != key and probes < PROBE_LIMIT:
         slot = (slot + ONE) & mask
-    if seen[slot] == key:
-        return 1
-    seen[slot] = key
-    return 0
+        probes += 1
+    if seen[slot] == 0:
+        seen[slot] = key
+        return 0
+    return np.int64(seen[slot] == key)

@@ -11,7 +11,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.datatrove_words import TokenList
-from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, TOP_SIZES
+from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, PROBE_LIMIT, TOP_SIZES
 from assets.text.kernels.hashing import hash_bytes, join
 
 Integers = NDArray[np.int64]
@@ -52,6 +52,8 @@ def _top(grams: Hashes, text: TokenList, size: int, table: tuple[Hashes, Hashes]
         if values[slot] == 0:
             keys[slot] = grams[i]
             values[slot] = uint64(i)
+        elif keys[slot] != grams[i]:
+            continue
         values[slot] += FIRST_COUNT
         most = max(most, values[slot] & ~(FIRST_COUNT - ONE))
     first = len(grams)
@@ -65,10 +67,12 @@ def _top(grams: Hashes, text: TokenList, size: int, table: tuple[Hashes, Hashes]
 
 @njit(**_inlined)
 def _slot(keys: Hashes, values: Hashes, key: int) -> int:
+    """Return the slot of a key, or a free one; after PROBE_LIMIT that of another key."""
     mask = uint64(len(keys) - 1)
-    slot = key & mask
-    while values[slot] != 0 and keys[slot] != key:
+    slot, probes = key & mask, 1
+    while values[slot] != 0 and keys[slot] != key and probes < PROBE_LIMIT:
         slot = (slot + ONE) & mask
+        probes += 1
     return slot
 
 
@@ -76,19 +80,17 @@ def _slot(keys: Hashes, values: Hashes, key: int) -> int:
 def _later_copies(text: TokenList, total: int, size: int, seen: Hashes) -> int:
     """Return the characters of the n-grams that came before."""
     seen[:] = 0
-    mask = uint64(len(seen) - 1)
     i, characters = 0, 0
     while i + size <= total:
         start = uint64(text.ends[i - 1]) if i else uint64(0)
         key = max(hash_bytes(text.data, start, uint64(text.ends[i + size - 1])), ONE)
-        slot = key & mask
-        while seen[slot] != 0 and seen[slot] != key:
-            slot = (slot + ONE) & mask
+        slot = _slot(seen, seen, key)
         if seen[slot] == key:
             before = text.characters[i - 1] if i else 0
             characters += text.characters[i + size - 1] - before
             i += size
         else:
-            seen[slot] = key
+            if seen[slot] == 0:
+                seen[slot] = key
             i += 1
     return characters

@@ -81,7 +81,7 @@ def cut_text(
         key = hash_bytes(data, at, end)
         slot = slot_of(tokens.keys, tokens.firsts, key)
         first = tokens.firsts[slot]
-        is_single = first == FREE  # a chunk of letters
+        is_single = first == FREE or tokens.keys[slot] != key  # a chunk of letters
         for i in range(1 if is_single else tokens.lengths[slot]):
             width = np.int64(end - at) if is_single else tokens.sizes[first + i]
             after = at + uint64(width)

@@ -80,7 +80,7 @@ def _is_counter(text: Bytes, start: int, stop: int, classes: Classes) -> bool:
 def _is_boilerplate(
     text: Bytes, line: Line, settings: RefinedWebSettings, classes: Classes
 ) -> bool:
-    """Check for a line to drop; it must have at least one word."""
+    """Check for a line to drop; it must have at least one word. Its indentation counts (DCLM)."""
     characters, upper, digits, i = 0, 0, 0, line.start
     while i < line.stop:
         code, width = decode(text, i)
@@ -141,10 +141,10 @@ def _write_refinedweb_line(
     out: Bytes,
 ) -> tuple[int, int]:
     """Write the rest of a line to the start of `out`; return its bytes and its words."""
+    if _is_boilerplate(text, raw, settings, classes):
+        return 0, 0
     first, last = trim(text, raw.start, raw.stop, classes)
     line = Line(first, last, raw.words)
-    if _is_boilerplate(text, line, settings, classes):
-        return 0, 0
     if is_flagged and raw.words <= settings.short_line_words:
         size = _copy_without_phrases(text, line, out, 0, classes)
         if size < last - first:

@@ -50,8 +50,8 @@ def _count_and_work(texts: pl.Series, ngrams: bool) -> tuple[Integers, Integers,
     counts = np.zeros((len(texts), len(Count)), np.int64)
     ngram_counts = np.zeros((len(texts), len(NGRAM_COUNTS)), np.int64)
     words, work = _room_for_words(0), 0
-    for rows in _blocks(texts.str.len_bytes().cast(pl.Int64).to_numpy()):
-        starts, data = _buffers(texts[rows])
+    for rows in blocks(texts.str.len_bytes().cast(pl.Int64).to_numpy()):
+        starts, data = buffers_of(texts[rows])
         num_words = (len(data) + len(starts)) // 2 if ngrams else 0  # at most
         if len(words[0]) < num_words:
             words = _room_for_words(num_words)
@@ -68,7 +68,7 @@ def _room_for_words(num_words: int) -> tuple[Hashes, Positions]:
     return np.empty(num_words, np.uint64), np.empty(num_words, np.uint32)
 
 
-def _blocks(num_bytes: Integers) -> Iterator[slice]:
+def blocks(num_bytes: Integers) -> Iterator[slice]:
     """Yield runs of rows of at most BLOCK_BYTES, or a single row with a longer text."""
     ends, first = np.cumsum(num_bytes), 0
     while first < len(ends):
@@ -78,7 +78,7 @@ def _blocks(num_bytes: Integers) -> Iterator[slice]:
         first = last
 
 
-def _buffers(texts: pl.Series) -> tuple[Integers, Bytes]:
+def buffers_of(texts: pl.Series) -> tuple[Integers, Bytes]:
     array: Any = texts.rechunk().to_arrow()
     _, offsets, data = array.buffers()
     starts = np.frombuffer(offsets, np.int64)[array.offset :][: len(texts) + 1]

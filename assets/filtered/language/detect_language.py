@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.code_score import score_code
+from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
@@ -22,6 +23,7 @@ from resources.settings.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
 UNSURE_BYTES = 4_000
+WHOLE_BYTES = 1_500_000  # of a text that is read whole: 36 MB of memory
 LANGDETECT_CHARS = 2_000
 PARAGRAPH_CHARS = 40  # below these, names and headings are guessed at random
 _LANGDETECT_LOADS = Lock()
@@ -112,21 +114,28 @@ def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
 
 
 def _guess(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
-    guess = _guess_fasttext if config.backend == "fasttext" else _guess_langdetect
-    found = guess(texts)
+    if config.backend == "fasttext":
+        found = _guess_fasttext(texts, reads_all=config.reads == "all")
+    else:
+        found = _guess_langdetect(texts)
     if not config.script_check:
         return found
     plausible = is_plausible(found["lang"], dominant_scripts(texts))
     return found.with_columns(pl.when(plausible).then("lang"))
 
 
-def _guess_fasttext(texts: pl.Series) -> pl.DataFrame:
+def _guess_fasttext(texts: pl.Series, *, reads_all: bool = False) -> pl.DataFrame:
     from assets.filtered.kernels.fasttext import predict
 
     labels, lookup = _fasttext_model()
-    found, scores = predict(*text_buffers(texts), lookup, WINDOW_BYTES, UNSURE_BYTES)
+    window = WINDOW_BYTES
+    if reads_all:  # three windows that leave nothing out
+        longest: Any = texts.str.len_bytes().max() or 0
+        window = max(window, min(longest, WHOLE_BYTES) // 3 + 1)
+    found, scores = predict(*text_buffers(texts), lookup, window, UNSURE_BYTES)
     # Rounding inside the model can give 1.00003.
-    return pl.DataFrame({"lang": labels.gather(found), "lang_score": scores.clip(max=1)})
+    langs = correct_serbian(texts, labels.gather(found))
+    return pl.DataFrame({"lang": langs, "lang_score": scores.clip(max=1)})
 
 
 @cache

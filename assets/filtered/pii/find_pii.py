@@ -1,7 +1,8 @@
 """Find personal data and secrets in texts, and replace them by typed placeholders.
 
-Eight kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
-IBANs, API keys and private keys. `patterns` lists their patterns and validators.
+Ten kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
+IBANs, secrets in URLs, passwords, API keys and private keys. `patterns` lists their patterns and
+validators.
 Trade-off: Rust patterns search every text, Python checks only the candidates. Check digits, issued
 ranges and the few characters around a candidate decide, never a model of the language. Names and
 street addresses are not detected. Placeholders are words in brackets, which no pattern matches;
@@ -85,7 +86,8 @@ def find_once(
                 checked = list(scan.check(text, *place))
                 if checked:
                     spans.setdefault(row, []).extend((*span, scan.kind) for span in checked)
-                else:
+                # Two words can lead to one password: the first may find another once it is gone.
+                if not checked or scan.kind == "password":
                     rejected.setdefault(row, []).append(place)
     kept = {}
     for row, own in spans.items():

@@ -6,12 +6,25 @@ Trade-off: no pattern has look-around, since Polars returns matches without plac
 finds them again. Every check reads a bounded part of the text.
 """
 
-from assets.filtered.pii import addresses, identity_numbers, phones, secret_keys
+from assets.filtered.pii import (
+    email_addresses,
+    identity_numbers,
+    ip_addresses,
+    passwords,
+    phones,
+    secret_keys,
+    spaced_phones,
+    url_secrets,
+)
 from assets.filtered.pii.scan import Scan
 
 SCANS: tuple[Scan, ...] = (
-    *addresses.SCANS,
+    *email_addresses.SCANS,
+    *ip_addresses.SCANS,
     *phones.SCANS,
+    *spaced_phones.SCANS,
     *identity_numbers.SCANS,
+    *url_secrets.SCANS,
+    *passwords.SCANS,
     *secret_keys.SCANS,
 )

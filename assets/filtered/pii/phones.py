@@ -63,7 +63,8 @@ def _check_american(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 _INTRO_WORD = re.compile(
-    r"(?i)t[eé]l|t[eé]l[eé]?(?:f|ph)[a-zéó]*|phones?|fax|faks|mobile?|mobiltelefon|móvil|cell|handy|"
+    r"(?i)t[eé]l|t[eé]l[eé]?(?:f|ph)[a-zéó]*|phones?|fax|faks|mobile?|mobiltelefon|móvil|cell|"
+    r"handy|"
     r"whatsapp|tlf|fon|[^\x00-\x7f].*"
 )
 
@@ -79,9 +80,12 @@ def _check_introduced(text: str, start: int, end: int) -> Iterator[Span]:
     match = _INTRODUCED.match(text, place.start(), place.start() + 40) if place else None
     if not match or _DATE.fullmatch(match[0]):
         return
-    num_digits = sum(character.isdigit() for character in match[0])
-    if (6 if re.search(r"\d[ /.-]\d", match[0]) else 7) <= num_digits <= 15:
-        yield match.start(), match.end()
+    number = match[0]
+    while len(re.findall(r"\d", number)) > 15 and " " in number:
+        number = number[: number.rindex(" ")]  # a year or a house number may follow
+    num_digits = len(re.findall(r"\d", number))
+    if (6 if re.search(r"\d[ /.-]\d", number) else 7) <= num_digits <= 15:
+        yield match.start(), match.start() + len(number)
 
 
 _INTROS = (

@@ -106,7 +106,7 @@ def _size_of_lines(body: str, num_lines: int) -> int:
 
 
 _ASSIGNED = (
-    r"(?i)(?:key|token|secret|passw(?:or)?d)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
+    r"(?i)(?:key|token|secret)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
     r"[A-Za-z0-9+/_.~-]{32}"
 )
 _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"

@@ -145,8 +145,12 @@ def document_columns(
     text = rest.pop(source.text_field, None)
     if not isinstance(text, str):
         raise ValueError(_text_error(fields, source.text_field))
+    if source.html == "text":
+        from assets.raw.readers.html_fields import plain_text
+
+        text = plain_text(text)
     record_id = _take_id(rest, source.id_field)
-    lang = _take_string(rest, source.lang_field) or source.language
+    lang = _take_string(rest, source.lang_field) or source.declared_language
     license_name = _take_string(rest, source.license_field) or source.license
     url = rest.get("url")
     meta = ENCODE(rest).decode()

@@ -80,6 +80,8 @@ def read_chunks(
     """
     start = file_slice.start if file_slice.unit == "bytes" else 0
     before = cache(lambda: lines_before(file, start))
+    if file.format == "warc":
+        source = source.model_copy(update={"html": "keep"})  # its pages are text already
     builder = DocumentBuilder(source, file.name, _position_unit(file), before)
     num_chunks = 0
     for record in _records(file, file_slice, source):

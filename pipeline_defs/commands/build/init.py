@@ -297,6 +297,8 @@ def source_text(proposal: Proposal) -> str:
             f"    language: {proposal.language}   # of {proposal.language_share:.0%} of the texts "
             "looked at; for records that name none"
         )
+        if proposal.has_url or "warc" in proposal.formats:
+            lines.append("    require_language: true   # false: other languages are only tagged")
     return "\n".join(lines) + "\n"
 
 

@@ -220,7 +220,7 @@ def different_keys(one: Any, other: Any, prefix: str = "") -> list[str]:
 
 def count(corpus: Corpus, of_source: Replay) -> None:
     """Fill in the tallies; StoreError if the decisions contradict the rules that made them."""
-    rules = list(dict.fromkeys([*of_source.now, *of_source.then]))
+    rules = [*of_source.now, *(rule for rule in of_source.then if rule not in of_source.now)]
     for paths in batches(decision_files(corpus, of_source.manifest), BATCH_ROWS):
         masks = count_masks(pl.scan_parquet(paths), rules).collect(engine="streaming")
         of_source.before.add(tally(masks, rules, of_source.now))

@@ -1,6 +1,6 @@
-"""Patterns and validators of e-mail and IP addresses.
+"""Patterns and validators of IP addresses.
 
-Sources: RFC 5321 and 6531 (e-mail), IANA special-purpose registries by way of `ipaddress`.
+Sources: IANA special-purpose registries by way of `ipaddress`.
 """
 
 import ipaddress
@@ -9,40 +9,15 @@ from collections.abc import Iterator
 
 from assets.filtered.pii.scan import Scan, Span
 
-# File extensions and names of private hosts that look like top-level domains.
-_NO_DOMAIN = re.compile(
-    "(?i)png|jpe?g|gif|svg|webp|ico|bmp|avif|s?css|less|m?jsx?|tsx?|json|html?|xml|ya?ml|toml|txt|pdf|"
-    "lock|php|rb|go|java|kt|exe|dll|local(?:host|domain)?|internal|lan|invalid|service|socket|target|"
-    "timer|mount|device|slice|scope|path|conf|cfg|ini|log|journal|cephfs"
-)
-_DOMAIN = re.compile(
-    r"(?:[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]{0,61}[A-Za-z0-9À-ɏ])?\.)+"
-    r"([A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59})(?![\w(@\[]|\.\w{1,63}[(@])",
-    re.ASCII,
-)
-_USER_OF_URL = re.compile(r"//[^\s/@]*$")
-
-
-def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
-    at = text.index("@", start, end)
-    while start < at and text[start] in ".+'-":
-        start += 1
-    local = text[start:at]
-    domain = _DOMAIN.match(text, at + 1, at + 255)
-    if not domain or not 0 < len(local) <= 64 or ".." in local or local[-1] in ".'":
-        return
-    is_service = local == "git" or bool(_NO_DOMAIN.fullmatch(domain[1]))
-    if not is_service and not _USER_OF_URL.search(text, max(0, start - 80), start):
-        yield start, domain.end()
-
-
 _VERSION_BEFORE = re.compile(
     r"(?ai)(?:[\w.]|[a-z]-|(?<!\.\d)(?<!\.\d\d)(?<!\.\d\d\d)-|[a-z]/)\Z|"
-    r"(?:[=<>~]=|[~^§]|\b(?:v|ver|versions?|release|rev|revision|build|firmware|section|sec|chapter|"
+    r"(?:[=<>~]=|[~^§]|\b(?:v|ver|versions?|release|rev|revision|build|firmware|section|sec|"
+    r"chapter|"
     r"clause|rfc \d+)\b[\"']?[.:=]?)\s?[\"']?\Z"
 )
 _ADDRESS_BEFORE = re.compile(
-    r"(?ai)(?:(?:\b|_|(?-i:(?<=[a-z])(?=[A-Z])))(?:ip|ipv4|ips|addr|address|addresses|host|hostname|"
+    r"(?ai)(?:(?:\b|_|(?-i:(?<=[a-z])(?=[A-Z])))(?:ip|ipv4|ips|addr|address|addresses|host|"
+    r"hostname|"
     r"server|nameserver|dns|resolver|proxy|ping|gateway|client|peer|remote|from|connect|connected|"
     r"login|route|network|subnet|src|dst|listen|bind)\b[^\d\n<>\[\]{}]{0,24}|://|@)\Z"
 )
@@ -83,11 +58,9 @@ def _is_public(address: str) -> bool:
     return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
 
 
-_RUN = "A-Za-z0-9À-ɏ"
 _IP4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
 
 SCANS = (
-    Scan("email", rf"[{_RUN}_+-]@[{_RUN}]", rf"[{_RUN}_.+'-]+@[{_RUN}.-]+\.[A-Za-z]", _check_email),
     Scan("ip", r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]", _IP4, _check_ip4),
     Scan(
         "ip", "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]", "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3,44}", _check_ip6

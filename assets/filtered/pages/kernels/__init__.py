@@ -1,0 +1,1 @@
+"""Kernel of the counts behind the scores of pages."""

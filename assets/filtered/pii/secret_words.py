@@ -1,0 +1,69 @@
+"""Tell a secret from what takes its place: placeholders, masks, templates, code, plain words.
+
+A value in documentation that names what belongs there (`user:password@host`, `<password>`, `***`)
+is no secret; a concrete value is, also in an example.
+"""
+
+import re
+
+_ROLE = (
+    r"my|your|the|an?|some|any|new|old|this|that|users?|db|database|admin|root|example|sample|test|"
+    r"dummy|fake|default|actual|real|super|very|secure|strong|secret|strict|long|random|plain|good|"
+    r"correct|wrong|invalid|right|raw|insert|enter|put|type|replace|with|hashed|hash|encoded|"
+    r"encrypted|app|api|auth|access|client|service|server|login|account|personal|mon|mein|mi|su|tu"
+)
+_THING = (
+    r"pass|passw(?:or[dt]|d)s?|passord|passphrase|passcode|pwd|pswd|psw|pw|pin|secret|tokens?|"
+    r"keys?|"
+    r"value|string|text|credentials?|user(?:[-_ ]?(?:name|id))?|name|login|id|me|here|"
+    r"kennwort|mot[-_ ]?de[-_ ]?passe|mdp|contrase(?:ñ|n)a|clave|senha|has[lł]o|heslo|wachtwoord|"
+    r"lösenord|adgangskode|salasana|şifre|sifre|parolan?ız?|parola|jelszó|lozinka|парол[ьяю]|密码|密碼|"
+    r"口令|パスワード|비밀번호|암호|رمز|सीक्रेट|पासवर्ड|सीक्रेट|"
+    r"x-oauth-basic|x-access-token|oauth2|something|anything|whatever|password\(s\)"
+)
+_PLACEHOLDER = re.compile(
+    rf"(?i)(?:(?:{_ROLE})[-_. ]?){{0,6}}(?:{_THING})(?:[-_. ]?(?:{_THING}|goes|to|for|\w)){{0,3}}|"
+    r"change[-_ ]?(?:me|it|this|now)|replace[-_ ]?(?:me|this|it)|todo|fixme|tbd|foo|bar|baz|qux|"
+    r"foo(?:bar)+|none|null|nil|undefined|nan|true|false|yes|no|on|off|redacted|hidden|masked|"
+    r"removed|"
+    r"n/a|empty|blank|unset|unknown|optional|required|guest|anonymous|example|sample|test|default|"
+    # Masks, ellipses, and signs that name nothing.
+    r"(?:[*•●·xXyY#?_.…:-]|\\\*)+|"
+    # Templates: $VAR, ${VAR}, {var}, <var>, [var], %VAR%, %s, %(var)s, :var, @var, ALL_CAPS_NAME.
+    r"\$[A-Za-z_]+|\$?\{.*|\$\(.*|<.*|\[.*|\(.*|%\w{0,30}%|%[sdrq]|%\(.*|%\{.*|#\{.*|"
+    r"[:@&][A-Za-z_]+|"
+    r"\\.*|(?-i:[A-Z]+(?:_[A-Z]+)+)"
+)
+_TEMPLATE = re.compile(
+    r"\$\{|\{\{|\$\(|#\{|<%|%>|%\(\w|\$[A-Z_]{4,}|\]\]|\{[a-z_]+\}|\{%|<[A-Za-z_ ]+>"
+)
+
+
+def is_placeholder(value: str) -> bool:
+    """Check that a value stands for a secret instead of being one."""
+    return bool(_PLACEHOLDER.fullmatch(value) or _TEMPLATE.search(value))
+
+
+_TECHNICAL = re.compile(
+    r"(?i)(?:sha|md|utf|base|aes|rsa|iso|rfc|oauth|pbkdf|bcrypt|argon|scrypt|ascii|unicode|latin|"
+    r"ntlm|"
+    r"win|x|v|version|http|ipv|python|php|java|uint|int|u|i|char|varchar|str|string|text|arg|param|"
+    r"val|var|tmp|temp|foo|bar|pass(?:word|wd|phrase|wort)?|pwd|pw|p|s|key|token|user|data|buf|c|"
+    r"d|n|"
+    r"step|level|type|field|input|line|part|option|page|chapter|figure|table|appendix|section|item)"
+    r"[-_]?\d{1,4}(?:[-_/.]\w{1,12})?|\d+(?:st|nd|rd|th|x|kb|mb|bit|bytes?|chars?)|"
+    r"\d+[-–]\w+|\w+@[0-9a-f]{4,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
+)
+_MARKS = re.compile(r"[!@#$%^&*+=?~|]")
+
+
+def is_strong(value: str) -> bool:
+    """Check that a bare value is no word or name: letters with digits or marks, or four words."""
+    if not 5 <= len(value) <= 128 or _TECHNICAL.fullmatch(value):
+        return False
+    has_letter = any(sign.isalpha() for sign in value)
+    has_digit = any(sign.isdigit() for sign in value)
+    inside = value[1:-1]
+    has_marks = bool(_MARKS.search(inside)) or len(_MARKS.findall(value)) > 1
+    is_phrase = len(re.findall(r"[^\W_]{2,}", value)) >= 4 and not re.search(r"[/\\.,:]", value)
+    return (has_letter and (has_digit or has_marks)) or is_phrase

@@ -1,0 +1,163 @@
+"""The copy that stays is the original: the others agree with it, and its text is not damaged."""
+
+import html
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import polars as pl
+import pytest
+from dedup_flow import clusters_of, removed_of
+
+from assets.deduped.clusters.cleanliness import damage_of
+from assets.deduped.kernels.agreement import EDGE, UNIT, agreements
+from assets.deduped.minhash.minhash import shingle_edges, shingle_sets
+from resources.settings.dedup import DedupConfig
+
+CONFIG = DedupConfig()
+OTHERS = [
+    f"Page {number} tells of ships, tides & harbours no other page has seen." for number in range(9)
+]
+
+
+def article(seed: int, sentences: int = 30) -> str:
+    """Sentences with a comma, an accent and a sign that HTML escapes; three to a line."""
+    random = Random(seed)
+    made = []
+    for number in range(sentences):
+        words = [f"word{random.randrange(5000)}" for _ in range(9)]
+        words[3] += ","
+        words[5] = "caf\u00e9" if number % 15 == 7 else words[5]
+        words[6] = "Q&A" if number % 15 == 3 else "lighthouse"
+        made.append(" ".join(words).capitalize() + "." + ("\n" if number % 3 == 2 else ""))
+    return " ".join(made).replace("\n ", "\n").strip()
+
+
+def table(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": [f"{row:032x}" for row in range(len(texts))], "text": texts})
+
+
+def kept_of(*texts: str, config: DedupConfig = CONFIG) -> list[str]:
+    """The texts that stay."""
+    documents = table(*texts)
+    removed = removed_of(clusters_of(documents, config))["doc_id"]
+    return documents.filter(~pl.col("doc_id").is_in(removed.implode()))["text"].to_list()
+
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "upper": str.upper,
+    "lower": str.lower,
+    "title": str.title,
+    "collapsed": lambda text: " ".join(text.split()),
+    "broken": lambda text: text.replace(" ", " \n"),
+    "misread": lambda text: text.encode().decode("latin-1"),
+    "windows": lambda text: text.encode().decode("cp1252"),
+    "entities": html.escape,
+    "hyphenated": lambda text: text.replace("lighthouse", "light-\nhouse", 6).replace(
+        "light-\nhouse", "lighthouse", 3
+    ),
+    "wrapped lines": lambda text: text.replace(", ", ",\n"),
+    "between others": lambda text: f"{OTHERS[0]}\n{text}\n{OTHERS[1]}",
+    "below a menu": lambda text: f"Home | News | About us | Contact\n{text}",
+    "truncated": lambda text: text[: round(0.9 * len(text))],
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "last"])
+def test_the_original_stays_whatever_became_of_its_copy(kind: str, is_first: bool) -> None:
+    for seed in range(3):
+        original = article(seed)
+        damaged = DAMAGES[kind](original)
+        assert damaged != original
+        pair = (original, damaged) if is_first else (damaged, original)
+
+        assert kept_of(*pair) == [original]
+
+
+def test_of_edited_copies_the_one_that_all_resemble_stays() -> None:
+    original = article(5, 60)
+    words = original.split(" ")
+    edited = []
+    for number in range(4):
+        changed = list(words)
+        for at in range(7 + number, len(words), 61):
+            changed[at] = f"other{number}"
+        edited.append(" ".join(changed))
+
+    assert original in kept_of(*edited[:2], original, *edited[2:])
+
+
+def test_the_longest_of_several_truncated_copies_does_not_win_by_their_agreement() -> None:
+    original = article(6)
+    shorter = [original[: round(share * len(original))] for share in (0.94, 0.92, 0.9)]
+
+    assert kept_of(*shorter, original) == [original]
+
+
+@pytest.mark.parametrize("preset", ["verified", "datatrove"])
+def test_damage_decides_without_shingles(preset: str) -> None:
+    original = article(7)
+    given = {"preset": preset, "keep": ["cleanest"]}
+
+    assert kept_of(original.upper(), original, config=DedupConfig.model_validate(given)) == [
+        original
+    ]
+
+
+def test_copies_that_are_equal_as_compared_are_ranked_by_their_damage() -> None:
+    original = article(8)
+    config = DedupConfig(near=False, exact_text="words")
+
+    assert kept_of(original.lower(), original, original.upper(), config=config) == [original]
+
+
+@pytest.mark.parametrize("text", ["", "Short.", article(1)])
+def test_undamaged_text_has_no_damage(text: str) -> None:
+    assert damage_of(pl.Series([text])).row(0) == (0, 0)
+
+
+def test_damage_is_bounded_and_the_same_for_a_text_wherever_it_is_read() -> None:
+    texts = [damage(article(2)) for damage in DAMAGES.values()] + ["\ufffd" * 500, "&amp;" * 500]
+    together = damage_of(pl.Series(texts))
+
+    assert together.rows() == [damage_of(pl.Series([text])).row(0) for text in texts]
+    assert together.min_horizontal().min() >= 0
+    assert together.max_horizontal().max() <= 0.9
+
+
+@pytest.mark.parametrize("shingle", ["words", "characters"])
+def test_edges_are_the_first_and_the_last_shingles(shingle: str) -> None:
+    config = DedupConfig.model_validate({"shingle": shingle, "ngram": 2})
+    units = ["a", "b", "c", "d", "e", "f", "g", "h"] if shingle == "words" else list("abcdefgh")
+    joint = " " if shingle == "words" else ""
+    whole = joint.join(units)
+    single = [joint.join(pair) for pair in pairwise(units)]
+    hashes = [int(shingle_sets(pl.Series([each]), config)[0][0]) for each in single]
+    texts = pl.Series([whole, "", single[0], f"{article(3, 400)} {whole}"])
+
+    edges = shingle_edges(texts, config, EDGE).tolist()
+
+    assert edges[0] == [*hashes[:EDGE], *hashes[-EDGE:]]
+    assert edges[1] == [0] * 2 * EDGE
+    assert edges[2] == [hashes[0]] * 2 * EDGE
+    assert edges[3][EDGE:] == hashes[-EDGE:]
+
+
+def test_later_rounds_do_not_change_the_agreement_of_earlier_ones() -> None:
+    from assets.deduped.clusters.pair_evidence import evidence_of, with_spans
+    from assets.deduped.minhash.signatures import signatures
+
+    texts = [article(9), article(9)[:-40], article(9).upper(), f"{OTHERS[2]} {article(9)}"]
+    facts, _ = signatures(table(*texts), CONFIG)
+    shingles = shingle_sets(facts_texts := pl.Series(texts), CONFIG)
+    evidence = evidence_of(with_spans(facts, shingles), CONFIG, shingles)
+    edges = shingle_edges(facts_texts, CONFIG, EDGE)
+    offsets, earlier = np.array([0, 0, 1, 3, 6]), np.array([0, 0, 1, 0, 1, 2], np.int32)
+
+    alone = agreements(evidence, edges, (offsets, earlier), np.array([0, 2, 2]))
+    both = agreements(evidence, edges, (offsets, earlier), np.array([0, 2, 4]))
+
+    assert both[:2].tolist() == alone[:2].tolist()
+    assert 2 * UNIT >= alone[0] > alone[1] > UNIT

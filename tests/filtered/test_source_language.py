@@ -1,0 +1,164 @@
+"""Languages of a source: what is surely in another is tagged, and rejected if that is required."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from builders import Build, open_corpus, write_corpus, write_jsonl
+
+from assets.filtered.filter_documents import count_other_languages, filter_documents
+from assets.filtered.language.detect_language import detect_language
+from assets.filtered.language.families import correct_serbian, family_of, is_other_language
+from resources.settings.filter_steps import LanguageConfig
+from resources.settings.pipeline import SettingsError
+
+ENGLISH = "The river rose twice that year, and the people of the lower town left their houses. "
+GERMAN = "Der Fluss stieg in jenem Jahr zweimal, und die Leute verließen ihre Häuser am Ufer. "
+CODE = "def f(x):\n    return [g(y) for y in x if y.is_open()]\n\nprint(f(read_all()))\n"
+TEXTS = [ENGLISH * 3, GERMAN * 3, "Hallo Welt", CODE * 3, "1 2 3 " * 40]
+
+
+def with_notes(tmp_path: Path, **keys: Any) -> Any:
+    """The small corpus, with more keys of the source `notes`."""
+    config = write_corpus(tmp_path, filters={"rules": {"length": None}})
+    content = yaml.safe_load(config.read_text())
+    content["sources"][1] |= keys
+    config.write_text(yaml.safe_dump(content))
+    return open_corpus(config)
+
+
+def decide(corpus: Any, texts: list[str], meta: str = "{}") -> tuple[pl.DataFrame, pl.DataFrame]:
+    documents = pl.DataFrame(
+        {
+            "doc_id": [str(number) for number in range(len(texts))],
+            "text": texts,
+            "lang": pl.Series([None] * len(texts), dtype=pl.String),
+            "meta": [meta] * len(texts),
+        }
+    )
+    return filter_documents(documents, corpus.settings.filters_for("notes"))
+
+
+def test_only_sure_texts_of_other_languages_are_tagged(tmp_path: Path) -> None:
+    kept, decisions = decide(with_notes(tmp_path, language="en"), TEXTS, '{"a":1}')
+
+    assert decisions["other_language"].to_list() == [0, 1, 0, 0, 0]
+    assert decisions["kept"].all()
+    assert [json.loads(meta).get("detected_language") for meta in kept["meta"]] == [
+        *(None, "de", None, None, None)
+    ]
+    assert count_other_languages(decisions) == {"de": 1}
+
+
+def test_a_required_language_rejects_what_is_tagged(tmp_path: Path) -> None:
+    corpus = with_notes(tmp_path, language="en-US", require_language=True)
+    _, decisions = decide(corpus, TEXTS)
+
+    assert decisions["reasons"].to_list() == [
+        *([], ["expected_language.other_language"], [], [], [])
+    ]
+
+
+def test_a_source_may_have_several_languages(tmp_path: Path) -> None:
+    corpus = with_notes(tmp_path, language=["en", "de"], require_language=True)
+    kept, decisions = decide(corpus, TEXTS[:2])
+
+    assert decisions["other_language"].to_list() == [0, 0]
+    assert kept["lang"].to_list() == ["en", "de"]
+    assert corpus.settings.source("notes").declared_language is None
+
+
+def test_a_source_without_language_has_no_tag(tmp_path: Path) -> None:
+    assert "other_language" not in decide(with_notes(tmp_path), TEXTS)[1].columns
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({}, "`language` is None. Set it to ISO 639 codes"),
+        ({"language": "python"}, "`language` is 'python'. Set it"),
+        ({"language": "en", "domain": "code"}, "language detection is off here"),
+    ],
+)
+def test_a_language_that_cannot_be_required_is_refused(
+    tmp_path: Path, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        with_notes(tmp_path, require_language=True, **keys)
+    assert f"sources[1].require_language: true, but {message}" in str(refused.value)
+
+
+def test_without_detection_nothing_is_tagged(tmp_path: Path) -> None:
+    corpus = with_notes(tmp_path, language="en", domain="code")
+    assert "other_language" not in decide(corpus, TEXTS)[1].columns
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "is_other"),
+    [
+        ("sr", "hr", False),
+        ("no", "da", False),
+        ("nb", "nn", False),
+        ("id", "ms", False),
+        ("zh", "yue", False),
+        ("hr", "sl", True),
+        ("no", "sv", True),
+        ("en", "sco", False),
+        ("mk", "bg", True),
+    ],
+)
+def test_close_languages_are_one_family(expected: str, found: str, is_other: bool) -> None:
+    detected = pl.DataFrame({"lang": [found], "lang_score": [1.0]})
+    config = LanguageConfig(expected=(expected,))
+    assert is_other_language(pl.Series(["x" * 100]), detected, config).to_list() == [is_other]
+
+
+@pytest.mark.parametrize(
+    ("chars", "score", "is_other"), [(100, 0.65, True), (99, 1.0, False), (100, 0.64, False)]
+)
+def test_certainty_and_length_have_limits(chars: int, score: float, is_other: bool) -> None:
+    detected = pl.DataFrame({"lang": ["de"], "lang_score": [score]})
+    config = LanguageConfig(expected=("en",))
+    assert is_other_language(pl.Series(["x" * chars]), detected, config).to_list() == [is_other]
+
+
+def test_an_unknown_language_is_no_other_language() -> None:
+    detected = pl.DataFrame({"lang": pl.Series([None], dtype=pl.String), "lang_score": [1.0]})
+    config = LanguageConfig(expected=("en",))
+    assert is_other_language(pl.Series(["x" * 500]), detected, config).to_list() == [False]
+    assert family_of(pl.Series(["sh", "xx", None])).to_list() == ["sr", "xx", None]
+
+
+def test_serbian_is_told_by_its_script_and_letters() -> None:
+    texts = ["Ћирилица и латиница", "Река је порасла", "Rijeka je narasla", "Река ќе порасне",
+             "Градът е голям", "Reka je porasla", "ѓ ђ"]  # fmt: skip
+    langs = ["mk", "sh", "sh", "sr", "bg", "sr", "mk"]
+    expected = ["sr", "sr", "hr", "mk", "bg", "sr", "mk"]
+    assert correct_serbian(pl.Series(texts), pl.Series(langs)).to_list() == expected
+
+
+def test_serbian_in_both_scripts_is_serbian() -> None:
+    cyrillic = "Сва људска бића рађају се слободна и једнака у достојанству и "
+    cyrillic += "правима. Она су обдарена разумом."
+    latin = "Korisnici treba da izaberu dugme koje je pored menija, "
+    latin += "zatim da sačekaju dok se program pokrene."
+    found = detect_language(pl.Series([cyrillic, latin]), LanguageConfig())
+    assert found["lang"].to_list() == ["sr", "sr"]
+
+
+def test_other_languages_are_said(
+    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
+    corpus = with_notes(tmp_path, language="en")
+    write_jsonl(tmp_path / "input/notes/german.jsonl", [{"text": GERMAN * 3}])
+
+    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
+
+    shown = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
+    assert "documents are in other languages than its `language` (de 1" in str(
+        shown["other_languages"].value
+    )
+    assert "`require_language: true` of the source rejects them" in capfd.readouterr().err

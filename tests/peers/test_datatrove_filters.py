@@ -1,0 +1,31 @@
+"""Verdicts of the recipes on the sample's documents, next to datatrove's own filters."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from format_folders import peer
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+import datatrove_agreement as agreement  # noqa: E402
+
+DOCUMENTS = 120
+
+
+@pytest.mark.parametrize("recipe", ["fineweb", "c4", "fineweb2:fr"])
+def test_every_rule_rejects_what_datatrove_rejects(recipe: str) -> None:
+    peer("datatrove.pipeline.filters")
+    documents = agreement.choose(ROOT / "sample_data", DOCUMENTS, normalized=True)
+
+    kept, decisions = agreement.our_decisions(documents, recipe)
+    theirs = agreement.their_verdicts(documents["text"], agreement.rival(recipe))
+    ours = agreement.our_verdicts(decisions, theirs)
+
+    for rule in ours.columns:
+        assert ours[rule].equals(theirs[rule], null_equal=True), rule
+    left = dict(kept.select("doc_id", "text").iter_rows())
+    assert left == {str(row): text for row, text in enumerate(theirs["text"]) if text is not None}
