@@ -24,14 +24,7 @@ DOMAINS: dict[str, Layer] = {
     "general": {"normalize": NORMALIZE_FOR["general"]},
     "code": {"normalize": NORMALIZE_FOR["code"], "language": {"backend": "none"}},
     "medical": {"normalize": NORMALIZE_FOR["medical"], "rules": {"medical": {}}},
-<<<<<<< HEAD
-    "web": {},
-    "reference": {},
-    "science": {},
-    "books": {},
-=======
     **{domain: {} for domain in ("web", "reference", "science", "books")},
->>>>>>> main
 }
 
 
