@@ -81,7 +81,7 @@ def source_layer(source: SourceConfig) -> dict[str, Any]:
 
 def expected_languages(source: SourceConfig) -> list[str]:
     """Return the ISO 639 codes among a source's languages, without region."""
-    given = (source.language,) if isinstance(source.language, str) else source.language or ()
+    given = (source.language or "").split(",")
     codes = [re.split("[-_]", name.strip().lower())[0] for name in given]
     return [code for code in codes if CODE.fullmatch(code)]
 

@@ -27,6 +27,13 @@ def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str | int | float | bool) else value
 
 
+def _joined(value: object) -> object:
+    """Join a list of languages with commas, which is the other way to write it."""
+    if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
+        return ",".join(value)
+    return value
+
+
 def _condition(text: str) -> tuple[str, Scalar]:
     match = CONDITION.fullmatch(text)
     if match is not None:
@@ -159,7 +166,7 @@ class SourceConfig(InputPlaces):
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
     )
-    language: str | Annotated[tuple[NonEmpty, ...], Field(min_length=1)] | None = Field(
+    language: Annotated[str | None, BeforeValidator(_joined)] = Field(
         None,
         description="language of records that name none; or the languages of a mixed source, of "
         "which the detector finds each record's",
@@ -198,7 +205,7 @@ class SourceConfig(InputPlaces):
     @property
     def declared_language(self) -> str | None:
         """Return the language of records that name none."""
-        return self.language if isinstance(self.language, str) else None
+        return None if self.language and "," in self.language else self.language
 
 
 class Source(SourceConfig):
