@@ -21,7 +21,7 @@ from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
-from assets.filtered.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed

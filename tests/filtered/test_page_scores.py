@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
-from assets.filtered.page_scores import KINDS, PAGE_SCORES, load_models, score_pages
+from assets.filtered.pages.kernels.page_form import WINDOW, Form, count_form, form_classes
+from assets.filtered.pages.page_files import KINDS, load_models
+from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.rules.rules import rules_for
 from assets.text.buffers import text_buffers
 from resources.settings.balanced import BALANCED

@@ -8,54 +8,24 @@ data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a wor
 form of a page, and hold for languages and subjects that they were not trained on.
 """
 
-import json
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.buffers import text_buffers
 
-KINDS_FILE = Path(__file__).parent / "data/page_kinds.json"
-WORDS_FILE = Path(__file__).parent / "data/page_words.json"
 TAIL = 60  # characters of the end in which a link to the rest is looked for
 TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
 SHORT = 600  # characters
 CUT_SHORT = 500
 LONG_LINE = 40
-KINDS = (
-    *("boilerplate", "navigation", "keyword_spam", "link_lists"),
-    *("machine_noise", "truncated_pages"),
-)
 PAGE_SCORES = (
     *(f"{kind}_score" for kind in KINDS),
     *("window_distinct_share", "window_repeated_share"),
 )
-
-
-class Models(NamedTuple):
-    """Weights [terms + 1, kinds], the first of them the bias, and the names behind each term."""
-
-    weights: NDArray[np.float64]
-    terms: tuple[tuple[str, ...], ...]
-    letter_pairs: NDArray[np.uint8]
-
-
-@cache
-def load_models() -> Models:
-    """Read the weights, once per process."""
-    content = json.loads(KINDS_FILE.read_text())
-    weights = content["weights"]
-    if tuple(content["kinds"]) != KINDS:
-        raise ValueError(f"{KINDS_FILE} has the kinds {content['kinds']}, expected {KINDS}")
-    pairs = np.array([int(digit) for row in content["letter_pairs"] for digit in row], np.uint8)
-    terms = tuple(tuple(name.split("*")) for name in list(weights)[1:])
-    return Models(np.array(list(weights.values()), np.float64), terms, pairs)
 
 
 def score_pages(texts: pl.Series) -> pl.DataFrame:
@@ -82,7 +52,7 @@ def score_pages(texts: pl.Series) -> pl.DataFrame:
 
 
 def _count(texts: pl.Series) -> pl.DataFrame:
-    from assets.filtered.kernels.page_form import Form, count_form, form_classes
+    from assets.filtered.pages.kernels.page_form import Form, count_form, form_classes
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
@@ -95,28 +65,10 @@ def _count(texts: pl.Series) -> pl.DataFrame:
     )
 
 
-class PageWords(msgspec.Struct, frozen=True):
-    """Content of data/page_words.json, by language; a text is held against all of them.
-
-    function_words: articles, prepositions, pronouns ..., a third to a half of prose in most
-    languages, next to nothing of menus, keywords and noise. frame_phrases: what surrounds the text
-    of a page. more_patterns: links at the end of a teaser.
-    """
-
-    function_words: dict[str, str]
-    frame_phrases: dict[str, list[str]]
-    more_patterns: list[str]
-
-
-@cache
-def _words() -> PageWords:
-    return msgspec.json.decode(WORDS_FILE.read_bytes(), type=PageWords)
-
-
 @cache
 def _lists() -> WordLists:
-    words = [word for line in _words().function_words.values() for word in line.split()]
-    phrases = [phrase for own in _words().frame_phrases.values() for phrase in own]
+    words = [word for line in load_words().function_words.values() for word in line.split()]
+    phrases = [phrase for own in load_words().frame_phrases.values() for phrase in own]
     return WordLists(
         stop_words=tuple(dict.fromkeys(words)),
         vocabulary={"frame": tuple(dict.fromkeys(phrases))},
@@ -125,7 +77,7 @@ def _lists() -> WordLists:
 
 @cache
 def _more_pattern() -> str:
-    return f"(?i)({'|'.join(_words().more_patterns)})"
+    return f"(?i)({'|'.join(load_words().more_patterns)})"
 
 
 def _share(part: str, whole: str) -> pl.Expr:
