@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.counting.datatrove_scores import COUNTS, EDITED_COUNTS, count_as_datatrove
+from assets.filtered.counting.kernels.chunks import MAX_MARKS
+from assets.filtered.counting.kernels.datatrove_words import cut_text, room_for_tokens
 from assets.filtered.counting.token_table import TokenTable, punctuation, token_table
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.chunks import MAX_MARKS
-from assets.filtered.kernels.datatrove_words import cut_text, room_for_tokens
 from assets.filtered.kernels.text_words import character_classes
 from assets.text.buffers import text_buffers
 from assets.text.kernels.character_classes import TERMINAL_MARKS

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.pages.kernels.page_form import WINDOW, Form, count_form, form_classes
+from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
 from assets.filtered.pages.page_files import KINDS, load_models
 from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.rules.rules import rules_for

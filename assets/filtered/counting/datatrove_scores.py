@@ -57,9 +57,9 @@ def count_as_datatrove(
     texts: pl.Series, rules: RulesConfig, *, edited: bool = False
 ) -> pl.DataFrame:
     """Return the Int64 columns of COUNTS, or with `edited` EDITED_COUNTS; one row per text."""
-    from assets.filtered.kernels.datatrove_lines import LineKind
-    from assets.filtered.kernels.datatrove_texts import Tables, count_texts
-    from assets.filtered.kernels.datatrove_words import TokenCount
+    from assets.filtered.counting.kernels.datatrove_lines import LineKind
+    from assets.filtered.counting.kernels.datatrove_texts import Tables, count_texts
+    from assets.filtered.counting.kernels.datatrove_words import TokenCount
     from assets.filtered.kernels.ngrams import NGRAM_COUNTS
     from assets.filtered.kernels.text_words import character_classes
 
@@ -103,7 +103,7 @@ def _language(rules: RulesConfig) -> str:
 
 
 def _stop_words(rules: RulesConfig) -> np.ndarray:
-    from assets.filtered.kernels.chunks import hash_texts
+    from assets.filtered.counting.kernels.chunks import hash_texts
 
     group = rules.gopher_quality or GopherQualityRules()
     encoded = [word.encode() for word in dict.fromkeys(group.stop_words)]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from assets.filtered.kernels.chunks import Tokens
+    from assets.filtered.counting.kernels.chunks import Tokens
 
 MAX_TOKENS = 2_000_000  # of a table, some 150 MB with spaCy's own strings
 FIRST_SLOTS = 1 << 16
@@ -36,7 +36,7 @@ class TokenTable:
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
     ) -> None:
         """Cut the chunks of some texts, with `starts` in `data`, that the table lacks."""
-        from assets.filtered.kernels.chunks import find_unknown
+        from assets.filtered.counting.kernels.chunks import find_unknown
 
         if len(self._sizes) > MAX_TOKENS:
             self._reset()
@@ -50,7 +50,7 @@ class TokenTable:
     def _reset(self) -> None:
         import spacy
 
-        from assets.filtered.kernels.chunks import FREE, Tokens, hash_texts
+        from assets.filtered.counting.kernels.chunks import FREE, Tokens, hash_texts
 
         self._cut: Any = spacy.blank(self._language).tokenizer
         self._facts: dict[str, TokenFacts] = {}
@@ -72,7 +72,7 @@ class TokenTable:
         self._enter(hashes, exceptions)
 
     def _enter(self, hashes: NDArray[np.uint64], chunks: list[str]) -> None:
-        from assets.filtered.kernels.chunks import enter
+        from assets.filtered.counting.kernels.chunks import enter
 
         firsts = np.empty(len(chunks), np.int64)
         for number, chunk in enumerate(chunks):
@@ -92,7 +92,7 @@ class TokenTable:
         )
 
     def _make_room(self, num_chunks: int) -> None:
-        from assets.filtered.kernels.chunks import FREE, enter
+        from assets.filtered.counting.kernels.chunks import FREE, enter
 
         self._num_chunks += num_chunks
         old, slots = self.tokens, len(self.tokens.keys)
@@ -142,7 +142,7 @@ def _sentence_ends() -> frozenset[str]:
 def _facts(token: str) -> TokenFacts:
     from spacy.lang.lex_attrs import is_punct
 
-    from assets.filtered.kernels.datatrove_words import (
+    from assets.filtered.counting.kernels.datatrove_words import (
         ALPHABETIC,
         ENDS_SENTENCE,
         IS_PUNCTUATION,

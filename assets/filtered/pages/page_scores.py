@@ -52,7 +52,7 @@ def score_pages(texts: pl.Series) -> pl.DataFrame:
 
 
 def _count(texts: pl.Series) -> pl.DataFrame:
-    from assets.filtered.pages.kernels.page_form import Form, count_form, form_classes
+    from assets.filtered.kernels.page_form import Form, count_form, form_classes
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)

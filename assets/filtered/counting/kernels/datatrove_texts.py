@@ -7,10 +7,10 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.chunks import Tokens
-from assets.filtered.kernels.datatrove_lines import LineKind, count_raw_lines
-from assets.filtered.kernels.datatrove_ngrams import count_token_ngrams
-from assets.filtered.kernels.datatrove_words import (
+from assets.filtered.counting.kernels.chunks import Tokens
+from assets.filtered.counting.kernels.datatrove_lines import LineKind, count_raw_lines
+from assets.filtered.counting.kernels.datatrove_ngrams import count_token_ngrams
+from assets.filtered.counting.kernels.datatrove_words import (
     TokenCount,
     TokenList,
     count_tokens,

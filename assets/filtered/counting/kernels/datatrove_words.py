@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.chunks import FREE, Tokens, chunk_at, slot_of
+from assets.filtered.counting.kernels.chunks import FREE, Tokens, chunk_at, slot_of
 from assets.filtered.kernels.text_words import SPACE
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import decode

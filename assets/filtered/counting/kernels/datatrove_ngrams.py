@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.datatrove_words import TokenList
+from assets.filtered.counting.kernels.datatrove_words import TokenList
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, PROBE_LIMIT, TOP_SIZES
 from assets.text.kernels.hashing import hash_bytes, join
 
