@@ -227,6 +227,15 @@ def test_threads_give_results_in_order_or_the_first_error() -> None:
     assert len(begun) < 10_000
 
 
+@pytest.fixture
+def is_interruptible() -> Iterator[None]:
+    """Undo what a shell does to programs in its background, and they to theirs: SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("is_interruptible")
 def test_ctrl_c_does_not_wait_for_a_download(server: str, tmp_path: Path) -> None:
     reached, go_on = threading.Event(), threading.Event()
 
@@ -244,6 +253,7 @@ def test_ctrl_c_does_not_wait_for_a_download(server: str, tmp_path: Path) -> Non
     go_on.set()
 
 
+@pytest.mark.usefixtures("is_interruptible")
 def test_ctrl_c_is_seen_even_if_it_does_not_wake_the_wait() -> None:
     go_on = threading.Event()
 
