@@ -1,11 +1,12 @@
 """How well the code score tells source code from prose, and the share finds the code of a page.
 
-    .venv/bin/python benchmarks/code_accuracy.py [folder] [--fit]
+    .venv/bin/python benchmarks/code_accuracy.py [folder] [--fit | --leave-out]
 
 Documents come from the JSON-lines and Parquet files below the folder; the truth is the folder that
 they are in: `code` or another. A third of them, by the hash of their `meta.family`, is held out
 from `--fit`, which prints weights of `assets/filtered/code_score.py`, and the tables are of that
-third. The share is held against the fences of Markdown pages, after the fences are removed.
+third. `--leave-out` fits without each programming language in turn, and prints what it misses of
+that. The share is held against the fences of Markdown pages, after the fences are removed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import rankdata
 
-from assets.filtered.code_score import PAIRS, SIGNS, lexicon, pair_weights, score_code
+from assets.filtered.code_score import MIDDLE, PAIRS, SIGNS, lexicon, pair_weights, score_code
 from assets.filtered.kernels.code_lines import make_room, weigh_lines
 from assets.text.buffers import text_buffers
 
@@ -46,8 +47,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "sample_data")
     parser.add_argument("--fit", action="store_true", help="print weights instead of tables")
+    parser.add_argument("--leave-out", action="store_true", help="fit without each language")
     options = parser.parse_args()
     documents = read(options.folder)
+    if options.leave_out:
+        leave_out(documents.filter(~pl.col("is_held_out")), documents.filter("is_held_out"))
+        return
     if options.fit:
         fit(documents.filter(~pl.col("is_held_out")))
         return
@@ -126,13 +131,38 @@ def count(texts: pl.Series) -> pl.Series:
 
 
 def fit(documents: pl.DataFrame) -> None:
-    """Print the weights of a logistic regression over lines, groups and classes weighted alike."""
+    """Print the weights that fit documents."""
+    now = {name: weight for name, (_, _, weight) in PAIRS.items()} | SIGNS
+    for name, weight in zip(now, regress(*lines_of(documents)), strict=True):
+        print(f"{name:16} {weight:6.1f} (now {now[name]})")
+
+
+def leave_out(seen: pl.DataFrame, held_out: pl.DataFrame) -> None:
+    """Print what weights that fit `seen`, with and without a language, miss of its other files."""
+    print("| language | files | missed, fitted with it | without it |")
+    print("|---|---:|---:|---:|")
+    fitted = regress(*lines_of(seen))
+    for (lang,), files in sorted(held_out.filter("is_code").group_by("group")):
+        without = regress(*lines_of(seen.filter(~pl.col("is_code") | (pl.col("group") != lang))))
+        missed = " | ".join(f"{miss(files['text'], each):.1%}" for each in (fitted, without))
+        print(f"| {lang} | {files.height} | {missed} |")
+
+
+def miss(texts: pl.Series, weights: Floats) -> float:
+    """Share of the texts that are no code under other weights."""
+    sizes = num_lines(texts)
+    pieces = np.split(evidence_of(texts, weights), sizes.cumsum()[:-1])
+    return float(np.mean([piece.sum() / max(1, len(piece)) < MIDDLE for piece in pieces]))
+
+
+def lines_of(documents: pl.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """Features, truth and weight of lines; groups of documents and both classes weigh alike."""
     is_used = pl.col("is_code") | pl.col("origin").is_in(PROSE)
     used = documents.filter(is_used).group_by("group", maintain_order=True).head(MOST_OF_A_GROUP)
-    now = {name: weight for name, (_, _, weight) in PAIRS.items()} | SIGNS
-    units = np.eye(len(now))  # evidence is linear in the weights: one at a time gives the features
+    names = [*PAIRS, *SIGNS]
+    units = np.eye(len(names))  # evidence is linear in the weights: one at a time gives features
     features = np.stack([evidence_of(used["text"], unit) for unit in units], axis=1)
-    is_line = evidence_of(used["text"], -units[list(now).index("BIAS")]) == -1  # no comment
+    is_line = evidence_of(used["text"], -units[names.index("BIAS")]) == -1  # no comment
     documents_of = np.repeat(np.arange(used.height), num_lines(used["text"]))[is_line]
     is_code = used["is_code"].to_numpy()
     weights = 1 / np.bincount(documents_of, minlength=used.height)[documents_of]
@@ -141,8 +171,7 @@ def fit(documents: pl.DataFrame) -> None:
     truth = is_code[documents_of].astype(float)
     for side in (0, 1):
         weights[truth == side] /= weights[truth == side].sum()
-    for name, weight in zip(now, regress(features[is_line], truth, weights), strict=True):
-        print(f"{name:16} {weight:6.1f} (now {now[name]})")
+    return features[is_line], truth, weights
 
 
 def evidence_of(texts: pl.Series, weights: Floats) -> Floats:

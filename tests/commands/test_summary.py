@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import Build, open_corpus, write_corpus
+import yaml
+from builders import Build, open_corpus, write_corpus, write_jsonl
 
 from pipeline_defs.commands.main import main
 
@@ -47,3 +48,21 @@ def test_tables_fit_100_columns(
     assert any(line.split()[:2] == ["raw", "40"] for line in lines)
     assert any("length.too_short" in line for line in lines)
     assert f"The corpus is in {config.parent / 'store'}" in lines
+
+
+def test_documents_in_other_languages_are_counted_by_source(
+    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = yaml.safe_load(config.read_text())
+    content["filters"] = {"rules": {"length": None}}
+    content["sources"][1] |= {"language": "en", "where": "input/notes/german.jsonl"}
+    config.write_text(yaml.safe_dump(content))
+    german = "Der Fluss stieg in jenem Jahr zweimal, und die Leute verließen ihre Häuser am Ufer. "
+    write_jsonl(config.parent / "input/notes/german.jsonl", [{"text": german * 3}])
+    build(open_corpus(config), "raw", "classifier", "filtered")
+
+    assert main(["summary", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["other_languages"] == {"notes": {"de": 1}}
+    assert main(["summary"]) == 0
+    line = "notes: 1 documents in other languages than its `language` (de 1)"
+    assert line in capsys.readouterr().out.splitlines()

@@ -228,6 +228,29 @@ def test_why_a_document_is_not_there(corpus: Any, capsys: pytest.CaptureFixture[
     assert "duplicates: stays for cluster" in shown(capsys, survivor)
 
 
+def test_the_language_of_a_document_in_another_one_is_named(
+    tmp_path: Path,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = write_corpus(tmp_path, filters={"rules": {"length": None}})
+    content = yaml.safe_load(config.read_text())
+    content["sources"][1]["language"] = "en"
+    config.write_text(yaml.safe_dump(content))
+    german = "Der Fluss stieg in jenem Jahr zweimal, und die Leute verließen ihre Häuser am Ufer. "
+    write_jsonl(tmp_path / "input/notes/german.jsonl", [{"text": german * 3}])
+    built = open_corpus(config)
+    build(built, "raw", "classifier", "filtered")
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    doc_id = table(built, "raw", "documents").filter(text=german * 3)["doc_id"].item()
+
+    found = trace(capsys, doc_id)["filtered"]
+
+    assert found == {"kept": True, "reasons": [], "other_language": "de"}
+    assert "filtered: kept; in de, none of its source's languages" in shown(capsys, doc_id)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -148,7 +148,11 @@ def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected:
     [
         ("langauge: en", "4: sources[0].langauge: unknown key (did you mean 'language'?)"),
         ("language: no", "4: sources[0].language: Input should be a valid string (got False)"),
-        ("domain: poems", "4: sources[0].domain: Input should be 'general', 'code' or 'medical'"),
+        (
+            "domain: poems",
+            "4: sources[0].domain: Input should be 'general', 'web', 'code', 'reference', "
+            "'science', 'books' or 'medical'",
+        ),
         (
             "filters: {rules: {quality: {}}}",
             "4: sources[0].filters.rules.quality.min_score: needs a classifier: set `classif",

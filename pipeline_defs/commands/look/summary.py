@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from assets.filtered.asset import FILTERED
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW, unread_lines
 from assets.sharded.asset import SHARDED
@@ -30,6 +31,7 @@ from resources.tasks import GLOBAL
 SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
 TOP_REASONS = 3
+TOP_LANGUAGES = 5
 WIDTH = 100  # columns, where the output is no terminal
 
 
@@ -73,6 +75,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
     global_: Stages
     phases: dict[str, dict[str, PhaseShare]]
     unread: list[str] | UnsetType = UNSET  # files that are not read, or not whole: a line a source
+    other_languages: dict[str, dict[str, int]] | UnsetType = UNSET  # documents by source, language
 
     @property
     def is_empty(self) -> bool:
@@ -102,6 +105,7 @@ def summarize(corpus: Corpus) -> Summary:
         global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
         unread=list(unread_of(corpus)) or UNSET,
+        other_languages=dict(other_languages_of(corpus)) or UNSET,
     )
 
 
@@ -148,6 +152,14 @@ def unread_of(corpus: Corpus) -> Iterator[str]:
             yield from unread_lines(manifest)
 
 
+def other_languages_of(corpus: Corpus) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield each source with documents in other languages than its own, and their languages."""
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest_or_none(FILTERED, source)
+        if manifest is not None and manifest.stats.numbers.other_languages:
+            yield source, manifest.stats.numbers.other_languages
+
+
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
     """Return the tokens of each source of a phase; none if it is not materialized."""
     manifest = corpus.store.newest_or_none(MIXED, phase)
@@ -169,10 +181,19 @@ def show(numbers: Summary) -> None:
         console.print(reasons)
     if any(numbers.phases.values()):
         console.print(mix_table(numbers))
-    for line in numbers.unread or ():
+    for line in [*(numbers.unread or ()), *language_lines(numbers)]:
         print_line(console, line)
     print_line(console, f"The corpus is in {numbers.store}")
     print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
+
+
+def language_lines(numbers: Summary) -> Iterator[str]:
+    """Yield a line for each source with documents in other languages than its own."""
+    for source, counts in (numbers.other_languages or {}).items():
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
+        total = sum(counts.values())
+        yield f"{source}: {total:,} documents in other languages than its `language` ({languages})"
 
 
 def print_line(console: Console, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
+from msgspec import UNSET, UnsetType
 
 from assets.sharded.flat_row_files import segments_of
 from pipeline_defs.commands.look.lineage import Origin
@@ -34,6 +35,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     kept: bool
     reasons: list[str]
+    other_language: str | UnsetType = UNSET  # detected, and none of the source's languages
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -123,10 +125,11 @@ def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, st
             continue
         table = pl.scan_parquet(list(parts), include_file_paths="path")
         begins = table.filter(pl.col("doc_id").str.starts_with(prefix))
-        rows = begins.select("doc_id", "path", "kept", "reasons").collect(engine="streaming")
+        columns = ("doc_id", "path", "kept", "reasons", other_language_of(table))
+        rows = begins.select(*columns).collect(engine="streaming")
         matches += [
-            (manifest, parts[path], doc_id, Decision(kept, reasons))
-            for doc_id, path, kept, reasons in rows.iter_rows()
+            (manifest, parts[path], doc_id, Decision(kept, reasons, other or UNSET))
+            for doc_id, path, kept, reasons, other in rows.iter_rows()
         ]
     if not matches:
         raise UsageError(
@@ -141,6 +144,13 @@ def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, st
             f"{more}. Give more of it."
         )
     return matches[0]
+
+
+def other_language_of(decisions: pl.LazyFrame) -> pl.Expr:
+    """Return the detected language where it is none of the source's languages, else null."""
+    if "other_language" not in decisions.collect_schema():
+        return pl.lit(None, pl.String).alias("other")
+    return pl.when(pl.col("other_language") == 1).then("detected_lang").alias("other")
 
 
 def rows_with(path: Path, doc_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:

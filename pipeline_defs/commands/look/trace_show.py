@@ -103,7 +103,10 @@ def print_document(trace: DocumentTrace) -> None:
 
 def filtered_text(decision: Decision) -> str:
     """Describe the decision of the filters."""
-    return "kept" if decision.kept else f"rejected: {', '.join(decision.reasons)}"
+    verdict = "kept" if decision.kept else f"rejected: {', '.join(decision.reasons)}"
+    if isinstance(decision.other_language, UnsetType):
+        return verdict
+    return f"{verdict}; in {decision.other_language}, none of its source's languages"
 
 
 def cluster_text(member: Membership | None) -> str:
