@@ -39,7 +39,11 @@ READ = {
         "evaluation": ["items", "ngrams", "filter"],
     },
     "band_index": {"signatures": ["keys"]},
-    "duplicates": {"signatures": ["signatures"], "band_index": ["pairs"]},
+    "duplicates": {
+        "filtered": ["documents"],
+        "signatures": ["signatures"],
+        "band_index": ["pairs"],
+    },
     "repeated": {
         "filtered": ["documents"],
         "signatures": ["contamination"],
