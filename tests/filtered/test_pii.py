@@ -133,6 +133,8 @@ FOUND: dict[PiiKind, list[str]] = {
         '<password>⟦sunshine⟧</password> <add key="Password" value="⟦sunshine⟧"/>',
         "| Password | ⟦granite2022⟧ |\n**Password:** `⟦granite2022⟧`",
         "PIN and pw: ⟦granite2022⟧",
+        "pass phrase: ⟦monkey013⟧\npassword: ⟦Marble@6335⟧\npassword: ⟦x9Rov@**29⟧ next",
+        "DB_PASSWORD=⟦_WSg-f7vLj⟧",
     ],
     "api_key": [
         f"key ⟦{'AKIA' + 'X' * 16}⟧",
@@ -141,6 +143,8 @@ FOUND: dict[PiiKind, list[str]] = {
         f"⟦{'xoxb-' + '1234567890-' + RANDOM40[:24]}⟧",
         f"⟦{'AIza' + RANDOM40[:35]}⟧",
         f"⟦{'sk_live_' + RANDOM40[:24]}⟧",
+        f"⟦{'hvs.' + RANDOM40[:24]}⟧ ⟦{'shpat_' + HEX32}⟧ ⟦{'dop_v1_' + HEX32 * 2}⟧",
+        f"⟦{'1234567890:AA' + RANDOM40[:33]}⟧ ⟦{'gsk_' + RANDOM40}⟧ ⟦{'xapp-' + RANDOM40}⟧",
         f"⟦{'sk-proj-' + RANDOM40}⟧ ⟦{'sk-ant-' + RANDOM40}⟧ ⟦{'sk-' + RANDOM40}⟧",
         f"⟦{'hf_' + 'AbCdEfGhIj' * 3}⟧ ⟦{'npm_' + RANDOM40[:36]}⟧",
         f"⟦{'pypi-' + RANDOM40 * 2}⟧",
@@ -219,6 +223,9 @@ NOT_FOUND = [
     "08 15 2021 12, 2021 03 04 05, 1999 2004, ISBN 978 3 16 148410 0, VAT DE 234 345 456",
     "100 200 300\n400 500 600\n700 800 900\n[22 33 44 51] 23 45 61 72 34",
     f"if line == '{BEGIN}':\n    read until {END}",
+    "part 596-84-8933-A, 596-84-8933-A and SKU: 596-84-8933",
+    "rgb 615 739 868, loss 460 225 4446 at step 9169, drawn: 25 12 03 11",
+    f"{'AKIA' + 'IOSFODNN7' + 'EXAMPLE'} {'ghp_' + 'x' * 36} xoxb-your-own-token",
     "",
 ]
 

@@ -11,17 +11,21 @@ from assets.filtered.pii.scan import Scan, Span
 
 def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
     start = end - len(_SSN_AT_END.search(text, start, end)[0])  # type: ignore[index]
-    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    before, after = text[max(0, start - 24) : start], text[end : end + 2]
     is_free = not re.search(r"(?a)[\w+]\Z|\d[-.]\Z", before) and not re.match(
-        r"(?a)\w|[-.]\d", after
+        r"(?a)\w|-\w|\.\d", after
     )
     area, group, serial = text[start : start + 3], text[end - 7 : end - 4], text[end - 4 : end]
     group = "".join(filter(str.isdigit, group))[-2:]
     is_issued = area[0] != "9" and area not in ("000", "666") and group != "00" and serial != "0000"
-    if is_free and is_issued:
+    if is_free and is_issued and not _PRODUCT_BEFORE.search(before):
         yield start, end
 
 
+_PRODUCT_BEFORE = re.compile(
+    r"(?i)\b(?:parts?|models?|sku|serial|items?|order|invoice|catalog(?:ue)?|lot|ref|p/n|s/n|isbn|"
+    r"version|ticket|case|stock)\b(?: (?:no|nr|number|code|id))?[.:# ]{0,3}\Z"
+)
 _SSN_AT_END = re.compile(r"[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}$")
 
 # ISO/IEC 7812 ranges in use, and their lengths.

@@ -19,7 +19,7 @@ _ADDRESS_BEFORE = re.compile(
     r"(?ai)(?:(?:\b|_|(?-i:(?<=[a-z])(?=[A-Z])))(?:ip|ipv4|ips|addr|address|addresses|host|"
     r"hostname|"
     r"server|nameserver|dns|resolver|proxy|ping|gateway|client|peer|remote|from|connect|connected|"
-    r"login|route|network|subnet|src|dst|listen|bind)\b[^\d\n<>\[\]{}]{0,24}|://|@)\Z"
+    r"login|route|network|subnet|src|dst|listen|bind|deny|allow|block(?:ed)?|ban(?:ned)?)\b[^\d\n<>\[\]{}]{0,24}|://|@)\Z"
 )
 _RESOLVERS = frozenset({"1.1.1.1", "8.8.8.8", "9.9.9.9", "8.8.4.4", "1.0.0.1"})
 _PORT_OR_PREFIX = re.compile(r":\d{2,5}\b|/\d\d?\b")

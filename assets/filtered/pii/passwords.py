@@ -12,10 +12,10 @@ from assets.filtered.pii.secret_words import is_placeholder, is_strong
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
 _NAMES = (
-    r"[Pp]assw(?:or[dt]|d)|PASSW(?:OR[DT]|D)|[Pp]wd|PWD|[Pp]assphrase|PASSPHRASE|[Pp]assWord",
+    r"[Pp]assw(?:or[dt]|d)|PASSW(?:OR[DT]|D)|[Pp]wd|PWD|[Pp]ass[- ]?phrase|PASSPHRASE|[Pp]assWord",
     r"[Pp]ass[\"'`*]{0,2} ?[=:]|PASS[\"'`*]{0,2} ?[=:]|(?i:identified by [\"'])",
     r"[Kk]ennwort|[Mm]ot de passe|[Cc]ontrase[ñn]a|[Ss]enha|[Hh]as[łl]o|[Hh]eslo|[Ww]achtwoord|"
-    r"[Ll]ösenord|[Aa]dgangskode|[Ss]alasana|[Pp]arola|[Pp]asscode|[Pp]assord|(?:[Mm]i|[Tt]u|"
+    r"[Ll]ösenord|[Aa]dgangskode|[Ss]alasana|[Pp]arol[aă]|[Pp]asscode|[Pp]assord|(?:[Mm]i|[Tt]u|"
     r"[Ll]a) clave",
     r"[Ll]ozinka|[Šš]ifra|[Şş]ifre|[Jj]elsz[oóa]|[Mm]ật khẩu|[Kk]ata sandi|requirepass|wpa[-_]psk|"
     r"PSK=|psk=|[Mm]dp ?[=:]|[Ss]lapta[žz]odis|[Pp]arole[: ]|[Pp]arool|[Gg]eslo",
@@ -32,7 +32,7 @@ _TAIL = re.compile(
     r"[-_][A-Za-z0-9])"
 )
 _DECORATION = r"(?:[*_`\"'”»]{0,3}(?:</?[a-z][a-z0-9]{0,7}>){0,3})"
-_OPEN = r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|__|[*_`]){0,3}"
+_OPEN = r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|_{1,2}(?=\S{1,60}_(?!\w))|[*`]){0,3}"
 _QUOTE = "\\\\?[\"'`]|[“”„«»‹「『‘’]"
 _COPULA = (
     r"is|was|=|are|be|remains|became|ist|lautet|war|bleibt|est|était|sera|es|era|será|è|é|foi|to|"
@@ -46,7 +46,7 @@ _ASSIGN = re.compile(
 _TELL = re.compile(
     rf"(?P<filler> ?\([^()\n]{{1,40}}\)| [^\n=:;.!?<>\"]{{1,44}}?)??{_DECORATION}"
     rf"(?P<sign>(?:(?<=[^ ])[:：]|[ \u00a0]:|->|→)\s?| (?:{_COPULA})(?: also| now| still|"
-    rf" just)? ?:? |"
+    rf" just| maintenant| jetzt| nun| ahora| agora| ora| теперь| teraz)? ?:? |"
     r" ?(?:は|是|为|為|が|叫)：?[、 ]?|(?:는|은|이|가):? |है )"
 )
 _NEXT = re.compile(
@@ -60,7 +60,8 @@ _QUOTED = re.compile(
     r"(?:(?P=open)|[ \u00a0\u202f]?»|[”“›」』’])"
 )
 _END = re.compile(
-    r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|\*\*"
+    r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|"
+    r"\*\*(?=\W*$)"
 )
 
 
@@ -115,8 +116,8 @@ _CODE = re.compile(
     r"[A-Za-z_]{3}[A-Za-z_.]*(?:[(\[]|::|->).*|[A-Za-z_]+(?:\.[A-Za-z_]+)+|"
     r"[A-Za-z_]\w*[.,;]*[)\];]|"
     r"[A-Za-z_]\w*(?:\.\w+)+[(\[].*|[a-z_]\w*\([\w, ]*\)?[.\w]*\(?|"
-    r".*\(\)|(?:/|\./|~/|[A-Za-z]:\\).*|https?://.*|[A-Za-z_]+\??[;,)]?|[A-Za-z_]+\w*[({]|[=!<>|"
-    r"+].*"
+    r".*\(\)|(?:/|\./|~/|[A-Za-z]:\\).*|https?://.*|[A-Za-z_]+\??[;,)]?|[A-Za-z_]+\w*[({]|[=!<>|].*|"
+    r"\+\w*"
 )
 
 

@@ -17,24 +17,37 @@ _SPECIFIC_KEY = re.compile(
     r"[sr]k_live_[A-Za-z0-9]{16,255}|sk-(?:proj|ant|svcacct|admin)-[\w-]{20,255}|"
     r"sk-[A-Za-z0-9]{32,255}|hf_[A-Za-z0-9]{30,64}|npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])|"
     r"pypi-[\w-]{50,500}|SG\.[\w-]{16,64}\.[\w-]{32,64}|SK[0-9a-f]{32}(?![0-9A-Za-z])|"
+    r"dop_v1_[0-9a-f]{64}(?!\w)|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)|"
+    r"(?:gsk|lin_api|figd|sbp|glsa|dckr_pat|whsec)_(?=[A-Za-z_-]{0,255}\d)[\w-]{27,255}|"
+    r"(?:xapp|GOCSPX|NRAK|PMAK|pplx|xai|xkeysib|gl(?:ptt|dt|rt|soat|ft))-[\w-]{20,255}|"
+    r"hv[sbr]\.[\w-]{24,255}|ya29\.[\w-]{30,500}|\d{8,10}:AA[\w-]{33}(?![\w-])|"
     r"eyJ[\w-]{8,5000}\.eyJ[\w-]{8,20000}\.[\w-]{8,5000}",
     re.ASCII,
 )
-# Four patterns are faster than one: with all literals together the prefilter has too many.
+# Several patterns are faster than one: with all literals together the prefilter has too many.
 _KEY_STARTS = (
     r"A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}",
     r"gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{30}|npm_[A-Za-z0-9]{36}|"
     r"hf_[A-Za-z0-9]{30}|[sr]k_live_[A-Za-z0-9]{16}",
     r"(?:glpat|xox[abprs]|sk-(?:proj|ant|svcacct|admin)|sk|pypi)-[A-Za-z0-9_-]{10}",
-    r"SG\.[A-Za-z0-9_-]{16}|SK[0-9a-f]{32}",
+    r"SG\.[A-Za-z0-9_-]{16}|SK[0-9a-f]{32}|hv[sbr]\.[A-Za-z0-9_-]{24}|ya29\.[A-Za-z0-9_-]{30}",
+    r"(?:dop_v1|gsk|glsa|dckr_pat|whsec|lin_api|figd|sbp|shp(?:at|ca|pa|ss))_[A-Za-z0-9_-]{27}",
+    r"(?:xapp|GOCSPX|NRAK|PMAK|pplx|xai|xkeysib|gl(?:ptt|dt|rt|soat|ft))-[A-Za-z0-9_-]{20}",
+    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
 )
 # Separate: with an alternative that matches inside its run, each match reads the whole run.
 _TOKEN_START = r"eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9_-]*\.eyJ"
 
 
+# Manuals print keys that name themselves or are masked.
+_STAND_IN = re.compile(r"(?i:example|placeholder|redacted|your[-_])|x{8}")
+
+
 def _check_specific_key(text: str, start: int, end: int) -> Iterator[Span]:
     match = _SPECIFIC_KEY.match(text, start)
     if not match or re.match(r"[A-Za-z0-9_]", text[start - 1 : start]):
+        return
+    if _STAND_IN.search(match[0]) or re.fullmatch(r"[a-z]+(?:[-_][a-z]+)+", match[0]):
         return
     before = text[max(0, start - 100) : start].lower()
     if not match[0].startswith("SK") or re.search(r"twilio|api.?key|\bsid\b", before):

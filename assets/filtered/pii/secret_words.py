@@ -10,7 +10,8 @@ _ROLE = (
     r"my|your|the|an?|some|any|new|old|this|that|users?|db|database|admin|root|example|sample|test|"
     r"dummy|fake|default|actual|real|super|very|secure|strong|secret|strict|long|random|plain|good|"
     r"correct|wrong|invalid|right|raw|insert|enter|put|type|replace|with|hashed|hash|encoded|"
-    r"encrypted|app|api|auth|access|client|service|server|login|account|personal|mon|mein|mi|su|tu"
+    r"encrypted|app|api|auth|access|client|service|server|login|account|personal|mon(?!key)|mein|mi|su|"
+    r"tu"
 )
 _THING = (
     r"pass|passw(?:or[dt]|d)s?|passord|passphrase|passcode|pwd|pswd|psw|pw|pin|secret|tokens?|"
@@ -52,7 +53,7 @@ _TECHNICAL = re.compile(
     r"d|n|"
     r"step|level|type|field|input|line|part|option|page|chapter|figure|table|appendix|section|item)"
     r"[-_]?\d{1,4}(?:[-_/.]\w{1,12})?|\d+(?:st|nd|rd|th|x|kb|mb|bit|bytes?|chars?)|"
-    r"\d+[-–]\w+|\w+@[0-9a-f]{4,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
+    r"\d+[-–]\w+|\w+@[0-9a-f]{7,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
 )
 _MARKS = re.compile(r"[!@#$%^&*+=?~|]")
 

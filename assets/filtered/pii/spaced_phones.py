@@ -42,11 +42,12 @@ _BEFORE = re.compile(
     r"(?:\b(?:isbn(?:-1[03])?|issn|ean|btw|tva|mwst|cif|nif|pesel|siret|ico|dic|upc|imei|imsi|vat|"
     r"siren|siret|ust-?id\w*|nip|regon|krs|nhs|"
     r"iban|bic|account|acct|konto|kto|invoice|order|ticket|patent|serial|item|part|model|sku|id|"
-    r"pid|"
+    r"pid|code|reg|"
     r"version|ver|v|rev|vol|volume|no|nr|nbr|num|art|art\.|page|pages|pp|p|s|ref|doi|pmid|isrc|tax|"
     r"steuernummer|case|docket|lat|lon|latitude|longitude|coordinates|gps|usd|eur|gbp|chf|sek|nok|"
     r"dkk|pln|czk|huf|rub|jpy|cny|inr|rs|kr|php|idr|krw|population|about|approximately|nearly|over|"
-    r"roughly|total|sum|between|echo|seek|count|size|offset|bytes|mem|irq|review [a-z])\b[.:#]{0,2}"
+    r"roughly|total|sum|between|rgba?|hsla?|loss|step|epoch|seed|echo|seek|count|"
+    r"size|offset|bytes|mem|irq|review [a-z])\b[.:#]{0,2}"
     r"(?: of| de| no\.?| nr\.?| number| [a-z]{2})?[:.]? ?)\Z"
 )
 _PHONE_BEFORE = re.compile(
@@ -54,7 +55,7 @@ _PHONE_BEFORE = re.compile(
     r"mobile?|móvil|"
     r"celular|cell\w{0,6}|handy|portable|contact|kontakt|call\w{0,3}|ring|dial|text|sms|whatsapp|"
     r"signal|number|hotline|helpline|hotline|appelez|appeler|llam\w+|chiama\w*|ligue|anruf\w*|"
-    r"rufen|bel|puh\w{0,5}|gsm|zadzwoń|zavolejte|ring|t|m|p|h|w|f)\b|тел|моб|звон|фон|τηλ|κιν|"
+    r"rufen|ruf|booking\w*|reserv\w+|réserv\w+|enquiries|inquiries|bel|puh\w{0,5}|gsm|zadzwoń|zavolejte|ring|t|m|p|h|w|f)\b|тел|моб|звон|фон|τηλ|κιν|"
     r"电话|電話|手机|手機|拨打|致电|热线|联系|전화|휴대폰|연락처|"
     r"โทร|điện thoại|đt|هاتف|جوال|تليفون|טלפון|נייד|फोन|मोबाइल|"
     r"予約|携帯|連絡先)[^\n\d]{0,14}\Z"
@@ -69,7 +70,7 @@ _AFTER = re.compile(
     r"people|persons?|inhabitants?|residents?|einwohner\w*|habitant\w*|abitanti|mieszkańc\w*|"
     r"obyvatel\w*|invånare|innbyggere|indbyggere|жител\w*|years?|jahre|ans|users?|items?|rows?|"
     r"records?|files?|documents?|tokens?|words?|votes?|copies|units?|cells?|atoms?|pixels?|"
-    r"shares|points?|times|steps|seconds|minutes|hours|days|n|e|s|o)\b|m[²³2])"
+    r"shares|points?|times|steps|seconds|minutes|hours|days|n|e|s|o)\b(?![À-ɏ])|m[²³2])"
 )
 _ROW_BEFORE = re.compile(r"\d[ \t]+\d+[ \t|;,\])}]*\n[ \t|(\[{]*\Z")
 _ROW_AFTER = re.compile(r"[ \t|;,\])}]*\n[ \t|(\[{]*\d+[ \t]+\d")
@@ -104,12 +105,15 @@ def _is_among_numbers(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - 60) : start], text[end : end + 60]
     in_brackets = re.search(r"[\[{]\Z", before) and re.match(r"[\]}]", after)
     follows_number = re.search(r"\d ?[;,|] ?\Z", before)
+    # Days, months and numbers drawn are small: "25 12 03 11".
+    is_small = all(len(group) == 2 and int(group) <= 31 for group in text[start:end].split())
     is_poor = len(set(text[start:end].split())) < min(3, text.count(" ", start, end) + 1)
     return bool(
         is_poor
+        or is_small
         or in_brackets
         or follows_number
-        or len(re.findall(r"\d+", before + " " + after)) > 3
+        or len(re.findall(r"(?<!\w)\d+", before + " " + after)) > 3
     )
 
 
