@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
 from assets.filtered.pages.page_files import KINDS, load_models
-from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.pages.page_scores import FEATURES, PAGE_SCORES, page_terms, score_pages
 from assets.filtered.rules.rules import rules_for
 from assets.text.buffers import text_buffers
 from resources.settings.balanced import BALANCED
@@ -142,3 +142,127 @@ def test_a_number_of_the_user_replaces_the_limits_by_language() -> None:
     limits = {rule.field: rule.threshold for rule in rules}
     assert limits["max_repeated"] == 0.2
     assert limits["min_distinct"] == BALANCED["web"]["rules"]["page"]["min_distinct"]
+
+
+GOLDEN_TEXTS = {
+    "prose": PROSE,
+    "german": "Der Fluss stieg im Frühjahr zweimal über die Ufer, und die Leute im Tal trieben ihr "
+    "Vieh auf die alte Wiese. Die Brücke wurde erst im nächsten Jahr wieder aufgebaut.",
+    "japanese": "川は春に二度あふれ、谷の人々は牛を古い牧草地に移した。橋は流されてしまった。",
+    "greek": "Το ποτάμι φούσκωσε δύο φορές την άνοιξη.\nΟι άνθρωποι της κοιλάδας έφυγαν.",
+    "menu": JUNK["navigation"],
+    "banner": JUNK["boilerplate"],
+    "noise": JUNK["machine_noise"],
+    "teaser": JUNK["truncated_pages"],
+}
+GOLDEN_SCORES = {
+    "prose": (
+        0.000390664528,
+        1.94739e-07,
+        0.167281372926,
+        1.16098e-07,
+        2.5827158e-05,
+        0.472527669173,
+        0.75,
+        0.0,
+    ),
+    "german": (
+        0.024083209342,
+        1.6187808e-05,
+        0.452792276797,
+        6.41121e-07,
+        2.2598205e-05,
+        0.581730105481,
+        0.866666666667,
+        0.0,
+    ),
+    "japanese": (
+        0.064391478678,
+        8.837774e-06,
+        0.001356802334,
+        8.6569e-08,
+        0.064392899005,
+        0.958444970004,
+        0.815789473684,
+        0.0,
+    ),
+    "greek": (
+        0.994374340024,
+        7.3145783e-05,
+        0.010576687906,
+        0.000117376689,
+        0.002258304641,
+        0.797288854664,
+        1.0,
+        0.0,
+    ),
+    "menu": (
+        0.999999998605,
+        0.999911942278,
+        0.0011316388,
+        3.4365689e-05,
+        1.0448905e-05,
+        0.999999935007,
+        1.0,
+        0.0,
+    ),
+    "banner": (
+        0.999999999697,
+        0.043200294349,
+        1.2492455e-05,
+        0.000576513989,
+        4.1943e-08,
+        0.999999819581,
+        0.958333333333,
+        0.0,
+    ),
+    "noise": (
+        0.000447826375,
+        0.086654894546,
+        7.614e-09,
+        1.12e-10,
+        0.993665648837,
+        1.1573705e-05,
+        0.333333333333,
+        0.566666666667,
+    ),
+    "teaser": (
+        0.785853902116,
+        1.2723e-08,
+        5.6661006e-05,
+        5.06234e-07,
+        1.3028e-08,
+        0.9969022203,
+        0.875,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_TEXTS)
+def test_the_scores_of_a_text_are_the_golden_ones(name: str) -> None:
+    scores = score_pages(pl.Series([GOLDEN_TEXTS[name]])).row(0)
+    assert scores == pytest.approx(GOLDEN_SCORES[name], rel=0, abs=1e-9)
+
+
+def test_every_term_of_the_models_is_made_of_features() -> None:
+    models = load_models()
+    assert {name for term in models.terms for name in term} == set(FEATURES)
+    assert len(set(models.terms)) == len(models.terms) == len(models.weights) - 1
+
+
+def test_the_bias_has_a_term_of_one() -> None:
+    terms = page_terms(pl.Series([PROSE, *JUNK.values()]))
+    assert terms.shape == (1 + len(JUNK), len(load_models().weights))
+    assert set(terms[:, 0]) == {1.0}
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=60), max_size=5))
+def test_scores_are_shares_that_do_not_depend_on_other_texts(texts: list[str]) -> None:
+    texts = ["", *(text.encode("utf-8", "ignore").decode() for text in texts)]
+    scores = score_pages(pl.Series(texts, dtype=pl.String))
+    backwards = score_pages(pl.Series(texts[::-1], dtype=pl.String)).reverse()
+    assert scores.equals(backwards)
+    assert all(scores[name].is_between(0, 1).all() for name in PAGE_SCORES)
+    assert set(scores.row(0)) == {0.0}
