@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
 from assets.filtered.classifier.classifier import Classifier, score_quality, train_classifier
+from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.code_signals import count_code
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import filter_documents
@@ -197,6 +198,8 @@ NUMBERS_OR_NULL = {
     "data_file_chars": "no data file",
     "foreign_domain": "no URL",
     "quality_score": "no words",
+    "quality_percentile": "no words",
+    "other_language": "no sure language, or a text that is too short",
 }
 FIXED = ("doc_id", "kept", "reasons", "detected_lang", "num_bytes", "license", "lang", "pii_spans")
 
@@ -254,6 +257,7 @@ def filter_data() -> FilterData:
         allowed_domains=frozenset({"good.example"}),
         custom=(CustomRule("capitals", capitals, maximum=0.3),),
         classifier=train_classifier(pl.Series(GOOD + BAD), labels, training),
+        scale=QualityScale({"*": np.array([0.2, 0.5, 0.8])}),
     )
 
 
@@ -339,7 +343,8 @@ def test_the_empty_text_has_nothing_of_everything() -> None:
     _, decisions = filter_documents(documents([""]), everything(), filter_data())
 
     scores = numbers(decisions).row(0, named=True)
-    nulls = {"paragraph_lang_share", "quality_score", "data_file_chars"}
+    nulls = {"paragraph_lang_share", "quality_score", "quality_percentile", "data_file_chars"}
+    nulls |= {"other_language"}
     assert {name for name, score in scores.items() if score is None} == nulls
     assert {name for name, score in scores.items() if score} == set()
 

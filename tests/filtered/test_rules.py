@@ -481,7 +481,8 @@ def test_paragraphs_in_other_languages_count_against_a_text() -> None:
 def test_starcoder_rules_look_at_the_kind_of_file(
     text: str, path: str | None, rule: str | None
 ) -> None:
-    config = FilterConfig.model_validate({"presets": ["starcoder"]})
+    comments = {"min_comments": 0.01, "max_comments": 0.8}  # SantaCoder's
+    config = FilterConfig.model_validate({"presets": ["starcoder"], "rules": {"code": comments}})
     meta = f'{{"path": "{path}"}}' if path else None
     (reasons,) = judge(documents(text, meta=meta, lang=None), config, FilterData())["reasons"]
     assert list(reasons) == ([rule] if rule else []) or rule in list(reasons)
