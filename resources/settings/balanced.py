@@ -16,25 +16,27 @@ _WINDOWS: Layer = {
     "max_repeated": {"ja": 0.4, "zh": 0.35, "*": 0.33},
     "min_distinct": {"zh": 0.28, "*": 0.33},
 }
-# Where 0.8 % of the worst cell of clean text is above it, 2 % for pages that were cut. Japanese
-# manuals have many short lines and few spaces, and Chinese ones lists of terms.
+# Where about 0.8 % of the worst cells of clean text is above it, 2 % for pages that were cut, by
+# models of other documents (`benchmarks/page_kinds.py --fold`), rounded by hand: a short Greek page
+# looks like boilerplate, Japanese manuals have many short lines and few spaces.
 _GENERAL: Layer = {
     **_WINDOWS,
-    "max_boilerplate": 0.14,
-    "max_navigation": {"ja": 0.7, "*": 0.5},
+    "max_boilerplate": 0.28,
+    "max_navigation": {"ja": 0.85, "*": 0.6},
     "max_keyword_spam": 0.2,
     "max_link_lists": 0.2,
-    "max_machine_noise": {"ja": 0.7, "*": 0.45},
-    "max_truncated": 0.7,
+    "max_machine_noise": {"ja": 0.7, "*": 0.5},
+    "max_truncated": 0.8,
 }
 # The same over the pages of the web alone, which hold less code and fewer tables.
 _WEB: Layer = {
     **_GENERAL,
-    "max_boilerplate": 0.13,
-    "max_navigation": {"ja": 0.7, "*": 0.4},
+    "max_boilerplate": 0.2,
+    "max_navigation": {"ja": 0.85, "*": 0.5},
+    "max_keyword_spam": 0.16,
     "max_link_lists": 0.1,
     "max_machine_noise": {"ja": 0.7, "*": 0.15},
-    "max_truncated": 0.68,
+    "max_truncated": 0.78,
 }
 # An entry may end in code or without a mark, and be a list of names.
 _CURATED: Layer = {

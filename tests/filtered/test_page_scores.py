@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
 from assets.filtered.pages.page_files import KINDS, load_models
-from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.pages.page_scores import FEATURES, PAGE_SCORES, page_terms, score_pages
 from assets.filtered.rules.rules import rules_for
 from assets.text.buffers import text_buffers
 from resources.settings.balanced import BALANCED
@@ -142,3 +142,87 @@ def test_a_number_of_the_user_replaces_the_limits_by_language() -> None:
     limits = {rule.field: rule.threshold for rule in rules}
     assert limits["max_repeated"] == 0.2
     assert limits["min_distinct"] == BALANCED["web"]["rules"]["page"]["min_distinct"]
+
+
+GOLDEN_TEXTS = {
+    "prose": PROSE,
+    "german": "Der Fluss stieg im Frühjahr zweimal über die Ufer, und die Leute im Tal trieben ihr "
+    "Vieh auf die alte Wiese. Die Brücke wurde erst im nächsten Jahr wieder aufgebaut.",
+    "japanese": "川は春に二度あふれ、谷の人々は牛を古い牧草地に移した。橋は流されてしまった。",
+    "greek": "Το ποτάμι φούσκωσε δύο φορές την άνοιξη.\nΟι άνθρωποι της κοιλάδας έφυγαν.",
+    "menu": JUNK["navigation"],
+    "banner": JUNK["boilerplate"],
+    "noise": JUNK["machine_noise"],
+    "teaser": JUNK["truncated_pages"],
+}
+GOLDEN_SCORES = {
+    "prose": (
+        *(4.1975731e-05, 5.04442e-07, 0.014354509101),
+        *(4.31697e-07, 6.376141e-06, 0.009496141713),
+        *(0.75, 0.0),
+    ),
+    "german": (
+        *(0.000415565334, 3.266038e-06, 0.005559982046),
+        *(1.26174e-07, 1.522335e-06, 0.004095152497),
+        *(0.866666666667, 0.0),
+    ),
+    "japanese": (
+        *(2.607932e-06, 5.60174e-06, 1.568945e-06),
+        *(9.6252e-08, 0.003367979014, 0.009988314041),
+        *(0.815789473684, 0.0),
+    ),
+    "greek": (
+        *(0.050429746936, 1.120056e-05, 5.6220536e-05),
+        *(1.2409962e-05, 8.3712839e-05, 0.00862555787),
+        *(1.0, 0.0),
+    ),
+    "menu": (
+        *(0.999999789561, 0.999851613677, 8.3856636e-05),
+        *(4.706039e-06, 7.9543e-06, 0.999999618988),
+        *(1.0, 0.0),
+    ),
+    "banner": (
+        *(0.999999992362, 0.074797136658, 5.449782e-06),
+        *(8.18916e-05, 4.3374e-08, 0.999998780828),
+        *(0.958333333333, 0.0),
+    ),
+    "noise": (
+        *(1.4834565e-05, 0.042301653079, 3.03e-10),
+        *(2.736e-09, 0.999032845991, 2.9888e-08),
+        *(0.333333333333, 0.566666666667),
+    ),
+    "teaser": (
+        *(0.416944438632, 1.15544e-07, 2.0046007e-05),
+        *(4.747134e-06, 1.8793e-08, 0.985869819361),
+        *(0.875, 0.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_TEXTS)
+def test_the_scores_of_a_text_are_the_golden_ones(name: str) -> None:
+    scores = score_pages(pl.Series([GOLDEN_TEXTS[name]])).row(0)
+    assert scores == pytest.approx(GOLDEN_SCORES[name], rel=0, abs=1e-9)
+
+
+def test_every_term_of_the_models_is_made_of_features() -> None:
+    models = load_models()
+    assert {name for term in models.terms for name in term} == set(FEATURES)
+    assert len(set(models.terms)) == len(models.terms) == len(models.weights) - 1
+
+
+def test_the_bias_has_a_term_of_one() -> None:
+    terms = page_terms(pl.Series([PROSE, *JUNK.values()]))
+    assert terms.shape == (1 + len(JUNK), len(load_models().weights))
+    assert set(terms[:, 0]) == {1.0}
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=60), max_size=5))
+def test_scores_are_shares_that_do_not_depend_on_other_texts(texts: list[str]) -> None:
+    texts = ["", *(text.encode("utf-8", "ignore").decode() for text in texts)]
+    scores = score_pages(pl.Series(texts, dtype=pl.String))
+    backwards = score_pages(pl.Series(texts[::-1], dtype=pl.String)).reverse()
+    assert scores.equals(backwards)
+    assert all(scores[name].is_between(0, 1).all() for name in PAGE_SCORES)
+    assert set(scores.row(0)) == {0.0}

@@ -8,10 +8,12 @@ data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a wor
 form of a page, and hold for languages and subjects that they were not trained on.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import WordLists, count_listed
@@ -37,18 +39,32 @@ def score_pages(texts: pl.Series) -> pl.DataFrame:
     features = counts.select(**FEATURES)
     models = load_models()
     logits = np.tile(models.weights[0], (len(texts), 1))
-    columns = {name: features[name].to_numpy() for name in features.columns}
-    for names, weights in zip(models.terms, models.weights[1:], strict=True):
-        term = columns[names[0]]
-        for other in names[1:]:
-            term = term * columns[other]
-        logits += term[:, None] * weights
+    for term, weights in zip(_terms(features), models.weights[1:], strict=True):
+        logits += term[:, None] * weights  # not a matrix product: its rounding is by batch
     scores = 1 / (1 + np.exp(-logits.clip(-30, 30)))
     scores[counts["words"].to_numpy() == 0] = 0
     named = {f"{kind}_score": scores[:, place] for place, kind in enumerate(KINDS)}
-    named["window_distinct_share"] = columns["distinct"]
-    named["window_repeated_share"] = columns["repeated"]
+    named["window_distinct_share"] = features["distinct"].to_numpy()
+    named["window_repeated_share"] = features["repeated"].to_numpy()
     return pl.DataFrame(named)
+
+
+def page_terms(texts: pl.Series) -> NDArray[np.float64]:
+    """Return what the models weigh of each text, [texts, terms + 1]; the first is 1, for the bias.
+
+    For training (`benchmarks/page_kinds.py`).
+    """
+    terms = _terms(_count(texts).select(**FEATURES))
+    return np.column_stack([np.ones(len(texts)), *terms])
+
+
+def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
+    columns = {name: features[name].to_numpy() for name in features.columns}
+    for names in load_models().terms:
+        term = columns[names[0]]
+        for other in names[1:]:
+            term = term * columns[other]
+        yield term
 
 
 def _count(texts: pl.Series) -> pl.DataFrame:
