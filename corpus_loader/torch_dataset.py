@@ -160,7 +160,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
     def state_dict(self) -> dict[str, Any]:
         """The loader's state; of a worker also what it has given (StatefulDataLoader asks).
 
-        Raises CorpusError if the batches come from workers that nobody counts.
+        Raises CorpusError if the batches come from workers and are not counted.
         """
         state, info = self.loader.state_dict(), get_worker_info()
         if info is not None:
@@ -202,7 +202,7 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
 
     def __init__(self, dataset: CorpusDataset, num_workers: int = 0, **options: Any) -> None:
         if options.get("persistent_workers"):
-            raise CorpusError("persistent_workers is True; CorpusDataLoader starts workers anew")
+            raise CorpusError("persistent_workers is True; CorpusDataLoader starts new workers")
         super().__init__(dataset, batch_size=None, num_workers=num_workers, **options)
 
     def __iter__(self) -> Iterator[Tensors]:

@@ -230,7 +230,7 @@ class RefinedWebRules(CountedRules):
 
 
 class PageRules(RuleGroup):
-    """What surrounds text on the web, and repetition in windows of 128 words.
+    """Page furniture of the web, and repetition in windows of 128 words.
 
     The first six limit the likelihood of each kind of junk by the form of the page.
     """

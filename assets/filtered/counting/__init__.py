@@ -1,1 +1,1 @@
-"""How programs count what the rules limit: scores per program, and the passes behind them."""
+"""Scores as other programs count them, and the passes behind them."""

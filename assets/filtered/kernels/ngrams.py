@@ -33,6 +33,7 @@ Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Positions = NDArray[np.uint32]
 Flags = NDArray[np.uint8]
+Text = tuple[Positions, Positions, int]  # places of n-grams, ends of words, words of an n-gram
 
 _options = {"cache": True, "nogil": True}
 
@@ -155,11 +156,7 @@ def _table_shape(num_keys: int) -> tuple[int, int]:
 
 @njit(**_options)
 def _find_repeats(
-    keys: Hashes,
-    text: tuple[Positions, Positions, int],
-    table: Hashes,
-    shape: tuple[int, bool],
-    repeats: Flags,
+    keys: Hashes, text: Text, table: Hashes, shape: tuple[int, bool], repeats: Flags
 ) -> tuple[int, int]:
     """Mark the n-grams that occur at least twice; return the characters of the top one, and probes.
 
@@ -222,7 +219,7 @@ def _span(places: Positions, ends: Positions, size: int, i: int) -> tuple[int, i
 
 
 @njit(**_options)
-def _covered(repeats: Flags, text: tuple[Positions, Positions, int]) -> int:
+def _covered(repeats: Flags, text: Text) -> int:
     """Return the characters of all words that a repeated n-gram covers, each word once."""
     places, ends, size = text
     characters = covered = 0
@@ -235,7 +232,7 @@ def _covered(repeats: Flags, text: tuple[Positions, Positions, int]) -> int:
 
 
 @njit(**_options)
-def _overlapping(repeats: Flags, text: tuple[Positions, Positions, int]) -> int:
+def _overlapping(repeats: Flags, text: Text) -> int:
     """Return the characters of all repeated n-grams, those of a word as often as it is in one."""
     places, ends, size = text
     characters = 0

@@ -40,7 +40,7 @@ _TEMPLATE = re.compile(
 
 
 def is_placeholder(value: str) -> bool:
-    """Check that a value stands for a secret instead of being one."""
+    """Check that a value takes a secret's place instead of being one."""
     return bool(_PLACEHOLDER.fullmatch(value) or _TEMPLATE.search(value))
 
 

@@ -28,7 +28,7 @@ ELLIPSES = FIRST_LINE + len(LineKind)
 
 
 class Tables(NamedTuple):
-    """What a text is counted with: character classes, tokens, sorted hashes of stop words."""
+    """Tables to count a text with: character classes, tokens, sorted hashes of stop words."""
 
     kinds: Bytes
     tokens: Tokens
