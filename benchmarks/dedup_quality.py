@@ -4,11 +4,13 @@
     python benchmarks/dedup_quality.py [folder of corpora] [--bases 600] [--seed 1]
 
 Over the documents of truth_set.py, of which the similarity of every pair is known, each way of
-deduplication is run as a whole. Three tables in Markdown:
+deduplication is run as a whole. Four tables in Markdown:
 *recall*: of the pairs with a true similarity in a range, those that are in one cluster;
 *settled*: of the pairs with a true similarity of 0.8 or more, those of which at most one stays;
 *precision*: of the pairs (removed document, the one that stands for it), and of all pairs inside
-clusters, those whose true similarity is at least so much.
+clusters, those whose true similarity is at least so much;
+*originals*: of the documents that copies were made of and that have a similar pair with another
+text, those that are kept, or of which an equal text is; and the kinds of copy that stay instead.
 True similarity is Jaccard's, of the sets of word 5-grams as Tokenmill cuts them; datatrove cuts
 words otherwise (spaCy) and takes digits for one another.
 """
@@ -20,6 +22,7 @@ import itertools
 import os
 import sys
 import tempfile
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,6 +52,7 @@ LEVELS = (0.8, 0.75, 0.7, 0.5)
 PARTS = 4
 OURS: dict[str, dict[str, Any]] = {
     "default: 14 x 8, verify exact, 0.8, star": {},
+    "default, keep longest": {"keep": ["priority", "ingested", "longest"]},
     "preset datatrove: 14 x 8, verify none": {"preset": "datatrove"},
     "verify signature, 0.8": {"verify": "signature", "clusters": "components"},
     "verify signature, 0.8, star": {"verify": "signature"},
@@ -77,6 +81,7 @@ def main() -> None:
         found |= peers(truth, Path(scratch))
     print_recall(truth, found)
     print_precision(truth, found)
+    print_originals(truth, found)
     print_speed(truth, found)
 
 
@@ -145,6 +150,25 @@ def print_precision(truth: TruthSet, found: dict[str, Found]) -> None:
             cells.append(str(len(similarity)))
             cells += [f"{(similarity >= level - 1e-6).mean():.4f}" for level in LEVELS]
         print(f"| {name} | {' | '.join(cells)} |")
+
+
+def print_originals(truth: TruthSet, found: dict[str, Found]) -> None:
+    """Print how many originals stay, of those that have a similar pair with another text."""
+    documents = truth.documents.with_row_index("row")
+    texts, kinds = documents["text"], documents["kind"]
+    similar = truth.pairs.filter(pl.col("jaccard") >= SIMILAR)
+    differs = similar.filter(texts.gather(similar["a"]) != texts.gather(similar["b"]))
+    paired = pl.concat([differs["a"], differs["b"].rename("a")]).unique()
+    bases = documents.filter(kind="base").filter(pl.col("row").is_in(paired.implode()))
+    print("\n| originals | clusters | kept | share | stay instead |\n|---|---:|---:|---:|---|")
+    for name, each in found.items():
+        survivors = each.survivors[bases["row"].to_numpy()]
+        staying = texts.gather(np.unique(survivors))
+        lost = pl.Series(survivors).filter(~bases["text"].is_in(staying.implode()))
+        winners = Counter(kinds.gather(lost)).most_common(3)
+        kept = bases.height - len(lost)
+        beaten = ", ".join(f"{kind} {count}" for kind, count in winners)
+        print(f"| {name} | {bases.height} | {kept} | {kept / bases.height:.4f} | {beaten} |")
 
 
 def pairs_in_clusters(labels: Rows) -> tuple[Rows, Rows]:

@@ -60,7 +60,8 @@ class Reference:
 
     def __init__(self, docs: Sequence[Doc], pairs: Iterable[Pair], policy: DedupConfig) -> None:
         self.policy = policy
-        first = policy.keep[:1] if policy.clusters == "star" else policy.keep
+        keys = [key for key in policy.keep if key != "priority" or policy.priority]
+        first = keys[:1] if policy.clusters == "star" else keys
         self.round = {d: d.generation if "ingested" in first else 0 for d in docs}
         self.docs = sorted(docs, key=lambda d: (self.round[d], d.ref))
         by_ref = {d.ref: d for d in docs}
