@@ -31,7 +31,7 @@ def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> N
 def test_every_verb_of_duplicates_has_help(
     capsys: pytest.CaptureFixture[str], function: str
 ) -> None:
-    verb = function.partition("_")[0]
+    verb = function.partition(":")[2].partition("_")[0]
     assert main(["duplicates", verb, "--help"]) == 0
     assert f"Usage: corpus duplicates {verb}" in capsys.readouterr().out
 

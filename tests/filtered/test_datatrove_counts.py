@@ -246,4 +246,4 @@ def test_stop_words_are_those_of_the_tokenizer_as_written() -> None:
 
 
 def test_the_marks_are_as_many_as_datatrove_has() -> None:
-    assert np.unique([*punctuation()]).size == len(punctuation()) == 285
+    assert np.unique([*punctuation()]).size == len(punctuation()) == 281
