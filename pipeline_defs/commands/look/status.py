@@ -33,6 +33,7 @@ from resources.settings.pipeline import Settings, config_path, load_settings, st
 # assets.stages has them too, and takes 2 s to import; a test compares the two.
 SOURCE_STAGES = (
     "raw",
+    "quality_scale",
     "filtered",
     "signatures",
     "repeated",
