@@ -263,7 +263,10 @@ _OPTION = re.compile(
     r"[^\n]{0,80}? -(?:p|P|a|w) ?[\"']?([^\s\"']{4,100})|"
     r"(?:curl|wget|http) [^\n]{0,80}?(?:-u|--user|-a) [\"']?[\w.@+-]{1,64}:([^\s\"'@]{4,100})"
 )
-_COMMANDS = r"(?:mysql|mariadb|sshpass|docker login|redis-cli|curl|wget|ldap[a-z]{1,20})[^\n]* -(?:-user|[puaw])"
+_COMMANDS = (
+    r"(?:mysql|mariadb|sshpass|docker login|redis-cli|curl|wget|ldap[a-z]{1,20})"
+    r"[^\n]* -(?:-user|[puaw])"
+)
 
 _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 
