@@ -49,10 +49,10 @@ PIECES = [
 ]
 PAGES = st.lists(st.sampled_from(PIECES) | TEXTS, max_size=15).map("".join)
 SETTINGS = [
-    C4Settings(True, True, 5, 1000, True, True, True),
-    C4Settings(True, False, 0, 3, False, False, False),
-    C4Settings(True, True, 2, 0, False, True, True),
-    C4Settings(False, False, 0, 0, False, False, False),
+    C4Settings(True, True, 5, 1000, False, True, True, True),
+    C4Settings(True, False, 0, 3, False, False, False, False),
+    C4Settings(True, True, 2, 0, True, False, True, True),
+    C4Settings(False, False, 0, 0, False, False, False, False),
 ]
 
 
