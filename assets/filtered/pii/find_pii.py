@@ -65,7 +65,8 @@ def _find_all(
         more, unsure_places = find_once(pl.Series(left, dtype=pl.String), scans)
         for place, moved in more.items():
             row = rows[place]
-            spans[row] = sorted(spans[row] + _in_original(moved, spans[row], placeholders))
+            own = spans[row] + _in_original(moved, spans[row], placeholders)
+            spans[row], _ = _without_overlap(own)
         unsure = {rows[place] for place in unsure_places & more.keys()}
         if not unsure:
             break
@@ -165,18 +166,24 @@ def redact_text(text: str, spans: list[_PiiSpan], placeholders: dict[PiiKind, st
 def _in_original(
     spans: list[_PiiSpan], replaced: list[_PiiSpan], placeholders: dict[PiiKind, str]
 ) -> list[_PiiSpan]:
-    """Move spans of the redacted text to the original; no span overlaps a placeholder."""
-    ends, done, length = [(0, 0)], 0, 0
+    """Move spans of the redacted text to the original; a placeholder in one is its whole span."""
+    marks, shift = [], 0
     for start, end, kind in replaced:
-        length += start - done + len(placeholders[kind])
-        ends.append((length, end))
-        done = end
-    moved = []
-    for start, end, kind in spans:
-        redacted_end, original_end = ends[bisect_right(ends, start, key=lambda pair: pair[0]) - 1]
-        shift = original_end - redacted_end
-        moved.append((start + shift, end + shift, kind))
-    return moved
+        redacted_start = start + shift
+        redacted_end = redacted_start + len(placeholders[kind])
+        marks.append((redacted_start, redacted_end, start, end))
+        shift = redacted_end - end
+    return [(_moved(start, marks, 0), _moved(end, marks, 1), kind) for start, end, kind in spans]
+
+
+def _moved(place: int, marks: list[tuple[int, int, int, int]], is_end: int) -> int:
+    before = bisect_right(marks, place - is_end, key=lambda mark: mark[0]) - 1
+    if before < 0:
+        return place
+    _, redacted_end, start, end = marks[before]
+    if place < redacted_end:
+        return end if is_end else start
+    return place - redacted_end + end
 
 
 def _report(
