@@ -455,7 +455,7 @@ password: false
 passwordless login
 the password expires after 90 days
 password (8 to 64 characters)
-passphrase for key '/root/.ssh/id_rsa':
+passphrase for key '/home/ana/.ssh/id_rsa':
 password authentication is disabled
 users' passwords were leaked in 2019
 PASSWORD = get_secret("db/password")

@@ -227,8 +227,7 @@ def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterDa
 
 
 def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    name = "line_text" if "line_text" in documents.columns else "text"
-    return datatrove_scores.count_as_datatrove(documents[name], config.rules, edited=True)
+    return datatrove_scores.count_as_datatrove(line_text(documents), config.rules, edited=True)
 
 
 def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -236,8 +235,7 @@ def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -
 
 
 def _dclm_edited(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
-    name = "line_text" if "line_text" in documents.columns else "text"
-    return dclm_scores.count_edited_as_dclm(documents[name])
+    return dclm_scores.count_edited_as_dclm(line_text(documents))
 
 
 def _dolma_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -309,6 +307,11 @@ def tags_of(config: FilterConfig) -> set[str]:
     """Name the columns that tag documents, whatever the rules in force."""
     has_language = config.language.expected and config.language.backend != "none"
     return {"other_language"} if has_language else set()
+
+
+def line_text(documents: pl.DataFrame) -> pl.Series:
+    """Return the texts that the line corrections leave."""
+    return documents["line_text" if "line_text" in documents.columns else "text"]
 
 
 def texts_of(documents: pl.DataFrame) -> list[str]:
