@@ -1,0 +1,58 @@
+"""Windows cut by content: whole, bounded, and local under changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.content_windows import content_windows
+
+pytestmark = pytest.mark.fast
+
+MOST = 100
+GOLDEN_STOPS = [1, 2, 5, 7, 10]
+ITEMS = st.dictionaries(st.text("abcdefgh", max_size=6), st.integers(0, 150), max_size=60)
+
+
+def windows_of(items: dict[str, int]) -> list[tuple[str, ...]]:
+    names = sorted(items)
+    windows = content_windows(names, [items[name] for name in names], MOST)
+    return [tuple(names[window]) for window in windows]
+
+
+def test_no_items_make_no_window() -> None:
+    assert content_windows([], [], MOST) == []
+
+
+def test_borders_are_the_same_in_every_version() -> None:
+    names = [f"file-{number}.jsonl" for number in range(10)]
+    stops = [window.stop for window in content_windows(names, [30] * 10, MOST)]
+    assert stops == GOLDEN_STOPS
+
+
+@given(ITEMS)
+def test_every_item_is_in_one_window_in_order(items: dict[str, int]) -> None:
+    assert [name for window in windows_of(items) for name in window] == sorted(items)
+
+
+@given(ITEMS)
+def test_a_window_of_several_items_is_not_larger_than_the_limit(items: dict[str, int]) -> None:
+    for window in windows_of(items):
+        assert len(window) == 1 or sum(items[name] for name in window) <= MOST
+
+
+@given(ITEMS, st.text("abcdefgh", max_size=6), st.integers(0, 150))
+def test_an_item_changes_its_own_window_and_those_beside_it(
+    items: dict[str, int], name: str, size: int
+) -> None:
+    items.pop(name, None)
+    before, after = windows_of(items), windows_of(items | {name: size})
+    assert len(set(before) - set(after)) <= 3
+    assert len(set(after) - set(before)) <= 3
+
+
+def test_windows_are_half_full_on_average() -> None:
+    names = [str(number) for number in range(20_000)]
+    windows = content_windows(names, [1] * len(names), MOST)
+    assert 0.4 < len(names) / len(windows) / MOST < 0.75
