@@ -117,7 +117,7 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
 
 BUCKETED = Stage(
     name="bucketed",
-    code_version="2",
+    code_version="3",
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
