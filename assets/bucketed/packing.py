@@ -25,8 +25,8 @@ from assets.bucketed.document_chunks import Int64s, Segments
 from corpus_loader.permutation import UInt64s, derive_key, mix64
 
 NO_LIMIT = 1 << 40  # segments of a sequence
-GROUP_TOKENS = 1 << 20  # most of a group: one of an eighth takes five times as long
-GROUP_SEQUENCES = 64  # but no less than these: of fewer long ones hardly any are full
+GROUP_TOKENS = 1 << 22  # most of a group: with a quarter of it packing takes twice as long
+GROUP_SEQUENCES = 64  # of a group at least, however long: of fewer hardly any are full
 KEY_BITS = 64
 QUARTERS = 4
 
