@@ -14,7 +14,13 @@ from msgspec import UNSET, UnsetType
 from assets.raw.file_groups import Piece, group_files, most_bytes, pack
 from assets.raw.places.file_digests import check_unchanged
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.observed_inputs import INPUT_FILES, known_files, remote_files, version_of
+from assets.raw.places.observed_inputs import (
+    INPUT_FILES,
+    REHASH,
+    known_files,
+    remote_files,
+    version_of,
+)
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
 from assets.raw.readers.input_file import InputFile
@@ -431,5 +437,6 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
+    flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
 )
