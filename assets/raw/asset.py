@@ -12,7 +12,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.file_groups import Piece, group_files, most_bytes, pack
-from assets.raw.places.file_digests import check_unchanged
+from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
@@ -194,11 +194,14 @@ def read_files(inputs: RawInputs) -> Iterator[Piece]:
     left = sys.maxsize if inputs.max_bytes is None else inputs.max_bytes
     for file in inputs.files:
         file_slice = inputs.file_slice or whole(file)
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
-            yield Piece(file, chunk)
-            left -= count_bytes(chunk.documents["text"])
-            if left <= 0:
-                break
+        try:
+            for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+                yield Piece(file, chunk)
+                left -= count_bytes(chunk.documents["text"])
+                if left <= 0:
+                    break
+        except FileNotFoundError:
+            raise removed(file) from None
         check_unchanged(file, byte_spans(file, file_slice))
         if left <= 0:
             return
