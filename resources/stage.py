@@ -14,7 +14,7 @@ from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
 from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
 from resources.store.store import Keep
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks
+from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
 
 Partitioning = Literal["source", "phase", "none"]
 Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
@@ -144,3 +144,14 @@ class Stage(Generic[Provenance, Numbers]):
 def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
     """Return all stages that a stage reads, directly or through others."""
     return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]
+
+
+def partition_names(stage: Stage[Any, Any], settings: Settings) -> list[str]:
+    """Return the names of a stage's partitions: sources, phases, or the one of all."""
+    match stage.partitions:
+        case "source":
+            return settings.source_names()
+        case "phase":
+            return settings.phase_names()
+        case "none":
+            return [GLOBAL]
