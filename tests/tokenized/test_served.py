@@ -50,7 +50,7 @@ def test_text_like_that_of_the_sample_is_no_reason_to_warn() -> None:
 def test_a_source_that_takes_more_tokens_than_in_training_is_named_with_both_numbers() -> None:
     shown = warning(served("web", "en", 10**7, 3.3))
     assert "source 'web' badly: 3.30 bytes per token, 25% fewer than 4.40" in shown
-    assert "in the sample that trained it" in shown
+    assert "in the sample that trained it. `corpus tokenizer retrain` trains" in shown
 
 
 def test_a_new_language_of_a_known_source_is_named() -> None:
@@ -97,7 +97,7 @@ def test_a_language_of_less_than_a_hundredth_is_no_reason_to_warn() -> None:
 
 def test_many_languages_are_counted() -> None:
     texts = [served("laws", f"l{number}", 10**5, 1.0) for number in range(9)]
-    assert "; and 5 more languages" in warning(*texts)
+    assert "; and 5 more languages. `corpus" in warning(*texts)
 
 
 def test_a_source_without_tokens_is_not_compared() -> None:
