@@ -44,6 +44,10 @@ DUPLICATES = {
     "duplicates:ledger_of_build": "Print the ingest order as JSON, for another `dedup.ledger`.",
     "duplicates_check:check_sample": "Compare the removals of a sample with datasketch's.",
 }
+TOKENIZER = {
+    "tokenizer_verbs:retrain": "Train the next one; the next build encodes everything again.",
+    "tokenizer_verbs:path": "Print the path of its file, to load it elsewhere.",
+}
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
 
@@ -114,6 +118,13 @@ def add_verbs() -> None:
         verb = function.partition(":")[2].partition("_")[0]
         duplicates.command(f"{HERE}.look.{function}", name=verb, help=text)
     app.command(duplicates)
+    tokenizer = App(
+        name="tokenizer", help="Train the tokenizer, or take its file.", group=GROUPS["build"]
+    )
+    for function, text in TOKENIZER.items():
+        verb = function.partition(":")[2]
+        tokenizer.command(f"{HERE}.build.{function}", name=verb, help=text)
+    app.command(tokenizer)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)
