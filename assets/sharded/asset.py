@@ -5,7 +5,7 @@ from msgspec.structs import asdict
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
 from assets.bucketed.sequences import ROW_COLUMNS
-from assets.sharded.drawn_files import drawn_folders
+from assets.sharded.drawn_files import drawn_places
 from assets.sharded.generation_files import read_ledger
 from assets.sharded.ledger_files import LedgerInputs, write_ledger
 from assets.sharded.plan_files import plan_ledger, plan_shard_tasks
@@ -145,5 +145,5 @@ SHARDED = Stage(
     work=write_shard,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=run_passes,
-    keep=drawn_folders,
+    keep=drawn_places,
 )

@@ -258,7 +258,7 @@ class Partition:
     def collect_garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
         """Remove old manifests and all files that no kept manifest names; return what was removed.
 
-        `keep` names folders of the partition that something else still needs.
+        `keep` names files and folders of the partition that something else still needs.
         """
         numbers = self.manifest_numbers()
         kept = [self.read_manifest(number) for number in numbers[-keep_manifests:]]
@@ -274,7 +274,7 @@ class Partition:
         unnamed = [
             path
             for path in files
-            if path.is_file() and path not in named and path.parent not in needed
+            if path.is_file() and path not in named and not needed.intersection((path, path.parent))
         ]
         removed = old + [path for path in unnamed if path.name != ".lock"]
         for path in removed:
