@@ -125,6 +125,10 @@ def add_verbs() -> None:
         verb = function.partition(":")[2]
         tokenizer.command(f"{HERE}.build.{function}", name=verb, help=text)
     app.command(tokenizer)
+    shards = App(name="shards", help="Look at the shards of all sources.", group=GROUPS["look"])
+    text = "Write the generations of all sources to a folder, for another `shards.ledger`."
+    shards.command(f"{HERE}.look.shard_ledger:ledger_of_shards", name="ledger", help=text)
+    app.command(shards)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)

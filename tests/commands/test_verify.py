@@ -161,7 +161,7 @@ def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
     assert f"{victim}: sha256 " in found and "1 differ" in found and "MB/s" in found
     assert main(["verify", "--repair"]) == 0
     said = capsys.readouterr().out
-    assert "rebuilt sharded[prose]: shard-00000 (1 computed, 4 as they were)" in said
+    assert "rebuilt sharded[prose]: g0001-shard-00000 (1 computed, 5 as they were)" in said
     assert said.endswith("all as published\n")
     assert main(["verify", "--fast"]) == 0
     with dg.DagsterInstance.get() as instance:
@@ -256,7 +256,7 @@ def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any
     (folder / "shard-00077.bin").write_bytes(b"stray")
     flip_bit(folder / "shard-00000.bin")
 
-    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: shard-00000")
+    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: g0001-shard-00000")
     assert "shard-00000.bin" not in {fault.path.name for fault in find_faults(corpus.store).faults}
 
 
