@@ -26,8 +26,7 @@ from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
 from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
-from pipeline_defs.commands.look.trace_removed import is_removed
-from pipeline_defs.commands.look.trace_rows import Row, SampleRow, describe_row
+from pipeline_defs.commands.look.trace_rows import Row, SampleRow, describe_row, is_removed
 from pipeline_defs.commands.look.trace_show import print_document, print_row
 from pipeline_defs.commands.terminal.options import Json, Natural
 from pipeline_defs.commands.terminal.output import print_json

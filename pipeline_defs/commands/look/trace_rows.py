@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType, structs
 from numpy.typing import NDArray
 
+from assets.mixed.removed_row_files import removed_of
 from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
 from pipeline_defs.commands.look.lineage import InputRow, origins, places_of
@@ -184,3 +186,21 @@ def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
             file = corpus.store.file_of(manifest, required_file(manifest, part, "tokenizer"))
             return file.checked().read_text(encoding="utf-8")
     return None
+
+
+def is_removed(corpus: Corpus, stem: Path, row: int) -> bool:
+    """Return whether a row of the newest shards is removed; `stem` is their path without suffix.
+
+    Of a copied shard, or one that only an older manifest names, it is not known: False.
+    """
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.partition("sharded", source).newest_manifest()
+        for part in manifest.parts if manifest else ():
+            file = part.file("megatron.bin")
+            if manifest is None or file is None:
+                continue
+            path = corpus.store.path_of(manifest, file).with_suffix("")
+            if path.resolve() == stem.resolve():
+                removed = removed_of(manifest).get(part.name)
+                return removed is not None and row in removed.read(corpus.store.root)
+    return False
