@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -191,13 +190,13 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
 
 def read_files(inputs: RawInputs) -> Iterator[Piece]:
     """Read the files of a task, to the size that it stops at, and check each when it is read."""
-    left = sys.maxsize if inputs.max_bytes is None else inputs.max_bytes
+    is_capped, left = inputs.max_bytes is not None, inputs.max_bytes or 1
     for file in inputs.files:
         file_slice = inputs.file_slice or whole(file)
         try:
             for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
                 yield Piece(file, chunk)
-                left -= count_bytes(chunk.documents["text"])
+                left -= count_bytes(chunk.documents["text"]) if is_capped else 0
                 if left <= 0:
                     break
         except FileNotFoundError:

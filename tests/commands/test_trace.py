@@ -144,8 +144,9 @@ def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) 
 
 def test_padding_is_no_document(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = corpus.store.newest("sharded", "notes")
-    last = len([part for part in manifest.parts if part.file("megatron.bin")]) - 1
-    rows = range(manifest.parts[last].stats.rows_kept)
+    shards = [part for part in manifest.parts if part.file("megatron.bin")]
+    last = len(shards) - 1
+    rows = range(shards[last].stats.rows_kept)
     found = [
         trace(capsys, "--source", "notes", "--shard", str(last), "--row", str(r), "--token", "127")
         for r in rows

@@ -19,6 +19,7 @@ from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
 from assets.stages import BY_NAME, used_stages
+from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
@@ -60,6 +61,9 @@ def build(
             f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
             "`corpus config` lists them all."
         )
+    last = used[to or MIXED.name]
+    if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
+        kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
     prepare_home()
     from pipeline_defs.commands.build.dagster_commands import (
         commands_for,
@@ -67,7 +71,7 @@ def build(
         run_dagster,
     )
 
-    with made_ready(corpus, used[to or MIXED.name]):
+    with made_ready(corpus, last):
         codes = []
         wanted = tuple(dict.fromkeys(source))
         first = rehash_commands(corpus, wanted) if rehash else ()
