@@ -8,7 +8,7 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +83,13 @@ def document_id(source: str, file: str, row: int) -> str:
 
     The id does not depend on the slices that a file is read in.
     """
-    return xxhash.xxh3_128_hexdigest(f"{source}\0{file}\0{row}".encode())
+    return document_ids(source, file, [row])[0]
+
+
+def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
+    """Return the document_id of each row."""
+    digest, start = xxhash.xxh3_128_hexdigest, f"{source}\0{file}\0".encode()
+    return [digest(b"%b%d" % (start, row)) for row in rows]
 
 
 class DocumentBuilder:
@@ -239,7 +245,7 @@ class DocumentBuilder:
     def _with_origin(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return documents with a column `row` as those of the source and file."""
         name, file = self._source.name, self._file
-        ids = [document_id(name, file, row) for row in frame["row"]]
+        ids = document_ids(name, file, frame["row"].to_list())
         origin = pl.struct(file=pl.lit(file, pl.String()), row=pl.col("row"))
         return frame.with_columns(
             pl.Series("doc_id", ids, pl.String()), source=pl.lit(name), origin=origin
