@@ -7,7 +7,7 @@ from importlib import import_module
 import polars as pl
 from msgspec.structs import asdict
 
-from assets.bucketed.make_sequences import group_windows, make_sequences
+from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
     readable,
@@ -15,10 +15,12 @@ from assets.bucketed.report import (
     shares,
     warnings_of,
 )
+from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import ROW_COLUMNS, count_empty
 from assets.tokenized.asset import TOKENIZED, token_bytes
 from assets.tokenized.encode_documents import NO_TOKENS
 from assets.tokenized.token_facts import TokenizedProvenance
+from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.stage import Conclusion, MainTable, Metadata, Stage
@@ -33,6 +35,7 @@ class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
     tokenized: str
 
 
+SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
 BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
 
@@ -47,12 +50,17 @@ class WindowInputs:
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
-    """Plan one task per window of consecutive tokenized parts, named after the first of them."""
+    """Plan one task per window of consecutive tokenized parts, named after the first of them.
+
+    The borders depend on the parts near them alone: a part that comes or goes changes one window.
+    """
     manifest = corpus.store.newest(TOKENIZED, source)
     config = corpus.settings.buckets
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
-    for window in group_windows([p.stats.tokens for p in manifest.parts], config.window_tokens):
+    names = [part.name for part in manifest.parts]
+    tokens = [part.stats.tokens for part in manifest.parts]
+    for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
         inputs = WindowInputs(
@@ -75,6 +83,7 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     sequences, numbers = make_sequences(tables, inputs.config, inputs.padding)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
+    writer.write_arrays(SEQUENCE_IDS, sequence_ids(sequences), sequences["num_tokens"].to_numpy())
     documents, empty = sum(table.height for table in tables), count_empty(tables)
     num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
@@ -117,7 +126,7 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
 
 BUCKETED = Stage(
     name="bucketed",
-    code_version="2",
+    code_version="3",
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",

@@ -22,13 +22,13 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.bucketed.asset import BucketedManifest
+from assets.sharded.generation_files import Generation, GenerationFiles, read_sequences
+from assets.sharded.generations import indices_of
+from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, count_shards, scatter
-from resources.corpus import Corpus
 from resources.store.disk import sync_file
-from resources.store.published import PublishedFile
-from resources.store.records import fingerprint_of, required_file
+from resources.store.records import fingerprint_of
 from resources.store.store import PartWriter, part_stem
 from resources.store.store_errors import DamagedFileError
 from resources.tasks import Task
@@ -40,15 +40,16 @@ PLACE = np.dtype([("stop", "<u8"), ("xxh3", f"V{HASH_BYTES}")])  # end of a mess
 
 @dataclass(frozen=True)
 class ScatterInputs:
-    """Input of the first pass over one bucketed part.
+    """Input of the first pass over one bucketed part, for one generation.
 
-    `first_rows` are the sequences of each bucket in earlier parts; `is_wanted`, bool [shards],
-    marks the shards to scatter rows for.
+    `rows` are the generation's, and `spans` the ranges of its indices that the part's rows are
+    within; `is_wanted`, bool [shards], marks the shards to scatter rows for.
     """
 
-    sequences: PublishedFile
+    part: BucketedPart
+    rows: GenerationFiles
+    spans: tuple[tuple[int, int], ...]
     plans: list[BucketShards]
-    first_rows: list[int]
     is_wanted: NDArray[np.bool_]
 
 
@@ -58,40 +59,46 @@ def scatter_fingerprint(wanted: list[Task[ShardInputs]]) -> str:
 
 
 def plan_scatter(
-    corpus: Corpus,
-    manifest: BucketedManifest,
+    generation: Generation,
+    rows: GenerationFiles,
+    parts: dict[tuple[str, str], BucketedPart],
     plans: list[BucketShards],
     wanted: list[Task[ShardInputs]],
 ) -> list[Task[ScatterInputs]]:
-    """Plan the first pass for some shards of a source: the bucketed parts not scattered yet."""
+    """Plan the first pass for some shards of a generation: the parts not scattered yet.
+
+    `parts` are those of the source by name and fingerprint.
+    """
     is_wanted = np.zeros(count_shards(plans), np.bool_)
     is_wanted[[task.payload.number for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
-    first_rows = dict.fromkeys((plan.name for plan in plans), 0)
     tasks = []
-    for number, part in enumerate(manifest.parts):
-        file = required_file(manifest, part, "sequences")
-        sequences = corpus.store.file_of(manifest, file)
-        inputs = ScatterInputs(sequences, plans, list(first_rows.values()), is_wanted)
-        task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=file.bytes)
+    for number, held in enumerate(generation.parts):
+        part = parts[held.key]
+        inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted)
+        work_bytes = part.sequences.bytes
+        task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=work_bytes)
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
-        for name, count in part.stats.numbers.bucket_sequences.items():
-            first_rows[name] += count
     return tasks
 
 
 def scatter_part(task: Task[ScatterInputs]) -> None:
-    """Sort one part into its shards' piles."""
+    """Sort the rows of one part that are of the generation into its shards' piles."""
     inputs, is_wanted = task.payload, task.payload.is_wanted
-    placed = scatter(map_arrow(inputs.sequences.checked()), inputs.first_rows, inputs.plans)
+    sequences = map_arrow(inputs.part.sequences.checked())
+    ids = read_sequences(inputs.part.ids, sequences.height).ids
+    indices = indices_of(ids, inputs.rows.read(), [range(*span) for span in inputs.spans])
+    if not (is_here := indices >= 0).all():
+        sequences, indices = sequences.filter(pl.Series(is_here)), indices[is_here]
+    placed = scatter(sequences, indices, inputs.plans)
     if not is_wanted.all():
         placed = placed.filter(pl.Series(is_wanted[placed["shard"].to_numpy()]))
     write_piles(task.writer(), placed.drop("bucket"), len(is_wanted))
 
 
 def scatter_name(number: int) -> str:
-    """Return the name of the scatter file of bucketed part `number`."""
+    """Return the name of the scatter file of part `number` of a generation."""
     return f"scatter-{number:05d}"
 
 
@@ -101,7 +108,7 @@ def scatter_path(folder: Path, number: int, fingerprint: str) -> Path:
 
 
 def scatter_paths(shard: Task[ShardInputs], fingerprint: str) -> list[Path]:
-    """Return the scatter files of all parts of a shard's source."""
+    """Return the scatter files of all parts of a shard's generation."""
     folder = shard.folder.folder
     return [scatter_path(folder, n, fingerprint) for n in range(shard.payload.num_parts)]
 

@@ -39,7 +39,8 @@ class ShardSet:
 class ShardInputs:
     """Input of the task of one shard.
 
-    bucketed, num_parts     fingerprint and number of parts of the bucketed source
+    bucketed, ledger        fingerprints of the bucketed source and of the ledger's part
+    generation, num_parts   number of the generation, and of the bucketed parts with rows of it
     number, bucket          number of the shard, and the name of the bucket its rows are of
     text_bytes_per_token    mean of the source
     scattered               fingerprint of the first pass, which `prepare` of shuffle_files sets
@@ -48,12 +49,21 @@ class ShardInputs:
 
     shards: ShardSet
     bucketed: str
+    ledger: str
+    generation: int
     num_parts: int
     number: int
     bucket: str
     text_bytes_per_token: float
     scattered: str = ""
     earlier: PartRecord | None = None
+
+
+class RemovedRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of shards that are no sequences of the source any more, and their tokens, by part."""
+
+    removed_rows: dict[str, int] = {}
+    removed_tokens: dict[str, int] = {}
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +79,21 @@ class ShardedNumbers(RowCounts, frozen=True, kw_only=True):
     shards: dict[str, int] = {}
 
 
+class SourceNumbers(ShardedNumbers, frozen=True, kw_only=True):
+    """Numbers in the manifest of a source: those of its shards, and `RemovedRows` of `index`."""
+
+    removed_rows: dict[str, int] = {}
+    removed_tokens: dict[str, int] = {}
+
+
 def shard_name(number: int) -> str:
     """Return the name of the part of a shard."""
     return f"shard-{number:05d}"
+
+
+def part_name(generation: int, number: int) -> str:
+    """Return the name of the part of a shard of a source's generation."""
+    return f"g{generation:04d}-{shard_name(number)}"
 
 
 def part_fingerprint(data: str, formats: Sequence[str], name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from msgspec.structs import asdict
 from assets.sharded.formats import FORMATS, ShardFile
 from assets.sharded.shard_files import MANIFEST_NAME, RowCounts, ShardSet, files_of, folder_of
 from assets.tokenized.token_facts import TokenFacts
+from resources.settings.shards import FormatName
 from resources.store.records import (
     FileRecord,
     PartRecord,
@@ -22,6 +25,7 @@ from resources.store.records import (
 from resources.store.store import PartWriter
 
 MANIFEST_VERSION = 1
+NONE_REMOVED: Mapping[str, int] = MappingProxyType({})
 
 
 class ShardsOrigin(TokenFacts, frozen=True, kw_only=True):
@@ -42,7 +46,9 @@ class ShardsOrigin(TokenFacts, frozen=True, kw_only=True):
 class FolderFile(msgspec.Struct, frozen=True, kw_only=True):
     """File of a format's folder, as manifest.json lists it.
 
-    A file of a shard has the shard's name, rows and tokens, without and with padding.
+    A file of a shard has the shard's name, rows and tokens, without and with padding, and the rows
+    that are no sequences of the source any more, if there are any: in Megatron's they are not in
+    the index, in others they are among the rows.
     """
 
     name: str
@@ -52,10 +58,14 @@ class FolderFile(msgspec.Struct, frozen=True, kw_only=True):
     rows: int | msgspec.UnsetType = msgspec.UNSET
     tokens: int | msgspec.UnsetType = msgspec.UNSET
     stored_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    removed_rows: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class FolderManifest(ShardsOrigin, frozen=True, kw_only=True):
-    """manifest.json of a format's folder; `tokens` are without padding, `stored_tokens` with."""
+    """manifest.json of a format's folder; `tokens` are without padding, `stored_tokens` with.
+
+    `removed_rows` is the sum of those of the shards, left out if there are none.
+    """
 
     version: int = MANIFEST_VERSION
     format: str
@@ -64,6 +74,7 @@ class FolderManifest(ShardsOrigin, frozen=True, kw_only=True):
     tokens: int
     stored_tokens: int
     files: list[FolderFile]
+    removed_rows: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def publish_index(
@@ -74,24 +85,43 @@ def publish_index(
     `records` are all shards, in order.
     """
     for name in shards.formats:
-        folder = folder_of(name, shards.data)
-        files = [shard_file(record, f) for record in records for f in files_of(record, name)]
-        for file_name, content in FORMATS[name].index(files, shards.schema).items():
-            add_bytes(writer, f"{name}.{file_name}", folder, content)
-        index_files = [file for _, file in writer.pending if file.kind.startswith(f"{name}.")]
-        listed = [describe_file(record, f) for record in records for f in files_of(record, name)]
-        listed += [describe_index(file) for file in index_files]
-        manifest = FolderManifest(
-            **asdict(origin),
-            format=name,
-            sequence_length=shards.schema.sequence_length,
-            rows=sum(record.stats.rows_kept for record in records),
-            tokens=sum(record.stats.tokens for record in records),
-            stored_tokens=sum(stored_tokens(record) for record in records),
-            files=listed,
-        )
-        add_bytes(writer, f"{name}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
+        add_index(writer, shards, name, records, origin)
     return writer.publish(Stats())
+
+
+def add_index(
+    writer: PartWriter,
+    shards: ShardSet,
+    name: FormatName,
+    records: list[PartRecord],
+    origin: ShardsOrigin,
+    removed: Mapping[str, int] = NONE_REMOVED,
+) -> None:
+    """Write the index files and manifest.json of one format.
+
+    `removed` counts the removed rows of shards that have some, by name.
+    """
+    folder = folder_of(name, shards.data)
+    files = [shard_file(record, f) for record in records for f in files_of(record, name)]
+    listed = [
+        describe_file(record, f, removed.get(record.name, msgspec.UNSET))
+        for record in records
+        for f in files_of(record, name)
+    ]
+    for file_name, content in FORMATS[name].index(files, shards.schema).items():
+        add_bytes(writer, f"{name}.{file_name}", folder, content)
+        listed.append(describe_index(writer.pending[-1][1]))
+    manifest = FolderManifest(
+        **asdict(origin),
+        format=name,
+        sequence_length=shards.schema.sequence_length,
+        rows=sum(record.stats.rows_kept for record in records),
+        tokens=sum(record.stats.tokens for record in records),
+        stored_tokens=sum(stored_tokens(record) for record in records),
+        files=listed,
+        removed_rows=sum(removed.values()) or msgspec.UNSET,
+    )
+    add_bytes(writer, f"{name}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
 
 
 def add_bytes(writer: PartWriter, kind: str, folder: str, content: bytes) -> None:
@@ -112,7 +142,9 @@ def shard_file(record: PartRecord, file: FileRecord) -> ShardFile:
     return ShardFile(name, file.bytes, file.rows, stored_tokens(record), file.sha256)
 
 
-def describe_file(record: PartRecord, file: FileRecord) -> FolderFile:
+def describe_file(
+    record: PartRecord, file: FileRecord, removed_rows: int | msgspec.UnsetType
+) -> FolderFile:
     """Describe a shard's file for manifest.json."""
     return FolderFile(
         name=PurePath(file.path).name,
@@ -122,6 +154,7 @@ def describe_file(record: PartRecord, file: FileRecord) -> FolderFile:
         rows=file.rows,
         tokens=record.stats.tokens,
         stored_tokens=stored_tokens(record),
+        removed_rows=removed_rows,
     )
 
 

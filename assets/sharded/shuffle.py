@@ -9,12 +9,13 @@ mixture chi2/dof 471, where 1 is random); a whole permutation reaches 1.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from corpus_loader.permutation import derive_key, permute
 from resources.settings.buckets import BucketConfig, bucket_names, stored_length
@@ -64,15 +65,23 @@ def common_length(plans: list[BucketShards], bucketing: BucketConfig) -> int | N
 
 
 def plan_shards(
-    source: str, buckets: Mapping[str, BucketSize], token_bytes: int, config: ShardConfig
+    source: str,
+    buckets: Mapping[str, BucketSize],
+    token_bytes: int,
+    config: ShardConfig,
+    generation: int = 1,
 ) -> list[BucketShards]:
-    """Plan the shards of each bucket, given by name in bucket order; an empty bucket gets none."""
+    """Plan the shards of each bucket, given by name in bucket order; an empty bucket gets none.
+
+    Each generation has permutations of its own. Those of the first are as before there were others.
+    """
+    later = () if generation == 1 else (generation,)
     plans: list[BucketShards] = []
     first = 0
     for index, (name, size) in enumerate(buckets.items()):
         wanted = -(-size.tokens * token_bytes // config.target_bytes)
         num_shards = min(max(wanted, 1), size.sequences)
-        key = derive_key(config.seed, "shard", source, name)
+        key = derive_key(config.seed, "shard", source, name, *later)
         plans.append(BucketShards(index, name, size.sequences, first, num_shards, key))
         first += num_shards
     return plans
@@ -84,36 +93,90 @@ def count_shards(plans: list[BucketShards]) -> int:
 
 
 def scatter(
-    sequences: pl.DataFrame, first_rows: list[int], plans: list[BucketShards]
+    sequences: pl.DataFrame, indices: NDArray[np.int64], plans: list[BucketShards]
 ) -> pl.DataFrame:
     """Give every sequence its shard and its position in the bucket's permutation.
 
-    In: a part sorted by `bucket`; `first_rows[b]` is the number of sequences of bucket b in earlier
-    parts. Out: the same rows with shard UInt32 and position UInt64, sorted by both. Raises
-    ValueError if a bucket has more sequences than its plan.
+    In: sequences, and the index of each in its generation, which counts bucket after bucket. Out:
+    the same rows with shard UInt32 and position UInt64, sorted by both. Raises ValueError if an
+    index is beyond the plans.
     """
-    buckets = sequences["bucket"].to_numpy()
+    firsts = first_indices(plans)
+    if len(indices) and not 0 <= indices.min() <= indices.max() < firsts[-1]:
+        raise ValueError(f"an index is outside of a generation of {firsts[-1]} sequences")
     positions = np.zeros(sequences.height, np.uint64)
     shards = np.zeros(sequences.height, np.uint32)
-    for plan in plans:
-        start, stop = np.searchsorted(buckets, [plan.bucket, plan.bucket + 1])
-        if start == stop:
-            continue
-        indices = np.arange(stop - start) + first_rows[plan.bucket]
-        position = permute(indices, size=plan.num_sequences, key=plan.key)
-        positions[start:stop] = position
-        shards[start:stop] = plan.first_shard + shard_of(position, plan)
+    for first, plan in zip(firsts, plans, strict=False):
+        rows = np.flatnonzero((indices >= first) & (indices < first + plan.num_sequences))
+        position = positions_of(plan, indices[rows] - first)
+        positions[rows] = position
+        shards[rows] = plan.first_shard + shard_of(position, plan)
     placed = sequences.with_columns(shard=pl.Series(shards), position=pl.Series(positions))
     return placed.sort("shard", "position")
 
 
-def shard_of(
-    position: np.ndarray[tuple[int], np.dtype[np.uint64]], plan: BucketShards
-) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    """Return the shard number inside the bucket: runs of positions, equal to within one."""
-    edges = np.arange(1, plan.num_shards, dtype=np.uint64) * np.uint64(plan.num_sequences)
-    starts = -(-edges.astype(np.int64) // plan.num_shards)
-    return np.searchsorted(starts, position.astype(np.int64), side="right").astype(np.uint32)
+def first_indices(plans: Sequence[BucketShards]) -> list[int]:
+    """Return the index of each bucket's first sequence, and the number of all."""
+    firsts = [0]
+    for plan in plans:
+        firsts.append(firsts[-1] + plan.num_sequences)
+    return firsts
+
+
+def positions_of(plan: BucketShards, indices: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the positions of some sequences of a bucket in its permutation."""
+    if not len(indices):
+        return np.empty(0, np.uint64)
+    return permute(indices, size=plan.num_sequences, key=plan.key)
+
+
+def shard_starts(plan: BucketShards) -> NDArray[np.int64]:
+    """Return the first position of each shard of a bucket: runs equal to within one."""
+    edges = np.arange(plan.num_shards, dtype=np.int64) * plan.num_sequences
+    return -(-edges // max(1, plan.num_shards))
+
+
+def shard_of(position: NDArray[np.uint64], plan: BucketShards) -> NDArray[np.uint32]:
+    """Return the shard number inside the bucket."""
+    found = np.searchsorted(shard_starts(plan)[1:], position.astype(np.int64), side="right")
+    return found.astype(np.uint32)
+
+
+class ShardRows(NamedTuple):
+    """Rows of a shard: its number, and row numbers in its files with their indices, ascending."""
+
+    shard: int
+    rows: NDArray[np.uint32]
+    indices: NDArray[np.int64]
+
+
+def rows_of_shards(
+    plans: Sequence[BucketShards], is_written: NDArray[np.bool_], is_wanted: NDArray[np.bool_]
+) -> Iterator[ShardRows]:
+    """Yield the wanted rows of each shard that has some.
+
+    `is_written` and `is_wanted`, bool [sequences], are by index; a sequence that was not written
+    has no row, and those behind it move up.
+    """
+    firsts = first_indices(plans)
+    for first, plan in zip(firsts, plans, strict=False):
+        place = slice(first, first + plan.num_sequences)
+        wanted = np.flatnonzero(is_wanted[place])
+        if not len(wanted):
+            continue
+        positions = positions_of(plan, np.arange(plan.num_sequences)).astype(np.int64)
+        is_row = np.zeros(plan.num_sequences, np.bool_)
+        is_row[positions[is_written[place]]] = True
+        rows_before: NDArray[np.int64] = np.cumsum(is_row) - is_row
+        wanted = wanted[np.argsort(positions[wanted])]
+        shards = shard_of(positions[wanted].astype(np.uint64), plan)
+        rows: NDArray[np.int64] = (
+            rows_before[positions[wanted]] - rows_before[shard_starts(plan)[shards]]
+        )
+        for shard in np.unique(shards).tolist():
+            these = shards == shard
+            number = plan.first_shard + shard
+            yield ShardRows(number, rows[these].astype(np.uint32), first + wanted[these])
 
 
 def gather(piles: list[pl.DataFrame]) -> pl.DataFrame:

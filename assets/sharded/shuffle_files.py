@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from assets.bucketed.asset import BUCKETED, BucketedManifest
+from assets.bucketed.asset import BUCKETED
 from assets.bucketed.make_sequences import group_windows
+from assets.sharded.generation_files import LEDGER, read_ledger
+from assets.sharded.plan_files import bucketed_parts, source_of
 from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.scatter_files import (
     ScatterInputs,
@@ -22,12 +24,9 @@ from assets.sharded.scatter_files import (
     scatter_part,
     scatter_paths,
 )
-from assets.sharded.shard_files import ShardInputs, shard_schema
-from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
+from assets.sharded.shard_files import ShardInputs
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.settings.buckets import BucketConfig
-from resources.settings.shards import ShardConfig
 from resources.store.store import StoreError
 from resources.tasks import (
     Outcome,
@@ -45,8 +44,8 @@ GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a po
 
 
 @dataclass(frozen=True)
-class SourceShards:
-    """Shards of a source, and those of them for which its rows are scattered.
+class GenerationShards:
+    """Shards of a generation of a source, and those of them for which its rows are scattered.
 
     `failed` has the outcome of what went wrong; the shards of that source are not written then.
     """
@@ -61,44 +60,37 @@ class SourceShards:
         return sum(task.work_bytes for task in self.wanted)
 
 
-def plans_of(manifest: BucketedManifest, config: ShardConfig) -> list[BucketShards]:
-    """Plan the shards of each bucket of a source, from the counts of its bucketed parts."""
-    numbers, bucketing = manifest.stats.numbers, BucketConfig.model_validate(manifest.config)
-    buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing)
-    token_bytes = shard_schema(manifest.provenance, None).token_bytes
-    return plan_shards(manifest.partition, buckets, token_bytes, config)
-
-
 def shuffle_sources(
     corpus: Corpus, shards: Sequence[Task[ShardInputs]], work: Work
 ) -> list[Outcome]:
     """Scatter and gather the shards that are not published; outcomes of all, in order.
 
-    Of a source that failed, the outcomes are those with errors.
+    Of a source that failed, the outcomes are those with errors. Each generation is scattered by
+    itself.
     """
-    by_source: dict[str, list[Task[ShardInputs]]] = {}
+    generations: dict[tuple[str, int], list[Task[ShardInputs]]] = {}
     for task in shards:
-        by_source.setdefault(task.partition, []).append(task)
-    sources = [prepare(corpus, tasks) for tasks in by_source.values()]
+        generations.setdefault((task.partition, task.payload.generation), []).append(task)
+    sources = [prepare(corpus, tasks) for tasks in generations.values()]
     groups = group_windows([source.work_bytes for source in sources], GROUP_BYTES)
     return [outcome for group in groups for outcome in shuffle_group(corpus, sources[group], work)]
 
 
-def prepare(corpus: Corpus, tasks: list[Task[ShardInputs]]) -> SourceShards:
-    """Give the tasks of a source the files to keep, and the piles of a killed run."""
+def prepare(corpus: Corpus, tasks: list[Task[ShardInputs]]) -> GenerationShards:
+    """Give the tasks of a generation the files to keep, and the piles of a killed run."""
     try:
         return keep_files(tasks)
     except Exception as error:
         if stops_on_error(corpus):
             raise
-        return SourceShards(tasks, [], [failed(tasks[0], error)])
+        return GenerationShards(tasks, [], [failed(tasks[0], error)])
 
 
-def keep_files(tasks: list[Task[ShardInputs]]) -> SourceShards:
+def keep_files(tasks: list[Task[ShardInputs]]) -> GenerationShards:
     """Give tasks the files of earlier shards; tell those for which rows must be scattered."""
     missing = [task for task in tasks if task.published() is None]
     if not missing:
-        return SourceShards(tasks, [])
+        return GenerationShards(tasks, [])
     shards = tasks[0].payload.shards
     earlier = earlier_files(tasks[0].folder, shards)
     wanted = [task for task in missing if not has_all_files(earlier.get(task.name), shards.formats)]
@@ -111,10 +103,10 @@ def keep_files(tasks: list[Task[ShardInputs]]) -> SourceShards:
     for task in tasks:
         inputs = replace(task.payload, scattered=scattered, earlier=earlier.get(task.name))
         prepared.append(replace(task, payload=inputs))
-    return SourceShards(prepared, wanted)
+    return GenerationShards(prepared, wanted)
 
 
-def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -> list[Outcome]:
+def shuffle_group(corpus: Corpus, sources: Sequence[GenerationShards], work: Work) -> list[Outcome]:
     """Run both passes for some sources.
 
     The costs of the first pass are added to those of a source's first computed shard.
@@ -133,9 +125,9 @@ def shuffle_group(corpus: Corpus, sources: Sequence[SourceShards], work: Work) -
     ]
 
 
-def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str, list[Cost]]:
+def scatter_sources(corpus: Corpus, sources: Sequence[GenerationShards]) -> dict[str, list[Cost]]:
     """Run the first pass; return its costs by source, and add errors to the sources they end."""
-    scatters: list[tuple[SourceShards, Task[ScatterInputs]]] = []
+    scatters: list[tuple[GenerationShards, Task[ScatterInputs]]] = []
     for source in sources:
         try:
             scatters += [(source, task) for task in scatter_tasks(corpus, source.wanted)]
@@ -156,16 +148,23 @@ def scatter_sources(corpus: Corpus, sources: Sequence[SourceShards]) -> dict[str
 
 
 def scatter_tasks(corpus: Corpus, wanted: list[Task[ShardInputs]]) -> list[Task[ScatterInputs]]:
-    """Plan the first pass for these shards of a source; none without shards.
+    """Plan the first pass for these shards of a generation; none without shards.
 
     Raises StoreError if `bucketed` was committed again since the shards were planned.
     """
     if not wanted:
         return []
+    inputs, folder = wanted[0].payload, wanted[0].folder
     manifest = corpus.store.newest(BUCKETED, wanted[0].partition)
-    if manifest.fingerprint != wanted[0].payload.bucketed:
+    if manifest.fingerprint != inputs.bucketed:
         raise StoreError(
             f"bucketed[{manifest.partition}] was committed again since {wanted[0].title} was "
             "planned. Run again."
         )
-    return plan_scatter(corpus, manifest, plans_of(manifest, corpus.settings.shards), wanted)
+    record = folder.find_part(LEDGER, inputs.ledger)
+    assert record is not None, f"{folder.stage}[{folder.name}]: the ledger is not published"
+    found = read_ledger(folder, record)
+    generation = next(g for g in found.ledger.generations if g.number == inputs.generation)
+    parts = {part.key: part for part in bucketed_parts(corpus, manifest)}
+    plans = source_of(corpus, manifest).plans(generation)
+    return plan_scatter(generation, found.files[generation.number], parts, plans, wanted)

@@ -35,6 +35,19 @@ class ShardConfig(BaseModel):
         default=0, ge=0, description="seed of the permutation of every source and bucket"
     )
 
+    rewrite_share: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="share of a generation's rows that may be marked as removed; beyond it, its "
+        "other rows are written again with those of the newest",
+    )
+    ledger: str | None = Field(
+        default=None,
+        description="folder that `corpus shards ledger` wrote for another build: the first build "
+        "of a store makes the same generations, in the same order",
+    )
+
     @field_validator("formats")
     @classmethod
     def check_named_once(cls, formats: tuple[FormatName, ...]) -> tuple[FormatName, ...]:
@@ -45,4 +58,4 @@ class ShardConfig(BaseModel):
 
     def data(self) -> dict[str, int]:
         """Return the keys that the rows of a shard and their order depend on."""
-        return self.model_dump(exclude={"formats"})
+        return self.model_dump(exclude={"formats", "rewrite_share", "ledger"})

@@ -14,7 +14,7 @@ from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
 
 from assets.stages import STAGES
-from corpus_loader.seal import unsealed
+from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.main import main
@@ -161,7 +161,7 @@ def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
     assert f"{victim}: sha256 " in found and "1 differ" in found and "MB/s" in found
     assert main(["verify", "--repair"]) == 0
     said = capsys.readouterr().out
-    assert "rebuilt sharded[prose]: shard-00000 (1 computed, 4 as they were)" in said
+    assert "rebuilt sharded[prose]: g0001-shard-00000 (1 computed, 5 as they were)" in said
     assert said.endswith("all as published\n")
     assert main(["verify", "--fast"]) == 0
     with dg.DagsterInstance.get() as instance:
@@ -256,7 +256,7 @@ def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any
     (folder / "shard-00077.bin").write_bytes(b"stray")
     flip_bit(folder / "shard-00000.bin")
 
-    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: shard-00000")
+    assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: g0001-shard-00000")
     assert "shard-00000.bin" not in {fault.path.name for fault in find_faults(corpus.store).faults}
 
 
@@ -367,7 +367,7 @@ def test_a_folder_of_a_stage_that_is_gone_is_named(corpus: Any, build: Any) -> N
     build(corpus, "raw")
     corpus.store.root.joinpath("raw").rename(corpus.store.root / "quality")
     for path in corpus.store.root.glob("quality/*/_manifests/*.json"):
-        path.write_bytes(unsealed(path.read_bytes()).replace(b'"raw"', b'"quality"', 1))
+        path.write_bytes(sealed(unsealed(path.read_bytes()).replace(b'"raw"', b'"quality"', 1)))
     flip_bit(one(corpus, "quality/prose/*.documents.parquet"))
 
     assert "this version has no stage 'quality'" in refused(corpus)

@@ -64,7 +64,7 @@ READ = {
     "tokenizer": {"deduped": ["documents"]},
     "tokenized": {"deduped": ["documents"], "tokenizer": ["tokenizer"]},
     "bucketed": {"tokenized": ["tokens"]},
-    "sharded": {"bucketed": ["sequences"]},
+    "sharded": {"bucketed": ["sequences", "sequence_ids"]},
     "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans"]},
 }
 PAIRS = [

@@ -13,46 +13,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from bucketed_corpus import LENGTH, PACKED, build, planned, publish_bucketed, sequences, tasks_of
 from builders import hashes, open_corpus, write_corpus
 
-from assets.bucketed.sequences import SPAN
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartUseError, map_parts
 from resources.engine.system_errors import SystemFault
-from resources.materialization import manifest_of
-from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
+from resources.store.records import Manifest, PartRecord
 from resources.store.store_errors import DamagedFileError
 from resources.tasks import Plan, Task
 
-LENGTH = 8
-WIDTHS = {"uint16": pl.UInt16, "uint32": pl.UInt32}
-PACKED = {"mode": "pack", "sequence_length": LENGTH}
 Shards = Callable[..., Manifest]
-
-
-def sequences(first: int, count: int, dtype: str = "uint16", length: int = LENGTH) -> pl.DataFrame:
-    """A bucketed part whose sequence i is i, i, ..., and one document that pads its last token."""
-    numbers = range(first, first + count)
-    return pl.DataFrame(
-        {
-            "bucket": [0] * count,
-            "num_tokens": [length - 1] * count,
-            "tokens": [[number % 60_000] * length for number in numbers],
-            "spans": [
-                [{"doc_id": f"{number:032x}", "start": 3, "length": length - 1}]
-                for number in numbers
-            ],
-        },
-        schema={
-            "bucket": pl.UInt8,
-            "num_tokens": pl.UInt32,
-            "tokens": pl.List(WIDTHS[dtype]),
-            "spans": pl.List(SPAN),
-        },
-    )
 
 
 @pytest.fixture
@@ -72,70 +46,6 @@ def shard(tmp_path: Path) -> Shards:
         return build(corpus, plan_sharded(corpus, "prose"))
 
     return run
-
-
-def planned(tmp_path: Path, parts: list[pl.DataFrame] | None = None, **shards: Any) -> Any:
-    """(corpus, plan) with other `shards`, and with other bucketed parts if there are any."""
-    config = write_corpus(
-        tmp_path,
-        buckets=PACKED,
-        shards={"target_bytes": 1024, **shards},
-        engine={"kind": "in_process", "workers": 1},
-    )
-    corpus = open_corpus(config)
-    if parts is not None:
-        publish_bucketed(corpus, parts)
-    return corpus, plan_sharded(corpus, "prose")
-
-
-def build(corpus: Any, plan: Plan) -> Manifest:
-    folder = corpus.store.partition("sharded", "prose")
-    with folder.writing(corpus.settings.keep_manifests):
-        outcomes = run_passes(corpus, plan.tasks, write_shard)
-        return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))
-
-
-def publish_bucketed(corpus: Any, parts: list[pl.DataFrame], source: str = "prose") -> None:
-    """What `bucketed` would have published."""
-    folder = corpus.store.partition("bucketed", source)
-    dtype = "uint32" if parts and parts[0].schema["tokens"] == pl.List(pl.UInt32) else "uint16"
-    names = ["0-8", "9-up"] if corpus.settings.buckets.mode == "buckets" else [str(LENGTH)]
-    about = {
-        "tokenizer_fingerprint": "f" * 64,
-        "vocab_size": 60_000,
-        "end_of_document": "<end>",
-        "end_of_document_id": 0,
-        "begin_of_document": None,
-        "begin_of_document_id": None,
-        "token_dtype": dtype,
-        "deduped": "d" * 32,
-        "tokenized": "c" * 32,
-    }
-    records = [publish_part(folder, names, number, part) for number, part in enumerate(parts)]
-    config = corpus.settings.buckets.model_dump(mode="json")
-    made_of = fingerprint_of([record.fingerprint for record in records], config, about)
-    stats = add_stats(record.stats for record in records)
-    with folder.writing(3):
-        folder.commit(
-            Manifest("bucketed", source, made_of, "1", config, tuple(records), stats, about)
-        )
-
-
-def publish_part(folder: Any, names: list[str], number: int, part: pl.DataFrame) -> PartRecord:
-    from resources.store.store import PartWriter
-
-    content = part.write_ipc(None).getvalue()
-    writer = PartWriter(folder, f"{number:04d}", hashlib.sha256(content).hexdigest()[:32])
-    writer.write_arrow("sequences", part)
-    by_bucket = {index: part.filter(bucket=index) for index in range(len(names))}
-    counts = {names[index]: rows.height for index, rows in by_bucket.items()}
-    tokens = {names[index]: int(rows["num_tokens"].sum()) for index, rows in by_bucket.items()}
-    rows, num_tokens = part.height, sum(tokens.values())
-    extra = {"bucket_sequences": counts, "bucket_tokens": tokens}
-    stats = Stats(
-        rows, rows, tokens=num_tokens, bytes=2 * num_tokens, text_bytes=rows, numbers=extra
-    )
-    return writer.publish(stats)
 
 
 def folder_of(tmp_path: Path, shard_format: str) -> Path:
@@ -181,7 +91,8 @@ def test_flat_files_and_parquet_hold_the_same_rows(
             spans[0]["doc_id"] for spans in frame["spans"]
         ]
     assert [part.name for part in manifest.parts] == [
-        *(f"shard-{number:05d}" for number in range(len(frames))),
+        "ledger",
+        *(f"g0001-shard-{number:05d}" for number in range(len(frames))),
         "index",
     ]
     assert manifest.stats.rows_in == manifest.stats.rows_kept == 200
@@ -225,8 +136,9 @@ def test_the_work_of_all_tasks_is_that_of_the_source(tmp_path: Path) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 90)])
 
     num_bytes = corpus.store.newest("bucketed", "prose").stats.bytes
-    work_bytes = sum(task.work_bytes for task in plan.tasks)
-    assert num_bytes - len(plan.tasks) < work_bytes <= num_bytes
+    tasks = tasks_of(corpus, plan)
+    work_bytes = sum(task.work_bytes for task in tasks)
+    assert num_bytes - len(tasks) < work_bytes <= num_bytes
 
 
 def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
@@ -245,7 +157,7 @@ def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
     outcomes = run_passes(corpus, plan.tasks, write_shard)
 
     spent = [sum(cost.cpu_seconds for cost in outcome.costs) for outcome in outcomes]
-    assert [round(seconds, -3) for seconds in spent] == [0, 2000, 0, 0]
+    assert [round(seconds, -3) for seconds in spent] == [0, 0, 2000, 0, 0]
 
 
 def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path: Path) -> None:
@@ -264,7 +176,7 @@ def test_one_more_format_leaves_the_files_of_the_others(shard: Shards, tmp_path:
     assert np.frombuffer(flat, np.uint16).reshape(-1, LENGTH).tolist() == [
         row for frame in rows_of(tmp_path) for row in frame["tokens"].to_list()
     ]
-    assert [len(part.files) for part in manifest.parts] == [6, 6, 3]
+    assert [len(part.files) for part in manifest.parts] == [3, 6, 6, 3]
 
 
 def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
@@ -275,7 +187,8 @@ def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
     after = build(*planned(tmp_path, formats=["megatron"]))
 
     assert after.stats == before.stats
-    assert {file.kind.split(".")[0] for part in after.parts for file in part.files} == {"megatron"}
+    shards = [part for part in after.parts if part.name != "ledger"]
+    assert {file.kind.split(".")[0] for part in shards for file in part.files} == {"megatron"}
     assert {name: files[name] for name in written(tmp_path) if name[0] == "m"}.items() <= (
         written(tmp_path).items()
     )
@@ -294,10 +207,10 @@ def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
 def test_what_decides_the_bytes_is_in_every_fingerprint(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+    before = fingerprints(*planned(tmp_path, [sequences(0, 90)]))
 
-    assert fingerprints(planned(tmp_path, [sequences(0, 90)])[1]) == before
-    after = fingerprints(planned(tmp_path, **change)[1])
+    assert fingerprints(*planned(tmp_path, [sequences(0, 90)])) == before
+    after = fingerprints(*planned(tmp_path, **change))
     assert before.keys() == after.keys()
     assert not before.items() & after.items()
 
@@ -305,14 +218,14 @@ def test_what_decides_the_bytes_is_in_every_fingerprint(
 def test_the_code_version_is_in_every_fingerprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = fingerprints(planned(tmp_path, [sequences(0, 90)])[1])
+    before = fingerprints(*planned(tmp_path, [sequences(0, 90)]))
     monkeypatch.setattr("assets.sharded.asset.SHARDED", replace(SHARDED, code_version="next"))
 
-    assert not before.items() & fingerprints(planned(tmp_path)[1]).items()
+    assert not before.items() & fingerprints(*planned(tmp_path)).items()
 
 
-def fingerprints(plan: Plan) -> dict[str, str]:
-    return {task.name: task.fingerprint for task in plan.tasks}
+def fingerprints(corpus: Any, plan: Plan) -> dict[str, str]:
+    return {task.name: task.fingerprint for task in tasks_of(corpus, plan)}
 
 
 def test_another_seed_has_folders_of_its_own(shard: Shards, tmp_path: Path) -> None:
@@ -337,7 +250,7 @@ def test_an_empty_source_has_an_index_and_no_shards(
 ) -> None:
     manifest = shard(parts)
 
-    assert [part.name for part in manifest.parts] == ["index"]
+    assert [part.name for part in manifest.parts] == ["ledger", "index"]
     content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
     assert content["files"] == [] and content["rows"] == 0
 
@@ -357,7 +270,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
     corpus, plan = planned(tmp_path)
 
-    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
+    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
@@ -365,7 +278,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
 
-    assert [task.name for task in source.wanted] == ["shard-00001"]
+    assert [task.name for task in source.wanted] == ["g0001-shard-00001"]
     assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
     assert hashes(tmp_path / "store") == before
     rewritten = {name for name, file in written(tmp_path).items() if file != files[name]}
@@ -420,7 +333,7 @@ def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
 
 def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 60)])
-    source = prepare(corpus, [task for task in plan.tasks if task.name != "index"])
+    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     [path] = piles(tmp_path)
@@ -445,7 +358,7 @@ def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> N
     corpus, plan = planned(tmp_path)
 
     def die_at_the_second(task: Task) -> list[PartRecord]:
-        if task.name == "shard-00001":
+        if task.name == "g0001-shard-00001":
             raise MemoryError
         return write_shard(task)
 
@@ -469,12 +382,13 @@ def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: 
             path.unlink()
         return write_shard(task)
 
-    [failed] = run_passes(corpus, plan.tasks, gather_too_late)[:1]
+    [_, failed] = run_passes(corpus, plan.tasks, gather_too_late)[:2]
     assert "FileNotFoundError" in str(failed.error)
     outcomes = run_passes(corpus, plan.tasks, gather_late)
 
     assert [record.name for outcome in outcomes for record in outcome.records] == [
-        "shard-00000",
+        "ledger",
+        "g0001-shard-00000",
         "index",
     ]
 
@@ -487,7 +401,7 @@ def test_parts_committed_while_shards_were_planned_are_refused(
     plan = plan_sharded(corpus, "prose")
     publish_bucketed(corpus, [sequences(0, 91)])
 
-    [failed] = run_passes(corpus, plan.tasks, write_shard)[:1]
+    [_, failed] = run_passes(corpus, plan.tasks, write_shard)[:2]
     assert re.search(r"bucketed\[prose\] was committed again .* Run again", str(failed.error))
 
 
@@ -496,7 +410,7 @@ def test_tasks_stay_small_however_many_parts_there_are(shard: Shards, tmp_path: 
 
     shard([sequences(0, 30)])
     corpus = open_corpus(tmp_path / "pipeline.yaml")
-    small = len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0]))
+    small = len(pickle.dumps(tasks_of(corpus, plan_sharded(corpus, "prose"))[0]))
     publish_bucketed(corpus, [sequences(first, 1) for first in range(30)])
 
-    assert abs(len(pickle.dumps(plan_sharded(corpus, "prose").tasks[0])) - small) < 10
+    assert abs(len(pickle.dumps(tasks_of(corpus, plan_sharded(corpus, "prose"))[0])) - small) < 10

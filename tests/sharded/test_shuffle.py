@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
 from assets.sharded.shuffle import (
@@ -44,14 +46,20 @@ def plan_of(parts: list[pl.DataFrame], config: ShardConfig) -> list[BucketShards
     return plan_shards("web", buckets, TOKEN_BYTES, config)
 
 
+def indexed(parts: list[pl.DataFrame]) -> list[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    """Each part with the index of its rows among all: bucket after bucket, part after part."""
+    counts = np.array([[part.filter(bucket=b).height for b in (0, 1)] for part in parts])
+    firsts = np.cumsum(counts.T).reshape(2, -1) - counts.T
+    return [
+        (part, np.concatenate([np.arange(n) + first for n, first in zip(of, at, strict=True)]))
+        for part, of, at in zip(parts, counts, firsts.T, strict=True)
+    ]
+
+
 def shuffle(parts: list[pl.DataFrame], config: ShardConfig) -> list[pl.DataFrame]:
     """The shards of a source, the way the asset makes them."""
     plans = plan_of(parts, config)
-    first_rows, placed = [0, 0], []
-    for part in parts:
-        placed.append(scatter(part, first_rows, plans))
-        for bucket in (0, 1):
-            first_rows[bucket] += part.filter(pl.col("bucket") == bucket).height
+    placed = [scatter(part, indices, plans) for part, indices in indexed(parts)]
     num_shards = sum(plan.num_shards for plan in plans)
     piles = [
         [part.filter(pl.col("shard") == shard) for part in placed] for shard in range(num_shards)
@@ -179,7 +187,7 @@ def test_order_is_not_the_stored_one_and_seeds_differ() -> None:
 
 def test_scatter_says_shard_and_position_and_sorts_by_them() -> None:
     part = sequences(0, 7, 5)
-    placed = scatter(part, [0, 0], plan_of([part], KIB))
+    placed = scatter(part, np.arange(12), plan_of([part], KIB))
     assert placed.schema["shard"] == pl.UInt32
     assert placed.schema["position"] == pl.UInt64
     assert placed["shard"].to_list() == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 2
@@ -188,7 +196,7 @@ def test_scatter_says_shard_and_position_and_sorts_by_them() -> None:
 
 def test_empty_part_and_one_sequence() -> None:
     parts = [sequences(0), sequences(1, 0, 1)]
-    assert scatter(parts[0], [0, 0], plan_of(parts, KIB)).height == 0
+    assert scatter(parts[0], np.arange(0), plan_of(parts, KIB)).height == 0
     assert [shard.height for shard in shuffle(parts, KIB)] == [1]
 
 
@@ -199,5 +207,5 @@ def test_gather_drops_the_scatters_columns_and_keeps_wide_tokens() -> None:
 
 def test_more_sequences_than_planned_are_refused() -> None:
     plans = plan_of([sequences(0, 3)], KIB)
-    with pytest.raises(ValueError, match="outside a permutation of size=3"):
-        scatter(sequences(0, 4), [0, 0], plans)
+    with pytest.raises(ValueError, match="outside of a generation of 3"):
+        scatter(sequences(0, 4), np.arange(4), plans)

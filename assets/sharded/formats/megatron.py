@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_spans
@@ -37,12 +39,19 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
 
 def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
     """Write .idx: every row is a sequence, and a document of its own."""
-    num_rows = len(rows.lengths)
+    write_places(path, rows.lengths, rows.starts[:-1] * schema.token_bytes, schema)
+
+
+def write_places(
+    path: Path, lengths: NDArray[Any], pointers: NDArray[Any], schema: ShardSchema
+) -> None:
+    """Write .idx for rows of these lengths in tokens, at these bytes of .bin."""
+    num_rows = len(lengths)
     header = (IDX_VERSION, INDEX_DTYPE_CODES[schema.token_dtype], num_rows, num_rows + 1)
     with open(path, "wb") as file:
         file.write(INDEX_MAGIC + struct.pack("<QBQQ", *header))
-        rows.lengths.astype("<i4").tofile(file)
-        (rows.starts[:-1] * schema.token_bytes).astype("<i8").tofile(file)
+        lengths.astype("<i4").tofile(file)
+        pointers.astype("<i8").tofile(file)
         np.arange(num_rows + 1, dtype="<i8").tofile(file)
 
 

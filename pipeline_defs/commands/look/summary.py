@@ -140,8 +140,13 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
         docs_per_second=report.docs_per_second,
         mb_per_second=report.mb_per_second,
         fingerprint=manifest.fingerprint,
-        shards=len(manifest.parts) if manifest.stage == SHARDED.name else UNSET,
+        shards=count_shards(manifest) if manifest.stage == SHARDED.name else UNSET,
     )
+
+
+def count_shards(manifest: Manifest) -> int:
+    """Count the shards of a source."""
+    return sum(manifest.stats.numbers.get("shards", {}).values())
 
 
 def unread_of(corpus: Corpus) -> Iterator[str]:

@@ -1,0 +1,280 @@
+"""Generations: sequences that stay keep theirs, and no night loses or doubles one."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.sharded.generations import (
+    ABSENT,
+    REMOVED,
+    UNHELD,
+    GenerationRows,
+    HeldSequences,
+    PartRows,
+    Sequences,
+    Size,
+    absorbed_places,
+    continue_generations,
+    indices_of,
+    positions_of,
+    spans_of,
+)
+
+NUM_BUCKETS = 2
+
+
+def sequences_of(numbers: Sequence[int]) -> Sequences:
+    """The sequences that these numbers stand for."""
+    ids = np.array([(number * 7919 % 1009, number) for number in numbers], np.uint64).reshape(-1, 2)
+    return Sequences(ids, np.array(numbers, np.uint32))
+
+
+def part(name: str, *buckets: Sequence[int]) -> PartRows:
+    """A part with these sequences in each bucket; its fingerprint is its content."""
+    padded = [*map(list, buckets), *[[] for _ in range(NUM_BUCKETS - len(buckets))]]
+    numbers = [number for bucket in padded for number in bucket]
+    counts = tuple(map(len, padded))
+    return PartRows((name, str(padded)), counts, lambda: sequences_of(numbers))
+
+
+def unread(rows: PartRows) -> PartRows:
+    """The same part, which nobody may read."""
+
+    def fail() -> Sequences:
+        raise AssertionError(f"{rows.key} was read")
+
+    return PartRows(rows.key, rows.counts, fail)
+
+
+class State(NamedTuple):
+    """Generations as the ledger keeps them: numbers of sequences, holders, parts."""
+
+    numbers: list[int]
+    holders: list[int]
+    parts: tuple[tuple[str, str], ...]
+    is_exported: bool = False
+
+    def rows(self) -> GenerationRows:
+        holders = np.array(self.holders, np.uint32)
+        return GenerationRows(
+            num_rows=len(holders),
+            removed=int((holders == REMOVED).sum()),
+            gone=int((holders > UNHELD).sum()),
+            parts=self.parts,
+            read=lambda: HeldSequences(sequences_of(self.numbers), holders),
+            is_exported=self.is_exported,
+        )
+
+    def live(self) -> list[int]:
+        return [n for n, holder in zip(self.numbers, self.holders, strict=True) if holder < UNHELD]
+
+    def exported(self) -> "State":
+        holders = [UNHELD if holder < UNHELD else ABSENT for holder in self.holders]
+        return State(self.numbers, holders, (), True)
+
+
+def night(before: list[State], parts: list[PartRows], share: float = 0.25) -> list[State]:
+    """The generations after a run over these parts."""
+    after = continue_generations([state.rows() for state in before], parts, share)
+    keys = tuple(rows.key for rows in parts)
+    states = []
+    for place, holders in after.holders.items():
+        if holders is None:
+            states.append(before[place])
+        else:
+            states.append(State(before[place].numbers, holders.tolist(), keys))
+    if after.new is not None:
+        numbers = after.new.sequences.tokens.tolist()
+        states.append(State(numbers, after.new.holders.tolist(), keys))
+    return states
+
+
+def numbers_in(states: list[State]) -> list[list[int]]:
+    return [state.numbers for state in states]
+
+
+def test_what_is_new_forms_a_generation_bucket_after_bucket() -> None:
+    first = night([], [part("a", [1, 2], [3]), part("b", [4], [5])])
+
+    assert numbers_in(first) == [[1, 2, 4, 3, 5]]
+    assert first[0].holders == [0, 0, 1, 0, 1]
+
+
+def test_a_new_part_alone_is_read() -> None:
+    old = part("a", range(9))
+    first = night([], [old])
+    held = first[0].rows()
+    first_rows = GenerationRows(held.num_rows, 0, 0, held.parts, lambda: pytest.fail("was read"))
+
+    after = continue_generations([first_rows], [unread(old), part("b", [20, 21])], 0.25)
+
+    assert after.holders == {0: None}
+    assert after.new is not None and after.new.sequences.tokens.tolist() == [20, 21]
+    assert after.new.holders.tolist() == [1, 1]
+
+
+def test_a_generation_absorbs_those_at_most_twice_as_large() -> None:
+    a, b, c = part("a", range(20)), part("b", [30, 31]), part("c", [40])
+    two = night(night([], [a]), [a, b])
+    three = night(two, [a, b, c])
+
+    assert numbers_in(two) == [[*range(20)], [30, 31]]
+    assert numbers_in(three) == [[*range(20)], [30, 31, 40]]
+
+
+def test_sequences_that_move_to_another_part_stay() -> None:
+    first = night([], [part("a", [1, 2, 3]), part("b", [4, 5])])
+
+    moved = night(first, [part("a", [1, 2]), part("b", [3, 4, 5])])
+
+    assert numbers_in(moved) == [[1, 2, 3, 4, 5]]
+    assert moved[0].holders == [0, 0, 1, 1, 1]
+
+
+def test_removed_sequences_are_marked_until_there_are_too_many() -> None:
+    first = night([], [part("a", range(8))])
+
+    marked = night(first, [part("a", range(6))])
+    rewritten = night(marked, [part("a", range(5))])
+
+    assert numbers_in(marked) == [[*range(8)]]
+    assert marked[0].holders == [0] * 6 + [REMOVED] * 2
+    assert numbers_in(rewritten) == [[*range(5)]]
+
+
+def test_a_sequence_that_comes_back_is_new() -> None:
+    first = night([], [part("a", range(20))])
+    without = night(first, [part("a", range(19))])
+
+    again = night(without, [part("a", range(20))])
+
+    assert numbers_in(again) == [[*range(20)], [19]]
+
+
+def test_a_source_that_lost_all_has_no_generation() -> None:
+    assert night(night([], [part("a", [1, 2])]), []) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "num_new", "absorbed"),
+    [
+        ([], 1, []),
+        ([Size(10, 0, 0, False)], 4, []),
+        ([Size(10, 0, 0, False)], 5, [0]),
+        ([Size(100, 0, 0, False), Size(8, 0, 0, False), Size(2, 0, 0, False)], 2, [1, 2]),
+        ([Size(100, 30, 30, False), Size(20, 0, 0, False)], 0, [0, 1]),
+        ([Size(100, 30, 30, False), Size(2000, 0, 0, False)], 0, [0]),
+        ([Size(100, 0, 0, True), Size(100, 1, 1, True)], 0, [0, 1]),
+        ([Size(300, 0, 0, True), Size(100, 1, 1, True)], 0, [1]),
+        ([Size(4, 4, 4, False), Size(50, 0, 0, False)], 0, [0]),
+    ],
+)
+def test_spent_generations_are_absorbed_first_and_then_the_small_ones(
+    sizes: list[Size], num_new: int, absorbed: list[int]
+) -> None:
+    assert absorbed_places(sizes, num_new, 0.25) == absorbed
+
+
+def test_positions_are_those_of_the_whole_identity() -> None:
+    ids = np.array([[1, 2], [1, 3], [2, 2]], np.uint64)
+
+    found = positions_of(np.array([[2, 2], [1, 3], [3, 1]], np.uint64), ids)
+
+    assert found.tolist() == [2, 1, -1]
+
+
+def test_spans_are_by_bucket() -> None:
+    holders = np.array([0, 0, 1, REMOVED, 1, 0, 1], np.uint32)
+
+    spans = spans_of(holders, [3, 4])
+
+    assert spans == {0: [range(0, 2), range(5, 6)], 1: [range(2, 3), range(4, 7)]}
+
+
+def test_rows_that_are_gone_are_not_found() -> None:
+    held = HeldSequences(sequences_of([5, 6, 7]), np.array([0, REMOVED, 0], np.uint32))
+
+    found = indices_of(sequences_of([7, 6, 5, 4]).ids, held, [range(3)])
+
+    assert found.tolist() == [2, -1, 0, -1]
+    assert indices_of(sequences_of([7]).ids, held, [range(2)]).tolist() == [-1]
+
+
+# A night is a list of parts, each a set of numbers: those that stay, come, go and move.
+nights = st.lists(
+    st.lists(st.sets(st.integers(0, 60), max_size=12), min_size=1, max_size=4),
+    min_size=1,
+    max_size=8,
+)
+
+
+def parts_of(sets: list[set[int]]) -> list[PartRows]:
+    """Parts of a night, in which no sequence is twice; even numbers are in the first bucket."""
+    seen: set[int] = set()
+    parts = []
+    for number, wanted in enumerate(sets):
+        mine = sorted(wanted - seen)
+        seen |= wanted
+        by_bucket = [n for n in mine if n % 2 == 0], [n for n in mine if n % 2]
+        parts.append(part(f"{number}", *by_bucket))
+    return parts
+
+
+@settings(deadline=None, max_examples=200)
+@given(nights)
+def test_every_night_holds_every_sequence_once(sets: list[list[set[int]]]) -> None:
+    states: list[State] = []
+    for each in sets:
+        parts = parts_of(each)
+        states = night(states, parts)
+
+        live = Counter(number for state in states for number in state.live())
+        assert live == Counter(set().union(*each))
+        for state in states:
+            gone = len(state.numbers) - len(state.live())
+            assert gone <= 0.25 * len(state.numbers)
+            for number, holder in zip(state.numbers, state.holders, strict=True):
+                assert holder >= UNHELD or number in parts_by_key(parts)[state.parts[holder]]
+        assert night(states, [unread(rows) for rows in parts]) == states  # nothing is left to do
+
+
+def parts_by_key(parts: list[PartRows]) -> dict[tuple[str, str], set[int]]:
+    return {rows.key: set(rows.read().tokens.tolist()) for rows in parts}
+
+
+@settings(deadline=None, max_examples=200)
+@given(nights, st.integers(0, 7))
+def test_an_exported_ledger_gives_the_same_generations(
+    sets: list[list[set[int]]], exported_after: int
+) -> None:
+    states: list[State] = []
+    for each in sets[: exported_after + 1]:
+        states = night(states, parts_of(each))
+    last = parts_of(sets[-1])
+
+    from_ledger = night([state.exported() for state in states], last)
+    expected = night(states, last)
+
+    assert numbers_in(from_ledger) == numbers_in(expected)
+    assert [state.live() for state in from_ledger] == [state.live() for state in expected]
+
+
+def test_generations_grow_with_the_logarithm_of_the_nights() -> None:
+    states: list[State] = []
+    parts: list[PartRows] = []
+    written, most = 0, 0
+    for number in range(300):
+        parts.append(part(f"{number}", [number]))
+        before = {id(state.numbers) for state in states}
+        states = night(states, parts)
+        written += sum(len(s.numbers) for s in states if id(s.numbers) not in before)
+        most = max(most, len(states))
+
+    assert most <= math.log2(300) + 1
+    assert written / 300 <= 2 * math.log2(300)
