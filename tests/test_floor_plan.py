@@ -21,10 +21,12 @@ MOST_MODULES = 25
 TOUCHES_DISK = ("places", "readers", "formats")
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
 PURE_RESOURCES = (
+    "resources.content_windows",
     "resources.excerpts",
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",
+    "resources.content_windows",
 )
 
 Arrow = tuple[str, str]

@@ -27,6 +27,7 @@ VERBS = {  # group: {verb: help}
         "whatif": "Count what other thresholds would keep, without a run.",
         "calibrate": "Propose limits that keep a share of your own clean text.",
         "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
+        "manifest": "Print a manifest, or list the newest of every partition.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
     },
     "life": {

@@ -23,8 +23,16 @@ from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import lines_before, read_jsonl, read_text
+from assets.raw.readers.read_lines import (
+    LineRun,
+    halves,
+    lines_before,
+    read_jsonl_runs,
+    read_text,
+    run_records,
+)
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
@@ -110,27 +118,49 @@ def read_chunks(
     if file.format == "warc":
         source = source.model_copy(update={"html": "keep"})  # its pages are text already
     builder = DocumentBuilder(source, file.name, _position_unit(file), before)
+    most = part_bytes if file_slice.unit == "stream" else STREAM_END
     num_chunks = 0
-    for record in _records(file, file_slice, source):
-        builder.add(record)
-        if file_slice.unit == "stream" and builder.num_bytes >= part_bytes:
+    for piece in _pieces(file, file_slice, source):
+        for chunk in _add(builder, piece, source, most):
             num_chunks += 1
-            yield builder.take()
+            yield chunk
     rest = builder.take()
     if rest.rows_in or not num_chunks:
         yield rest
+
+
+def _add(
+    builder: DocumentBuilder, piece: LineRun | InputRecord, source: SourceConfig, most: int
+) -> Iterator[Chunk]:
+    """Add a record or a run of lines, and take a chunk behind each record that fills one.
+
+    A run that may hold such a record is halved until it is small, and then added line by line.
+    """
+    if isinstance(piece, LineRun) and builder.num_bytes + len(piece.data) >= most:
+        pieces = halves(piece) if len(piece.data) >= LEAST_BYTES else []
+        for each in pieces or run_records(piece, source.max_record_bytes):
+            yield from _add(builder, each, source, most)
+        return
+    if isinstance(piece, LineRun):
+        add_lines(builder, piece, source)
+    else:
+        builder.add(piece)
+    if builder.num_bytes >= most:
+        yield builder.take()
 
 
 def _position_unit(file: InputFile) -> str:
     return {"jsonl": "byte", "parquet": "row"}.get(file.format, "record")
 
 
-def _records(file: InputFile, file_slice: Slice, source: SourceConfig) -> Iterator[InputRecord]:
+def _pieces(
+    file: InputFile, file_slice: Slice, source: SourceConfig
+) -> Iterator[LineRun | InputRecord]:
     is_stream = file_slice.unit == "stream"
     match file.format:
         case "jsonl":
             start, stop = (0, STREAM_END) if is_stream else (file_slice.start, file_slice.stop)
-            return read_jsonl(file, source, start, stop)
+            return read_jsonl_runs(file, source, start, stop)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":

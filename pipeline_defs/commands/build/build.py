@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -38,6 +39,10 @@ def build(
         str | None,
         Parameter(help="Last stage to build (default: mixed, or sharded with --source)."),
     ] = None,
+    rehash: Annotated[
+        bool,
+        Parameter(help="Read every input file, also where size and time say that it is unchanged."),
+    ] = False,
 ) -> int:
     """Build the corpus; the exit code is that of the first command that fails.
 
@@ -60,11 +65,17 @@ def build(
     if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
         kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
     prepare_home()
-    from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
+    from pipeline_defs.commands.build.dagster_commands import (
+        commands_for,
+        rehash_commands,
+        run_dagster,
+    )
 
     with made_ready(corpus, last):
         codes = []
-        for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
+        wanted = tuple(dict.fromkeys(source))
+        first = rehash_commands(corpus, wanted) if rehash else ()
+        for command in chain(first, commands_for(corpus, wanted, to)):
             start = time.time()
             codes.append(run_dagster(command))
             if codes[-1] and not failed_sources_only(corpus.store.root, start):
