@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +24,9 @@ from assets.raw.places.observed_inputs import (
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
+from assets.raw.readers.read_lines import LineRun
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.progress import current
@@ -419,6 +422,8 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
+
 RAW = Stage(
     name="raw",
     code_version="3",
@@ -441,4 +446,5 @@ RAW = Stage(
     ),
     flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
+    warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

@@ -8,7 +8,7 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -86,7 +86,13 @@ def document_id(source: str, file: str, row: int) -> str:
 
     The id does not depend on the slices that a file is read in.
     """
-    return xxhash.xxh3_128_hexdigest(f"{source}\0{file}\0{row}".encode())
+    return document_ids(source, file, [row])[0]
+
+
+def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
+    """Return the document_id of each row."""
+    digest, start = xxhash.xxh3_128_hexdigest, f"{source}\0{file}\0".encode()
+    return [digest(b"%b%d" % (start, row)) for row in rows]
 
 
 class DocumentBuilder:
@@ -246,7 +252,7 @@ class DocumentBuilder:
         Without expressions, each of which costs 0.3 ms: a part may have 20,000 files.
         """
         name, file, rows = self._source.name, self._file, frame["row"]
-        ids = [document_id(name, file, row) for row in rows]
+        ids = document_ids(name, file, rows.to_list())
         files = pl.Series("file", [file], pl.String()).new_from_index(0, len(rows))
         made = {
             "doc_id": pl.Series("doc_id", ids, pl.String()),
