@@ -16,7 +16,7 @@ from corpus_loader.checks import Checks
 from corpus_loader.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
-AT_ONCE = {".idx"}  # it says where rows are, and is a hundredth of its shard
+AT_ONCE = {".idx", ".rows"}  # they say where rows are, and are a hundredth of the shards
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
 
@@ -46,7 +46,7 @@ class LocalFiles:
 
     A file's size is checked when it is opened; its sha256 by threads while it is read
     ("background": `checks` has their findings), before it is read ("first"), or not (False). An
-    index is always compared before it is read, unless nothing is.
+    index or list of removed rows is always compared before it is read, unless nothing is.
     """
 
     def __init__(self, root: str | Path, verify: Verify = "first") -> None:

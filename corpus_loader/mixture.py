@@ -19,7 +19,8 @@ from corpus_loader.files import DIGITS, Files
 from corpus_loader.order import PhaseOrder
 from corpus_loader.seal import unsealed
 
-VERSION = 1
+VERSION = 2
+WITHOUT_REMOVED = 1  # the version of a mixture without removed rows: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 
@@ -36,8 +37,10 @@ class FlatFile:
 class Shard:
     """A shard of flat token files.
 
-    path: relative to the store, without the suffixes of its files; files: by suffix, empty if the
-    shard is not stored in that format; tokens: without padding; bucket: of the lengths of its rows.
+    path: relative to the store, without the suffixes of its files; rows: in these files; files: by
+    suffix, empty if the shard is not stored in that format; tokens: of its live rows, without
+    padding; bucket: of the lengths of its rows; removed: rows that are in the files but no longer
+    drawn, listed in the source's file of removed rows from entry `removed_from` on.
     """
 
     path: str
@@ -45,15 +48,35 @@ class Shard:
     files: Mapping[str, FlatFile]
     tokens: int = 0
     bucket: str = ""
+    removed: int = 0
+    removed_from: int = 0
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that are drawn."""
+        return self.rows - self.removed
+
+
+@dataclass(frozen=True)
+class RemovedFile:
+    """File of the removed rows of a source; path: relative to the store.
+
+    Row numbers, uint32 little-endian: those of a shard are together, and ascending.
+    """
+
+    path: str
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
 class MixtureSource:
-    """A source of a phase: `samples` rows are drawn from the rows of its shards.
+    """A source of a phase: `samples` rows are drawn from the live rows of its shards.
 
-    weight: share of the phase's tokens that was asked for; planned_tokens: the same in tokens;
-    realised_tokens: of the samples that come nearest to it; available_tokens: of all `rows`;
-    epochs: passes through the source. The loader needs name, samples and shards alone.
+    rows: live rows of all shards; weight: share of the phase's tokens that was asked for;
+    planned_tokens: the same in tokens; realised_tokens: of the samples that come nearest to it;
+    available_tokens: of all `rows`; epochs: passes through the source; removed: None if no shard
+    has removed rows. The loader needs name, samples, shards and removed alone.
     """
 
     name: str
@@ -65,6 +88,7 @@ class MixtureSource:
     realised_tokens: int = 0
     available_tokens: int = 0
     epochs: float = 0.0
+    removed: RemovedFile | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +120,7 @@ class Mixture:
     def order(self, seed: int) -> PhaseOrder:
         """Return the order of the phase's samples under a seed."""
         shapes = [
-            SourceShape(source.name, source.samples, tuple(shard.rows for shard in source.shards))
+            SourceShape(source.name, source.samples, tuple(s.live_rows for s in source.shards))
             for source in self.sources
         ]
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
@@ -199,8 +223,21 @@ def check_version(content: bytes) -> None:
 
 
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
-    """Return the content of mixture.json; the store encodes it, with sorted keys."""
-    return {"version": VERSION, **asdict(mixture)}
+    """Return the content of mixture.json; the store encodes it, with sorted keys.
+
+    Fields of removed rows are left out where there are none.
+    """
+    encoded = asdict(mixture)
+    version = WITHOUT_REMOVED
+    for source in encoded["sources"]:
+        if source["removed"] is None:
+            del source["removed"]
+        else:
+            version = VERSION
+        for shard in source["shards"]:
+            if not shard["removed"]:
+                del shard["removed"], shard["removed_from"]
+    return {"version": version, **encoded}
 
 
 def parse_mixture(content: bytes) -> Mixture:
@@ -211,19 +248,26 @@ def parse_mixture(content: bytes) -> Mixture:
     return Mixture(**fields_of(Mixture, mixture) | {"sources": sources, "warnings": warnings})
 
 
-def shard_paths(content: bytes) -> set[str]:
-    """Read the paths of the shards alone: of mixtures of other versions too, whose shards stay.
+def drawn_paths(content: bytes) -> set[str]:
+    """Read the folders of the shards, and the files of removed rows: of mixtures of any version.
 
     Raises KeyError, TypeError or ValueError if mixture.json is damaged.
     """
     sources = json.loads(content)["sources"]
-    return {shard["path"] for source in sources for shard in source["shards"]}
+    shards = {shard["path"] for source in sources for shard in source["shards"]}
+    removed = {source["removed"]["path"] for source in sources if source.get("removed")}
+    return {str(PurePosixPath(path).parent) for path in shards} | removed
 
 
 def parse_source(source: Mapping[str, Any]) -> MixtureSource:
     """Read one of `sources`."""
     shards = tuple(parse_shard(shard) for shard in source["shards"])
-    return MixtureSource(**fields_of(MixtureSource, source) | {"shards": shards})
+    removed = source.get("removed")
+    file = None if removed is None else RemovedFile(**fields_of(RemovedFile, removed))
+    if file is None and any(shard.removed for shard in shards):
+        raise ValueError(f"{source['name']!r} has removed rows, but no file of them")
+    given = fields_of(MixtureSource, source) | {"shards": shards, "removed": file}
+    return MixtureSource(**given)
 
 
 def parse_shard(shard: Mapping[str, Any]) -> Shard:

@@ -15,7 +15,7 @@ from corpus_loader.errors import CorpusError, repair
 from corpus_loader.files import Files, LocalFiles, Verify
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
-from corpus_loader.shards import Shards
+from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last
 
 Dtype = Literal["stored", "int32", "int64"]
@@ -91,18 +91,15 @@ class Reader:
         self.checks = files.checks if isinstance(files, LocalFiles) else Checks()
         max_bytes = None if is_local else options.cache_bytes
         self.shards = Shards(files, mixture, options.with_documents, max_bytes)
-        shards = [len(source.shards) for source in mixture.sources]
-        rows = [shard.rows for shard in self.shards.shards]
-        self.first_row = np.cumsum([0, *rows], dtype=np.int64)
-        self.first_shard = np.cumsum([0, *shards], dtype=np.int64)
+        rows = [source.rows for source in self.order.sources]
+        self.first_live = np.cumsum([0, *rows], dtype=np.int64)  # row of each source
+        self.live_rows = find_live_rows(files, mixture)
 
     def look_up(self, positions: npt.NDArray[np.int64]) -> Lookup:
         """Map positions (int64 [n]) to shards and rows."""
         samples = self.order.samples(positions)
-        row = samples.row + self.first_row[self.first_shard[samples.source]]
-        shard = np.searchsorted(self.first_row, row, side="right") - 1
-        inside = row - self.first_row[shard]
-        return Lookup(positions, samples.source, shard.tolist(), inside.tolist())
+        shard, row = self.live_rows.find(samples.row + self.first_live[samples.source])
+        return Lookup(positions, samples.source, shard.tolist(), row.tolist())
 
     def read(self, lookup: Lookup, cursor: int) -> Batch:
         """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corpus_loader.errors import CorpusError
 from corpus_loader.files import Files
-from corpus_loader.flat import Index, MappedFile, Spans, SpansIndex, read_index, read_spans
-from corpus_loader.mixture import Mixture, Shard
+from corpus_loader.flat import REPAIR, Index, MappedFile, Spans, SpansIndex, read_index, read_spans
+from corpus_loader.mixture import FlatFile, Mixture, MixtureSource, RemovedFile
 from corpus_loader.threads import map_in_threads
 
 MOST_FILES = 8192  # open at a time, or a third of what the process may have (often 1,024)
@@ -116,7 +117,10 @@ class Shards:
         """Open the needed files of a shard; CorpusError if one is not as the mixture says."""
         shard, mixture = self.shards[number], self.mixture
         with ExitStack() as held:
-            files = {suffix: self.map_file(held, shard, suffix) for suffix in self.suffixes}
+            files = {
+                suffix: map_file(self.files, held, f"{shard.path}.{suffix}", shard.files[suffix])
+                for suffix in self.suffixes
+            }
             index, spans = None, None
             if "idx" in files:
                 index = read_index(files["idx"], mixture.token_dtype, shard.rows)
@@ -128,15 +132,70 @@ class Shards:
                 tokens = tokens.reshape(shard.rows, mixture.sequence_length)
             return OpenShard(tuple(files.values()), tokens, index, spans, held.pop_all())
 
-    def map_file(self, held: ExitStack, shard: Shard, suffix: str) -> MappedFile:
-        """A file of a shard, checked and mapped."""
-        try:
-            return self.map_once(held, shard, suffix)
-        except FileNotFoundError:  # another process found it damaged, and removed it
-            return self.map_once(held, shard, suffix)
 
-    def map_once(self, held: ExitStack, shard: Shard, suffix: str) -> MappedFile:
-        """Map a file; FileNotFoundError if it is removed from the cache at this moment."""
-        file = shard.files[suffix]
-        path = self.files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256)
-        return MappedFile(held.enter_context(path), file.bytes)
+@dataclass(frozen=True)
+class LiveRows:
+    """The live rows of a phase, numbered over all its shards without the removed ones.
+
+    first_rows int64 [shards + 1]: number of each shard's first row if removed ones are counted;
+    before int64 [removed], ascending: live rows before each removed row.
+    """
+
+    first_rows: npt.NDArray[np.int64]
+    before: npt.NDArray[np.int64]
+
+    def find(
+        self, live: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return (shard, row in its files) of live rows; O(log n) each."""
+        row = live + np.searchsorted(self.before, live, side="right")
+        shard = np.searchsorted(self.first_rows, row, side="right") - 1
+        return shard, row - self.first_rows[shard]
+
+
+def find_live_rows(files: Files, mixture: Mixture) -> LiveRows:
+    """Read the removed rows of a phase; CorpusError if a file of them is damaged."""
+    shards = [shard for source in mixture.sources for shard in source.shards]
+    first_rows = np.cumsum([0, *(shard.rows for shard in shards)], dtype=np.int64)
+    listed = [rows for source in mixture.sources for rows in removed_rows(files, source)]
+    numbers = [number for number, shard in enumerate(shards) if shard.removed]
+    removed = [rows + first_rows[n] for n, rows in zip(numbers, listed, strict=True)]
+    rows = np.concatenate([np.empty(0, np.int64), *removed])
+    return LiveRows(first_rows, rows - np.arange(rows.size))
+
+
+def removed_rows(files: Files, source: MixtureSource) -> list[npt.NDArray[np.uint32]]:
+    """Read the removed rows of each shard of a source that has any; CorpusError if damaged."""
+    shards = [shard for shard in source.shards if shard.removed]
+    if source.removed is None or not shards:
+        return []
+    with ExitStack() as held:
+        file = map_file(files, held, source.removed.path, source.removed)
+        listed = [
+            file.array(4 * shard.removed_from, "<u4", shard.removed).copy() for shard in shards
+        ]
+    for shard, rows in zip(shards, listed, strict=True):
+        if not (rows[:-1] < rows[1:]).all() or rows[-1] >= shard.rows:
+            raise CorpusError(
+                f"{file.path} is damaged: the {shard.removed:,} rows that it removes from "
+                f"{shard.path} are not ascending numbers below {shard.rows:,}. {REPAIR}"
+            )
+    return listed
+
+
+def map_file(
+    files: Files, held: ExitStack, relative: str, file: FlatFile | RemovedFile
+) -> MappedFile:
+    """Map a file of the store, checked."""
+    try:
+        return map_once(files, held, relative, file)
+    except FileNotFoundError:  # another process found it damaged, and removed it
+        return map_once(files, held, relative, file)
+
+
+def map_once(
+    files: Files, held: ExitStack, relative: str, file: FlatFile | RemovedFile
+) -> MappedFile:
+    """Map a file; FileNotFoundError if it is removed from the cache at this moment."""
+    path = files.local_path(relative, file.bytes, file.sha256)
+    return MappedFile(held.enter_context(path), file.bytes)

@@ -11,6 +11,7 @@ from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
+from pipeline_defs.record_connections import keep_connections_open
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
 
@@ -27,4 +28,5 @@ def build_defs(corpus: Corpus) -> dg.Definitions:
     return dg.Definitions.merge(assets, input_files(corpus), automation(corpus))
 
 
+keep_connections_open()
 defs = build_defs(load_corpus())

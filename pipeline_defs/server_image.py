@@ -10,21 +10,20 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing.util import register_after_fork
 from typing import Any
 
-import alembic.script
-from alembic.config import Config
 from dagster._core.storage.sql import get_alembic_config
 
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import compile_kernels, kernels_of
+from pipeline_defs.record_connections import scripts_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.engine.fork_server import end_with_parent, server_of_process
+from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
@@ -60,14 +59,24 @@ def prepare() -> None:
     try:
         with ended_with_run():
             compile_kernels(stages)
-            for package in kernel_packages(stages):
-                load_compiled(package)
             load_dagster()
             for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
                 import_module(module)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
+    work_between_forks(load_kernels(stages))
     gc.freeze()  # a collection would otherwise write to, and so copy, every page of the image
+
+
+def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
+    """Load the kernels of stages, a module at a time; the first steps do not wait for them."""
+    try:
+        for package in kernel_packages(stages):
+            for _ in load_compiled(package):
+                yield
+    except Exception:  # noqa: BLE001 - the steps load them, and report it as theirs
+        traceback.print_exc()
+    gc.freeze()
 
 
 @contextmanager
@@ -90,30 +99,17 @@ def ended_with_run() -> Iterator[None]:
 
 
 def load_dagster() -> None:
-    """Make what every step would make again: the jobs, and the list of Dagster's migrations.
-
-    Whoever opens Dagster's records has alembic read 90 scripts per database: 0.13 s of CPU.
-    """
+    """Make what every step would make again: the jobs, and the list of Dagster's migrations."""
     for job in import_module("pipeline_defs.definitions").defs.get_repository_def().get_all_jobs():
         import_module("dagster._core.execution.api").create_execution_plan(job)
-    from_config = alembic.script.ScriptDirectory.from_config
-    scripts: dict[str | None, alembic.script.ScriptDirectory] = {}
-
-    def read_once(config: Config) -> alembic.script.ScriptDirectory:
-        place = config.get_main_option("script_location")
-        if place not in scripts:
-            scripts[place] = from_config(config)
-        return scripts[place]
-
-    alembic.script.ScriptDirectory.from_config = read_once  # type: ignore[method-assign]
     for storage in STORAGES:
         config = get_alembic_config(import_module(storage).__file__)
-        read_once(config).as_revision_number("head")
+        scripts_of(config).as_revision_number("head")
 
 
 def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
     """Yield the packages of kernels that some stages call."""
-    for package in sorted({SHARED_KERNELS, *(kernels_of(stage) for stage in stages)}):
+    for package in dict.fromkeys((SHARED_KERNELS, *(kernels_of(stage) for stage in stages))):
         if find_spec(package) is not None:
             yield package
 

@@ -14,6 +14,9 @@ STAGES_VARIABLE = "TOKENMILL_SERVER_STAGES"
 PRELOAD = ("__main__", "pipeline_defs.server_image")
 
 
-def warm_server(stages: Iterable[str]) -> AbstractContextManager[None]:
-    """Hold a fork server for some stages; it is made ready beside what its holder does next."""
-    return fork_server(PRELOAD, {STAGES_VARIABLE: ",".join(stages)})
+def warm_server(stages: Iterable[str], *, as_fork: bool = False) -> AbstractContextManager[None]:
+    """Hold a fork server for some stages; it is made ready beside what its holder does next.
+
+    `as_fork`: this process has imported what steps need, and is not in a run yet.
+    """
+    return fork_server(PRELOAD, {STAGES_VARIABLE: ",".join(stages)}, as_fork=as_fork)

@@ -93,6 +93,10 @@ def stage_asset(
             backfill_policy=dg.BackfillPolicy.single_run(),
             check_specs=checks,
             required_resource_keys={"corpus"},
+            config_schema={
+                flag: dg.Field(bool, default_value=False, description=meaning)
+                for flag, meaning in stage.flags.items()
+            },
         )(materialize)
 
 
@@ -113,7 +117,8 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     The step that ends a run then fails if sources failed in it, in this step or an earlier one.
     """
     earlier = earlier_failures(context)
-    corpus = replace(context.resources.corpus, behind=frozenset(earlier))
+    flags = frozenset(flag for flag in stage.flags if context.op_execution_context.op_config[flag])
+    corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     faults = SourceFaults(stops_on_error(corpus), earlier)

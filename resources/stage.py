@@ -14,7 +14,7 @@ from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
 from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
 from resources.store.store import Keep
-from resources.tasks import Outcome, Plan, Task, Work, run_tasks
+from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
 
 Partitioning = Literal["source", "phase", "none"]
 Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
@@ -107,6 +107,8 @@ class Stage(Generic[Provenance, Numbers]):
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need
+    flags               flags of the asset's run config, with their meaning; a run sets none by
+                        itself, and `plan` finds those that are set in `corpus.flags`
     """
 
     name: str
@@ -132,6 +134,7 @@ class Stage(Generic[Provenance, Numbers]):
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
 
     def version_under(self, settings: Settings) -> str:
         """Return code version and settings as Dagster's code version: one for all partitions."""
@@ -141,3 +144,14 @@ class Stage(Generic[Provenance, Numbers]):
 def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
     """Return all stages that a stage reads, directly or through others."""
     return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]
+
+
+def partition_names(stage: Stage[Any, Any], settings: Settings) -> list[str]:
+    """Return the names of a stage's partitions: sources, phases, or the one of all."""
+    match stage.partitions:
+        case "source":
+            return settings.source_names()
+        case "phase":
+            return settings.phase_names()
+        case "none":
+            return [GLOBAL]

@@ -43,7 +43,7 @@ def write(folder: Path, name: str, data: bytes | str) -> InputFile:
 def as_input(path: Path) -> InputFile:
     file_format, compression = tell_format(path.name)
     assert file_format is not None
-    return InputFile(path, path.name, file_format, compression, path.stat().st_size, "")
+    return InputFile(str(path), path.name, file_format, compression, path.stat().st_size, "")
 
 
 def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:

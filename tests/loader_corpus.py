@@ -131,6 +131,30 @@ def publish(store: Path, mixture: dict[str, Any], number: int = 1) -> None:
     (folder / "_manifests" / f"{number:08d}.json").write_text(json.dumps({"parts": parts}))
 
 
+def remove_rows(
+    store: Path, removed: dict[str, dict[int, list[int]]], phase: str = "general", number: int = 2
+) -> Path:
+    """Publish the mixture again without some rows of shards: by source, by number of the shard."""
+    mixture = json.loads((store / f"mixed/{phase}/mixture-1.json").read_text())
+    for source in mixture["sources"]:
+        content = b""
+        for shard, rows in sorted(removed.get(source["name"], {}).items()):
+            listed = {"removed": len(rows), "removed_from": len(content) // 4}
+            source["shards"][shard] |= listed
+            content += np.array(rows, "<u4").tobytes()
+        if content:
+            path = f"sharded/{source['name']}/removed-0123abcd.rows"
+            (store / path).write_bytes(content)
+            sha256 = hashlib.sha256(content).hexdigest()
+            source["removed"] = {"path": path, "bytes": len(content), "sha256": sha256}
+            source["rows"] -= len(content) // 4
+            source["samples"] = source["rows"]
+    samples = sum(source["samples"] for source in mixture["sources"])
+    mixture |= {"version": 2, "epoch_samples": samples}
+    publish(store, mixture | {"fingerprint": fingerprint(mixture)}, number)
+    return store
+
+
 def numbered_rows(first: int, count: int, length: int = 8) -> list[Row]:
     """Rows of one document each, all of whose tokens are the row's number, from `first` on."""
     return [[[number] * length] for number in range(first, first + count)]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from builders import open_corpus, write_corpus
 from msgspec import convert, structs
+from numpy.typing import NDArray
 
+from assets.mixed.removed_row_files import REMOVED_FILE, RemovedNumbers
+from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import (
     INDEX,
     ShardedNumbers,
@@ -19,7 +23,7 @@ from assets.sharded.shard_files import (
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from assets.tokenized.token_facts import TokenFacts
-from resources.store.records import Manifest, add_stats, fingerprint_of
+from resources.store.records import Manifest, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter, Store
 
 LENGTH = 8
@@ -85,6 +89,35 @@ def write_sharded(
     stats = add_stats(record.stats for record in records)
     provenance = MADE_OF | said
     folder.commit(Manifest("sharded", source, data, "2", {}, tuple(records), stats, provenance))
+
+
+def remove_rows(store: Store, source: str, removed: dict[str, list[int]]) -> None:
+    """Mark rows of shards, by the names of their parts, as a night of `sharded` does."""
+    manifest = store.newest("sharded", source)
+    *shards, index = manifest.parts
+    gone = {part.name: sorted(removed[part.name]) for part in shards if part.name in removed}
+    fingerprint = fingerprint_of(manifest.fingerprint, gone)
+    folder = store.partition("sharded", source)
+    writer = PartWriter(folder, INDEX, fingerprint)
+    writer.keep_files(file for file in index.files if file.kind != REMOVED_FILE)
+    temporary, _ = writer.new_file(REMOVED_FILE, "rows")
+    np.array([row for rows in gone.values() for row in rows], "<u4").tofile(temporary)
+    writer.add_file(REMOVED_FILE, temporary, f"removed-{fingerprint[:8]}.rows", 0)
+    tokens = {name: int(row_tokens(store, source, name)[rows].sum()) for name, rows in gone.items()}
+    numbers = RemovedNumbers({name: len(rows) for name, rows in gone.items()}, tokens)
+    record = writer.publish(Stats(numbers=numbers))
+    folder.commit(structs.replace(manifest, fingerprint=fingerprint, parts=(*shards, record)))
+
+
+def row_tokens(store: Store, source: str, name: str) -> NDArray[np.int64]:
+    """Tokens of the rows of a shard, without padding."""
+    manifest = store.newest("sharded", source)
+    part = next(part for part in manifest.parts if part.name == name)
+    kinds = [file for kind in ("megatron.spans", "parquet.parquet") if (file := part.file(kind))]
+    path = store.path_of(manifest, kinds[0])
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)["num_tokens"].cast(pl.Int64).to_numpy()
+    return lengths_of_rows(path, part.stats.rows_kept).astype(np.int64)
 
 
 PROSE = [shard(100, [8] * 6), shard(200, [8] * 4)]

@@ -25,6 +25,7 @@ PURE_RESOURCES = (
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",
+    "resources.content_windows",
 )
 
 Arrow = tuple[str, str]

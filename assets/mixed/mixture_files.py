@@ -5,7 +5,8 @@ The order is computed from the mixture (corpus_loader/order.py), never stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples
 from assets.tokenized.token_facts import TokenFacts
-from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, parse_mixture
+from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
 from corpus_loader.order import order_seed
 from resources.settings.phases import PhaseConfig
 from resources.store.records import (
@@ -85,6 +86,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         mixture_source(root, config, source, budget)
         for source, budget in zip(inputs.sources, plan.budgets, strict=True)
     )
+    removed = {source.name: removed_digests(root, source) for source in inputs.sources}
     return Mixture(
         phase=config.name,
         seed=order_seed(config.seed, config.name),
@@ -93,7 +95,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         batch_samples=config.batch_samples,
         window_shards=config.window_shards,
         sequence_length=same_or_none(source.sequence_length for source in inputs.sources),
-        fingerprint=order_fingerprint(config, tokens.tokenizer_fingerprint, drawn),
+        fingerprint=order_fingerprint(config, tokens.tokenizer_fingerprint, drawn, removed),
         sources=drawn,
         warnings=plan.warnings,
         **as_json_object(tokens),
@@ -101,20 +103,39 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
 
 
 def order_fingerprint(
-    config: PhaseConfig, tokenizer: str, sources: tuple[MixtureSource, ...]
+    config: PhaseConfig,
+    tokenizer: str,
+    sources: tuple[MixtureSource, ...],
+    removed: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """Fingerprint the data and the order of a phase: a saved position is valid under it only."""
+    """Fingerprint the data and the order of a phase: a saved position is valid under it only.
+
+    The same samples from other files have another fingerprint: to know that they are the same would
+    take a look at every row. Rows removed from shards that the phase does not draw from change
+    nothing.
+    """
     drawn = [
-        (
-            source.name,
-            source.samples,
-            [(shard.rows, shard.files or shard.path) for shard in source.shards],
-        )
+        (source.name, source.samples, [identity(s, removed[source.name]) for s in source.shards])
         for source in sources
         if source.samples
     ]
     seed = order_seed(config.seed, config.name)
     return fingerprint_of(seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+
+
+def identity(shard: Shard, removed: Mapping[str, str]) -> tuple[Any, ...]:
+    """Return what the fingerprint has of a shard; `removed` is of `removed_digests`."""
+    is_removed = [removed[shard.path]] if shard.removed else []
+    return (shard.live_rows, shard.files or shard.path, *is_removed)
+
+
+def removed_digests(root: Path, source: PhaseSource) -> dict[str, str]:
+    """Return the hash of the removed rows of each shard that has any, by its path."""
+    removed = {shard.path: shard.removed for shard in source.shards if shard.removed}
+    return {
+        path: hashlib.sha256(rows.read(root).tobytes()).hexdigest()
+        for path, rows in removed.items()
+    }
 
 
 def mixture_source(
@@ -132,6 +153,7 @@ def mixture_source(
         samples=samples,
         rows=source.rows,
         shards=tuple(shard.record() for shard in source.shards),
+        removed=source.removed,
     )
 
 
@@ -154,8 +176,10 @@ def read_mixture(store: Store, manifest: Manifest[Any, Any]) -> Mixture:
 
 
 def mixture_files(mixture: Mixture) -> Iterator[tuple[str, FileRecord]]:
-    """Yield (path in the store, record) of the flat files that a mixture names."""
+    """Yield (path in the store, record) of the files that a mixture names."""
     for source in mixture.sources:
+        if removed := source.removed:
+            yield removed.path, FileRecord("", removed.path, 0, removed.bytes, removed.sha256, "")
         for shard in source.shards:
             for suffix, file in shard.files.items():
                 path = f"{shard.path}.{suffix}"

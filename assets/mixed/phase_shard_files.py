@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.mixed.mixture_files import PhaseInputs
+from assets.mixed.mixture_files import PhaseInputs, mixture_files
 from assets.mixed.phase_source_files import PhaseSource
 from assets.sharded.flat_files import read_rows
 from assets.sharded.shard_files import (
@@ -128,11 +128,9 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -
     root = corpus.store.root
     mixtures = {task.payload.mixture for task in shards if task.published() is None}
     checks = {
-        FlatCheck(root / f"{shard.path}.{suffix}", file.bytes, file.sha256)
+        FlatCheck(root / path, file.bytes, file.sha256)
         for mixture in mixtures
-        for source in mixture_at(mixture).sources
-        for shard in source.shards
-        for suffix, file in shard.files.items()
+        for path, file in mixture_files(mixture_at(mixture))
     }
     in_order = sorted(checks, key=lambda check: check.title)
     results = map_with_progress(is_as_mixed, in_order, corpus.settings.engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
+from assets.mixed.removed_row_files import RemovedRows, removed_of
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.epochs import SourceShape
-from corpus_loader.mixture import FlatFile, Shard
+from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
 from resources.settings.phases import PhaseConfig
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
@@ -32,19 +33,29 @@ FLAT = "megatron"  # the format that corpus_loader reads
 class PhaseShard:
     """Shard of a source; `path` is relative to the store, without suffix; `files` by suffix.
 
-    `lengths` is the file with the tokens of each row, .spans or .parquet, with a path as `path`.
+    `rows` and `tokens` (without padding) are those that are drawn, `removed` the others. `lengths`
+    is the file with the tokens of each row, .spans or .parquet, with a path as `path`.
     """
 
     path: str
     rows: int
-    tokens: int  # without padding
+    tokens: int
     bucket: str
     files: dict[str, FlatFile]
     lengths: FileRecord | None
+    removed: RemovedRows | None = None
+
+    @property
+    def file_rows(self) -> int:
+        """Number of rows in its files."""
+        return self.rows + (self.removed.rows if self.removed else 0)
 
     def record(self) -> Shard:
         """Return the shard as the mixture names it."""
-        return Shard(self.path, self.rows, self.files, self.tokens, self.bucket)
+        shard = Shard(self.path, self.file_rows, self.files, self.tokens, self.bucket)
+        if self.removed is None:
+            return shard
+        return replace(shard, removed=self.removed.rows, removed_from=self.removed.first)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,12 @@ class PhaseSource:
     def tokens(self) -> int:
         """Number of tokens, without padding."""
         return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def removed(self) -> RemovedFile | None:
+        """File of the removed rows of its shards, None if they have none."""
+        files = (shard.removed.file for shard in self.shards if shard.removed)
+        return next((RemovedFile(file.path, file.bytes, file.sha256) for file in files), None)
 
     @property
     def sequence_length(self) -> int | None:
@@ -93,11 +110,12 @@ class PhaseSource:
 
 def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) -> PhaseSource:
     """Return a source's shards of some buckets (None: of all), in order."""
+    removed = removed_of(manifest)
     by_part = ((part, bucket_of(part)) for part in manifest.parts)
     return PhaseSource(
         manifest.partition,
         tuple(
-            phase_shard(manifest, part, bucket)
+            phase_shard(manifest, part, bucket, removed.get(part.name))
             for part, bucket in by_part
             if bucket is not None and (buckets is None or bucket in buckets)
         ),
@@ -109,7 +127,9 @@ def bucket_of(part: PartRecord[Any]) -> str | None:
     return next(iter(as_json_object(part.stats.numbers).get("shards", {})), None)
 
 
-def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str) -> PhaseShard:
+def phase_shard(
+    manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str, removed: RemovedRows | None
+) -> PhaseShard:
     """Describe one part of `sharded` as the mixture names it."""
     flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}
     lengths = flat.get("spans") or next(iter(files_of(part, "parquet")), None)
@@ -117,11 +137,12 @@ def phase_shard(manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str
     first = next(iter(flat.values()), None) or part.files[0]
     return PhaseShard(
         path=f"{folder}/{first.path.rsplit('.', 1)[0]}",
-        rows=part.stats.rows_kept,
-        tokens=part.stats.tokens,
+        rows=part.stats.rows_kept - (removed.rows if removed else 0),
+        tokens=part.stats.tokens - (removed.tokens if removed else 0),
         bucket=bucket,
         files={key: FlatFile(f.bytes, f.sha256) for key, f in sorted(flat.items())},
         lengths=lengths and structs.replace(lengths, path=f"{folder}/{lengths.path}"),
+        removed=removed,
     )
 
 
@@ -154,12 +175,12 @@ def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceR
 
 
 def row_lengths(root: Path, source: PhaseSource) -> NDArray[np.uint32]:
-    """Read the tokens (without padding) of every row of a source, shard after shard."""
+    """Read the tokens (without padding) of every drawn row of a source, shard after shard."""
     return np.concatenate([shard_lengths(root, shard) for shard in source.shards])
 
 
 def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
-    """Read the tokens of every row of a shard; MixError if no file has them."""
+    """Read the tokens of every drawn row of a shard; MixError if no file has them."""
     if shard.lengths is None:
         raise MixError(
             f"{shard.path}: none of its formats stores the lengths of its rows. Add "
@@ -167,8 +188,10 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
         )
     path = published_file(root / shard.lengths.path, shard.lengths).checked()
     if path.suffix == ".parquet":
-        return pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
-    return lengths_of_rows(path, shard.rows)
+        lengths = pl.read_parquet(path, columns=["num_tokens"])["num_tokens"].to_numpy()
+    else:
+        lengths = lengths_of_rows(path, shard.file_rows)
+    return lengths if shard.removed is None else np.delete(lengths, shard.removed.read(root))
 
 
 def check_flat(phase: str, sources: list[PhaseSource]) -> None:

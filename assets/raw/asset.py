@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,19 +11,21 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.raw.file_groups import Piece, group_files, most_bytes, pack
+from assets.raw.places.file_digests import check_unchanged
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.observed_inputs import INPUT_FILES, known_files, version_of
-from assets.raw.readers.decompress import Damage, FileFault
-from assets.raw.readers.documents import DOCUMENT_COLUMNS, Chunk, mark_damaged
+from assets.raw.places.observed_inputs import INPUT_FILES, known_files, remote_files, version_of
+from assets.raw.readers.decompress import Damage
+from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import Slice, plan_slices, read_chunks
+from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.progress import current
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.store.records import Manifest, PartRecord, Stats, add_counts, fingerprint_of
 from resources.store.store import PartWriter, published_file
 from resources.tasks import (
     Outcome,
@@ -39,17 +42,18 @@ from resources.tasks import (
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
+NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 
 @dataclass(frozen=True)
-class SliceInputs:
-    """Inputs of the task that reads one slice of a file.
+class RawInputs:
+    """Inputs of a task: a slice of one file, or a group of small files that are read whole.
 
-    Reading stops after the part in which the texts reach `max_bytes`; None: at the slice's end.
+    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end.
     """
 
-    file: InputFile
-    file_slice: Slice
+    files: tuple[InputFile, ...]
+    file_slice: Slice | None
     source: Source
     part_bytes: int
     max_bytes: int | None = None
@@ -70,13 +74,17 @@ class RawNumbers(msgspec.Struct, frozen=True):
 class RawProvenance(msgspec.Struct, frozen=True):
     """Input files of a source.
 
-    files          digest by name
+    num_files      files that are read
+    version        their data version: names and digests of all of them
+    files          digest by name; of more than NUM_LISTED files, those behind URLs only
     left_out       why a file that `where` matches is not read, by name; NUM_NAMED at most
     num_left_out   all of these files
     size_cap       fingerprint of the source's size cap, if any
     """
 
-    files: dict[str, str]
+    num_files: int = 0
+    version: str = ""
+    files: dict[str, str] = {}
     left_out: dict[str, str] | UnsetType = UNSET
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
@@ -86,22 +94,25 @@ RawManifest = Manifest[RawProvenance, RawNumbers]
 
 
 def plan_raw(corpus: Corpus, name: str) -> Plan:
-    """Plan one task per input file, or per slice of a file that can be read from the middle."""
+    """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
     known = known_files(corpus, name)
-    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.read)
+    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.digests)
     known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
     tasks = [
-        raw_task(corpus, config, SliceInputs(file, file_slice, source, part_bytes))
-        for file in inputs.files
-        for file_slice in plan_slices(file, part_bytes)
+        raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
+        for group in group_files(inputs.files, part_bytes)
+        for file_slice in (plan_slices(group[0], part_bytes) if len(group) == 1 else [None])
     ]
     cap = source.max_text_bytes
+    digests = {file.name: file.digest for file in inputs.files}
     provenance = RawProvenance(
-        files={file.name: file.digest for file in inputs.files},
+        num_files=len(digests),
+        version=version_of(digests),
+        files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
         num_left_out=len(inputs.left_out) or UNSET,
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
@@ -118,93 +129,127 @@ def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
     return source.model_dump(mode="json", exclude=exclude | kept)
 
 
-def raw_task(corpus: Corpus, config: dict[str, object], inputs: SliceInputs) -> Task[SliceInputs]:
-    """Make the task that reads one slice; its fingerprint starts from the file's bytes.
+def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Task[RawInputs]:
+    """Make the task that reads a slice or group; its fingerprint starts from the files' bytes.
 
-    `config` holds the keys of the source that its documents depend on, as JSON.
+    `config` holds the keys of the source that its documents depend on, as JSON. The name is that
+    of the (first) file, so that it stays while other files of a group come and go.
     """
-    file, file_slice = inputs.file, inputs.file_slice
-    span = (file_slice.unit, file_slice.start, file_slice.stop)
-    is_stream = file_slice.unit == "stream"
+    first, cut = inputs.files[0], inputs.file_slice
+    work_bytes = sum(file.bytes for file in inputs.files)
+    made_of: list[object] = [(file.name, file.digest) for file in inputs.files]
+    if cut is not None:
+        made_of = [first.name, first.digest, cut.unit, cut.start, cut.stop]
+        work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
     return tasks_of(corpus, RAW, inputs.source.name).task(
-        f"{fingerprint_of(file.name)[:12]}-{file_slice.index:04d}",
-        (config, (file.name, file.digest, *span, inputs.part_bytes)),
+        f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
+        (config, (*made_of, inputs.part_bytes)),
         inputs,
-        work_bytes=file.bytes if is_stream else file_slice.stop - file_slice.start,
+        work_bytes=work_bytes,
         is_stream=True,
     )
 
 
-def read_part(task: Task[SliceInputs]) -> list[PartRecord]:
-    """Read one slice and publish its parts.
+def read_part(task: Task[RawInputs]) -> list[PartRecord]:
+    """Read a slice or group and publish its parts.
 
-    The parts of a stream are published together, at its end: only then is it known whether the file
-    is damaged. A damaged file is read again, and all of its documents say so or are left out.
+    The parts of a task are published together, at its end: only then is it known whether a file is
+    damaged, or has changed since it was planned. Damaged files are read again, and all of their
+    documents say so or are left out.
     """
-    drafts = [write_draft(task, *numbered) for numbered in enumerate(chunks_of(task))]
-    if any(isinstance(draft.fault, Damage) for draft in drafts):
+    drafts = write_drafts(task, frozenset())
+    if damaged := frozenset(name for draft in drafts for name in draft.damaged):
         for draft in drafts:
             draft.writer.discard()
-        drafts = [
-            write_draft(task, number, chunk, is_damaged=True)
-            for number, chunk in enumerate(chunks_of(task))
-        ]
+        drafts = write_drafts(task, damaged)
     return [publish_draft(draft, draft is drafts[-1]) for draft in drafts]
 
 
-def chunks_of(task: Task[SliceInputs]) -> Iterator[Chunk]:
-    """Read the chunks of a slice, to the size that the task stops at."""
+def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
+    """Write the parts of a task; `damaged` are the names of its damaged files.
+
+    A chunk of a file with parts of its own is one part.
+    """
     inputs = task.payload
-    chunks = read_chunks(inputs.file, inputs.file_slice, inputs.source, inputs.part_bytes)
-    return chunks if inputs.max_bytes is None else up_to(chunks, inputs.max_bytes)
+    least_bytes = most_bytes(inputs.part_bytes) if inputs.file_slice is None else 0
+    drafts: list[Draft] = []
+    try:
+        for number, pieces in enumerate(pack(read_files(inputs), least_bytes)):
+            drafts.append(write_draft(task, number, pieces, damaged))
+    except BaseException:
+        for draft in drafts:
+            draft.writer.discard()
+        raise
+    return drafts
 
 
-def up_to(chunks: Iterator[Chunk], max_bytes: int) -> Iterator[Chunk]:
-    """Yield chunks until their texts hold `max_bytes`, the chunk that crosses it included."""
-    num_bytes = 0
-    for chunk in chunks:
-        yield chunk
-        num_bytes += count_bytes(chunk.documents["text"])
-        if num_bytes >= max_bytes:
+def read_files(inputs: RawInputs) -> Iterator[Piece]:
+    """Read the files of a task, to the size that it stops at, and check each when it is read."""
+    left = sys.maxsize if inputs.max_bytes is None else inputs.max_bytes
+    for file in inputs.files:
+        file_slice = inputs.file_slice or whole(file)
+        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+            yield Piece(file, chunk)
+            left -= count_bytes(chunk.documents["text"])
+            if left <= 0:
+                break
+        check_unchanged(file, byte_spans(file, file_slice))
+        if left <= 0:
             return
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A part that is written and not published; `fault` ended the reading of the file in it."""
+    """A part that is written and not published; `damaged` files were found in it."""
 
     writer: PartWriter
     stats: Stats[RawNumbers]
-    fault: FileFault | None
+    damaged: frozenset[str]
 
 
 def write_draft(
-    task: Task[SliceInputs], number: int, chunk: Chunk, *, is_damaged: bool = False
+    task: Task[RawInputs], number: int, pieces: Sequence[Piece], damaged: Collection[str]
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
-    source, documents = task.payload.source, chunk.documents
-    left_out = {"field_filter": chunk.skipped_by_filter}
-    if is_damaged and source.on_damage == "drop":
-        left_out[DAMAGED_FILE] = documents.height
-        documents = documents.clear()
-    elif is_damaged:
-        documents = mark_damaged(documents)
+    source = task.payload.source
+    documents = pl.concat([documents_of(piece, source, damaged) for piece in pieces])
+    num_read = sum(piece.chunk.documents.height for piece in pieces)
+    num_filtered = sum(piece.chunk.skipped_by_filter for piece in pieces)
+    left_out = {"field_filter": num_filtered, DAMAGED_FILE: num_read - documents.height}
+    quarantine = [piece.chunk.quarantine for piece in pieces if piece.chunk.quarantine.height]
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
-    if chunk.quarantine.height:
-        writer.write_parquet("quarantine", chunk.quarantine)
+    if quarantine:
+        writer.write_parquet("quarantine", pl.concat(quarantine))
     num_bytes = count_bytes(documents["text"])
-    damaged_rows = {task.payload.file.name: chunk.documents.height if is_damaged else 0}
     stats = Stats(
-        rows_in=chunk.rows_in,
+        rows_in=sum(piece.chunk.rows_in for piece in pieces),
         rows_kept=documents.height,
         rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=chunk.quarantine.height,
+        quarantined=sum(map(len, quarantine)),
         bytes=num_bytes,
         text_bytes=num_bytes,
-        numbers=RawNumbers(faulty_files=damaged_rows if is_damaged or chunk.fault else UNSET),
+        numbers=RawNumbers(faulty_files=faulty_files(pieces, damaged) or UNSET),
     )
-    return Draft(writer, stats, chunk.fault)
+    found = (piece.file.name for piece in pieces if isinstance(piece.chunk.fault, Damage))
+    return Draft(writer, stats, frozenset(found))
+
+
+def documents_of(piece: Piece, source: Source, damaged: Collection[str]) -> pl.DataFrame:
+    """Return the documents of a piece that are kept, marked if its file is damaged."""
+    if piece.file.name not in damaged:
+        return piece.chunk.documents
+    is_dropped = source.on_damage == "drop"
+    return piece.chunk.documents.clear() if is_dropped else mark_damaged(piece.chunk.documents)
+
+
+def faulty_files(pieces: Sequence[Piece], damaged: Collection[str]) -> dict[str, int]:
+    """Return the files of a part with a fault, with the rows damaged or left out for it."""
+    return add_counts(
+        {piece.file.name: piece.chunk.documents.height * (piece.file.name in damaged)}
+        for piece in pieces
+        if piece.chunk.fault or piece.file.name in damaged
+    )
 
 
 def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
@@ -224,14 +269,12 @@ def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outco
     return outcomes
 
 
-def cap_fingerprint(tasks: list[Task[SliceInputs]], cap: int) -> str:
+def cap_fingerprint(tasks: list[Task[RawInputs]], cap: int) -> str:
     """Return the fingerprint of a capped source, which its manifest keeps."""
     return fingerprint_of(cap, [task.fingerprint for task in tasks])
 
 
-def run_to_cap(
-    corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int, work: Work
-) -> list[Outcome]:
+def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Work) -> list[Outcome]:
     """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
     if reused := reuse_capped(corpus, tasks, cap):
         return reused
@@ -255,9 +298,7 @@ def run_to_cap(
     return outcomes
 
 
-def up_to_cap(
-    task: Task[SliceInputs], records: Sequence[PartRecord], left: int
-) -> list[PartRecord]:
+def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: int) -> list[PartRecord]:
     """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
     kept: list[PartRecord] = []
     for record in records:
@@ -268,7 +309,7 @@ def up_to_cap(
     return kept
 
 
-def stopping_at(task: Task[SliceInputs], max_bytes: int) -> Task[SliceInputs]:
+def stopping_at(task: Task[RawInputs], max_bytes: int) -> Task[RawInputs]:
     """Return the task that stops after the part in which the texts reach `max_bytes`."""
     fingerprint = fingerprint_of(task.fingerprint, max_bytes)
     return replace(
@@ -276,7 +317,7 @@ def stopping_at(task: Task[SliceInputs], max_bytes: int) -> Task[SliceInputs]:
     )
 
 
-def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> list[Outcome]:
+def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int) -> list[Outcome]:
     """Return the parts of the newest manifest if it was made of these tasks and this cap.
 
     Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
@@ -289,7 +330,7 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[SliceInputs]], cap: int) -> li
     return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
 
 
-def cut_part(task: Task[SliceInputs], record: PartRecord, max_bytes: int) -> PartRecord:
+def cut_part(task: Task[RawInputs], record: PartRecord, max_bytes: int) -> PartRecord:
     """Publish the part that crosses the size cap with only the documents that fit."""
     cut = replace(
         task,
@@ -331,7 +372,7 @@ def unread_lines(manifest: RawManifest) -> list[str]:
     provenance, faulty = manifest.provenance, manifest.stats.numbers.faulty_files
     lines: list[str] = []
     if provenance.left_out and provenance.num_left_out:
-        num_matched = provenance.num_left_out + len(provenance.files)
+        num_matched = provenance.num_left_out + provenance.num_files
         reasons = [f"{name} ({reason})" for name, reason in provenance.left_out.items()]
         lines.append(
             f"{manifest.partition}: {provenance.num_left_out:,} of {num_matched:,} files that "
@@ -344,7 +385,7 @@ def unread_lines(manifest: RawManifest) -> list[str]:
             for name, rows in sorted(faulty.items())
         ]
         lines.append(
-            f"{manifest.partition}: {len(faulty):,} of {len(provenance.files):,} files could not "
+            f"{manifest.partition}: {len(faulty):,} of {provenance.num_files:,} files could not "
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
             "`quarantine`, each with a next step."
         )
@@ -361,7 +402,7 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     """Warn of files that are not read, or not whole, and count them in the metadata."""
     left_out, faulty = manifest.provenance.num_left_out, manifest.stats.numbers.faulty_files
     counts: dict[str, int] = {
-        "files": len(manifest.provenance.files),
+        "files": manifest.provenance.num_files,
         "files_left_out": left_out or 0,
         "files_not_read_whole": len(faulty or ()),
     }
@@ -372,7 +413,7 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
 
 RAW = Stage(
     name="raw",
-    code_version="2",
+    code_version="3",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
     group="ingest",
@@ -390,5 +431,5 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
-    inputs=InputVersions(INPUT_FILES, lambda manifest: version_of(manifest.provenance.files)),
+    inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
 )

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
 from assets.bucketed.sequences import ROW_COLUMNS
-from assets.sharded.drawn_files import drawn_folders
+from assets.sharded.drawn_files import drawn_places
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_pile, scatter_paths
 from assets.sharded.shard_files import (
@@ -159,5 +159,5 @@ SHARDED = Stage(
     work=write_shard,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=run_passes,
-    keep=drawn_folders,
+    keep=drawn_places,
 )

@@ -1,9 +1,11 @@
 """Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import UNSET
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
@@ -27,11 +29,26 @@ from assets.tokenized.report import (
     vocabulary_numbers,
 )
 from assets.tokenized.round_trip import RoundTrip, round_trip
-from assets.tokenized.token_facts import MarkedTokenFacts, TokenizedNumbers, TokenizedProvenance
+from assets.tokenized.served import served_texts, warn_of_fit
+from assets.tokenized.token_facts import (
+    LanguageCounts,
+    MarkedTokenFacts,
+    ServedText,
+    TokenizedNumbers,
+    TokenizedProvenance,
+)
+from assets.tokenized.token_kinds import token_kinds
 from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
-from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
+from resources.stage import (
+    Conclusion,
+    HistoryCheck,
+    MainTable,
+    Metadata,
+    Stage,
+    WarningCheck,
+)
 from resources.store.disk import map_array
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
@@ -50,6 +67,11 @@ ROUND_TRIP_CHECK = HistoryCheck(
     number="round_trip_failures",
     description="the ids of documents decode to their text",
     has_jumped=lambda corpus, failures, earlier: (failures > 0, {"failures": failures}),
+)
+SERVED_CHECK = WarningCheck(
+    name="served_by_tokenizer",
+    description="every source and language has about as many bytes per token, and as few unknown "
+    "and single-byte tokens, as the sample that trained the tokenizer",
 )
 
 
@@ -107,7 +129,9 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     writer.write_arrow("tokens", encoded)
     writer.write_arrays("doc_index", *doc_index(documents["doc_id"]))
     writer.write_arrays("vocabulary", used)
-    return [writer.publish(part_stats(documents, encoded, inputs.form, checked))]
+    kinds = token_kinds(encoders.reference, inputs.form)
+    counts = language_counts(documents, encoded, inputs.form.num_marks, kinds)
+    return [writer.publish(part_stats(documents, encoded, counts, checked))]
 
 
 def check_round_trip(
@@ -129,7 +153,7 @@ def check_round_trip(
 
 
 def part_stats(
-    documents: pl.DataFrame, encoded: pl.DataFrame, form: TokenFormat, checked: RoundTrip
+    documents: pl.DataFrame, encoded: pl.DataFrame, counts: LanguageCounts, checked: RoundTrip
 ) -> Stats[TokenizedNumbers]:
     """Count the documents, texts and tokens of a part."""
     num_tokens = int(encoded["tokens"].list.len().cast(pl.Int64).sum())
@@ -142,7 +166,7 @@ def part_stats(
         bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
         text_bytes=count_bytes(documents["text"]),
         numbers=TokenizedNumbers(
-            **asdict(language_counts(documents, encoded, form.num_marks)),
+            **asdict(counts),
             round_trip_documents=checked.num_compared,
             round_trip_failures=len(checked.failed),
             round_trip_failed=dict.fromkeys(checked.failed[:SHOWN_FAILURES], 1),
@@ -196,14 +220,28 @@ def token_bytes(tokens: pl.DataType) -> int:
 
 
 def compare_fertility(corpus: Corpus, manifest: TokenizedManifest) -> Conclusion:
-    """Compare the text per token of all sources: it does not depend on their order in the run."""
-    counts = counts_by_source(corpus, manifest.provenance.tokenizer_fingerprint)
-    return Conclusion(metadata={"fertility_by_source": fertility_by_source(counts)})
+    """Compare the text per token of all sources, and with that of the tokenizer's sample."""
+    tokenizer = manifest.provenance.tokenizer_fingerprint
+    counts = counts_by_source(corpus, tokenizer)
+    served = served_texts(counts)
+    own = [each for each in served if each.source == manifest.partition]
+    others = [each for each in served if each.source != manifest.partition]
+    return Conclusion(
+        warn_of_fit(own, fit_at_training(corpus, tokenizer), others),
+        {"fertility_by_source": fertility_by_source(counts)},
+    )
+
+
+def fit_at_training(corpus: Corpus, tokenizer: str) -> Sequence[ServedText]:
+    """Return the tokenizer's fit to its sample; none of a loaded one or of earlier versions."""
+    numbers = corpus.store.newest(TOKENIZER, GLOBAL).parts[0].stats.numbers
+    is_same = numbers.tokenizer_fingerprint == tokenizer
+    return numbers.served if is_same and numbers.served is not UNSET else ()
 
 
 TOKENIZED = Stage(
     name="tokenized",
-    code_version="2",
+    code_version="3",
     description="Token ids of every document, the end-of-document id last.",
     group="tokenize",
     partitions="source",
@@ -211,12 +249,13 @@ TOKENIZED = Stage(
     kinds=frozenset({"arrow"}),
     provenance=TokenizedProvenance,
     numbers=TokenizedNumbers,
-    settings=lambda settings: settings.tokenizer.model_dump(mode="json"),
+    settings=lambda settings: settings.tokenizer.model_dump(mode="json", include={"offsets"}),
     plan=plan_tokenized,
     work=encode_part,
     main_table=MainTable("tokens", TOKEN_COLUMNS),
     preload=("tokenizers", "pyarrow.parquet"),
     describe=describe_tokenized,
     check=ROUND_TRIP_CHECK,
+    warning_check=SERVED_CHECK,
     conclude=compare_fertility,
 )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from assets.report.plots import as_markdown, bar_chart, histogram
 from assets.tokenized.token_facts import LanguageCounts, TokenizedNumbers
+from assets.tokenized.token_kinds import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds
 
 RARE = 10  # an id used less often has hardly been learned
 SHOWN_LANGUAGES = 15
@@ -21,15 +22,19 @@ UNKNOWN = "unknown"
 
 
 def language_counts(
-    documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int
+    documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int, kinds: NDArray[np.uint8]
 ) -> LanguageCounts:
     """Count characters, and by language bytes, characters and tokens without marks.
 
-    In: documents with doc_id, text, lang; encoded with doc_id, tokens, `num_marks` of them marks. A
-    document without tokens counts with its text.
+    In: documents with doc_id, text, lang; encoded with doc_id, tokens, `num_marks` of them marks;
+    the kind of each id. A document without tokens counts with its text.
     """
+    of_kind = count_kinds(encoded["tokens"], kinds)
     lengths = encoded.select(
-        "doc_id", tokens=pl.col("tokens").list.len().cast(pl.Int64) - num_marks
+        "doc_id",
+        tokens=pl.col("tokens").list.len().cast(pl.Int64) - num_marks,
+        unknown=pl.Series(of_kind[UNKNOWN_TOKEN]),
+        byte=pl.Series(of_kind[BYTE_TOKEN]),
     )
     by_language = (
         documents.join(lengths, on="doc_id", how="left")
@@ -38,6 +43,8 @@ def language_counts(
             text_bytes=pl.col("text").str.len_bytes().cast(pl.Int64).sum(),
             text_chars=pl.col("text").str.len_chars().cast(pl.Int64).sum(),
             text_tokens=pl.col("tokens").sum(),
+            unknown=pl.col("unknown").sum(),
+            byte=pl.col("byte").sum(),
         )
         .sort("lang")
     )
@@ -46,7 +53,11 @@ def language_counts(
         dict(zip(names, by_language[column].to_list(), strict=True))
         for column in ("text_bytes", "text_chars", "text_tokens")
     )
-    return LanguageCounts(sum(in_chars.values()), in_bytes, in_chars, in_tokens)
+    unknown, byte = (
+        {name: count for name, count in zip(names, by_language[column], strict=True) if count}
+        for column in ("unknown", "byte")
+    )
+    return LanguageCounts(sum(in_chars.values()), in_bytes, in_chars, in_tokens, unknown, byte)
 
 
 def fertility(counts: LanguageCounts) -> dict[str, tuple[float, float, int]]:

@@ -29,6 +29,35 @@ class MarkedTokenFacts(TokenFacts, frozen=True, kw_only=True):
     begin_of_document: str | None
 
 
+class SampledParts(msgspec.Struct, frozen=True):
+    """A source that a tokenizer was trained on, and the fingerprints of its parts of `deduped`."""
+
+    source: str
+    parts: tuple[str, ...]
+
+
+class TokenizerProvenance(msgspec.Struct, frozen=True):
+    """Documents that a tokenizer was trained on; unset if it was loaded, or by earlier versions."""
+
+    sample: tuple[SampledParts, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ServedText(msgspec.Struct, frozen=True, kw_only=True):
+    """Fit of a tokenizer to texts of one language in one source, as counts.
+
+    text_bytes, tokens   UTF-8 bytes, and the tokens that they take, marks left out
+    unknown_tokens       of these, the unknown token: their text is lost
+    byte_tokens          of these, single bytes of longer characters
+    """
+
+    source: str
+    language: str
+    text_bytes: int
+    tokens: int
+    unknown_tokens: int
+    byte_tokens: int
+
+
 class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     """Numbers of the stage `tokenizer`; a loaded tokenizer has those of `MarkedTokenFacts` alone.
 
@@ -37,6 +66,7 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     sample_bytes           bytes drawn, by source
     sample_wanted_bytes    bytes that the config asks for, by source
     sample_takes_all_of    sources drawn in full
+    served                 fit to the sample, with which later documents are compared
     """
 
     entries_unfilled: int | msgspec.UnsetType = msgspec.UNSET
@@ -44,6 +74,7 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     sample_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sample_wanted_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sample_takes_all_of: list[str] | msgspec.UnsetType = msgspec.UNSET
+    served: list[ServedText] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):
@@ -53,12 +84,17 @@ class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):
 
 
 class LanguageCounts(msgspec.Struct, frozen=True):
-    """Characters of all texts, and by language bytes, characters and tokens without marks."""
+    """Characters of all texts, and by language bytes, characters and tokens without marks.
+
+    Languages without unknown tokens, or without single bytes of longer characters, have no count.
+    """
 
     text_chars: int = 0
     text_bytes_by_language: dict[str, int] = {}
     text_chars_by_language: dict[str, int] = {}
     text_tokens_by_language: dict[str, int] = {}
+    unknown_tokens_by_language: dict[str, int] = {}
+    byte_tokens_by_language: dict[str, int] = {}
 
 
 class TokenizedNumbers(LanguageCounts, frozen=True):

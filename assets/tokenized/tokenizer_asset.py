@@ -1,111 +1,196 @@
-"""Asset `tokenizer`: one for the whole corpus, trained on a sample of it or loaded from a file."""
+"""Asset `tokenizer`: one for the whole corpus, trained on a sample of it or loaded from a file.
 
-from collections.abc import Iterator
+A trained tokenizer is kept while documents come and go (`tokenizer.retrain`): its part is planned
+again as it is, and the manifest stays the same.
+"""
+
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import polars as pl
 from msgspec import UNSET
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from assets.deduped.asset import DEDUPED
-from assets.text.table_rows import count_bytes
-from assets.tokenized.token_facts import MarkedTokenFacts, TokenizerNumbers
-from assets.tokenized.tokenizer import TokenizerError, canonical_json, token_facts, train_bpe
-from assets.tokenized.training_sample import (
-    SAMPLED_CHARS,
-    is_sampled,
-    sample_quotas,
-    sample_warnings,
-    wanted_bytes,
-    wider_share,
+from assets.tokenized.encode_documents import TokenFormat, encode_documents
+from assets.tokenized.encoders import make_encoders
+from assets.tokenized.kept_tokenizer import (
+    MARKS,
+    RETRAIN_COMMAND,
+    Encoded,
+    config_of,
+    refusal,
+    training_changes,
 )
+from assets.tokenized.report import language_counts
+from assets.tokenized.sample_files import (
+    Drawn,
+    SampledSource,
+    sample_documents,
+    sampled_sources,
+    sources_as_then,
+)
+from assets.tokenized.served import served_texts, sum_fits, sum_served
+from assets.tokenized.token_facts import (
+    MarkedTokenFacts,
+    SampledParts,
+    ServedText,
+    TokenizerNumbers,
+    TokenizerProvenance,
+)
+from assets.tokenized.token_kinds import token_kinds
+from assets.tokenized.tokenizer import TokenizerError, canonical_json, token_facts, train_bpe
+from assets.tokenized.training_sample import sample_warnings, wanted_bytes
 from resources.corpus import Corpus
+from resources.errors import UsageError
 from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
 from resources.source_states import usable_states
-from resources.stage import Conclusion, Stage
+from resources.stage import Conclusion, Metadata, Stage, Table
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
-from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
-from resources.tasks import Plan, Task, tasks_of
+from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.store import StoreError
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much memory
+NAME = "tokenizer"
+RETRAIN = "retrain"
+
+TokenizerManifest = Manifest[TokenizerProvenance, TokenizerNumbers]
 
 
-class SampledSource(NamedTuple):
-    """Source of the training sample: its size in bytes and the files of its documents."""
+@dataclass(frozen=True)
+class KeptTokenizer:
+    """A tokenizer that was trained before, and the counts of its training."""
 
-    name: str
-    available: int
-    files: list[PublishedFile]
-
-
-@dataclass
-class Drawn:
-    """Part of a source that the sample has taken: share, number and bytes of its documents."""
-
-    share: float = 0.0
-    documents: int = 0
-    bytes: int = 0
+    file: PublishedFile
+    stats: Stats[TokenizerNumbers]
 
 
 @dataclass(frozen=True)
 class TokenizerInputs:
-    """Input of the one task: the file to load, or the sources to train on if `path` is None."""
+    """Input of the one task: a file to load, a tokenizer to keep, or the sources to train on."""
 
     config: TokenizerConfig
-    path: Path | None
-    sources: list[SampledSource]
+    path: Path | None = None
+    kept: KeptTokenizer | None = None
+    sources: tuple[SampledSource, ...] = ()
 
 
 def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
-    """Plan one task; a loaded tokenizer depends on its file, a trained one on its sources."""
+    """Plan one task: load the file of the config, keep the published tokenizer, or train one."""
     config = corpus.settings.tokenizer
-    dump = config.model_dump(mode="json", exclude={"offsets"})  # offsets do not change it
     if config.path is not None:
+        if RETRAIN in corpus.flags:
+            raise UsageError(
+                f"tokenizer.path names {config.path!r}, so that no tokenizer is trained. Take the "
+                "key out of pipeline.yaml to train one."
+            )
         path = corpus.config.parent / config.path
-        inputs = TokenizerInputs(config, path, [])
-        left_out: dict[str, str] = {}
         check_named_file(path, MOST_FILE_BYTES)
-        fingerprints: list[str] | list[list[str]] = [hash_file(path)[0]]
-    else:
-        names = [
-            name for name in corpus.settings.source_names() if name in (config.weights or [name])
-        ]
-        states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
-        manifests = list(states.values())
-        inputs = TokenizerInputs(config, None, sampled_sources(corpus, manifests))
-        fingerprints = [[m.partition, *(part.fingerprint for part in m.parts)] for m in manifests]
-    task = tasks_of(corpus, TOKENIZER, partition).task(
-        "tokenizer",
-        [dump, fingerprints],
-        inputs,
-        work_bytes=sum(source.available for source in inputs.sources),
+        made_of = [config_of(config), [hash_file(path)[0]]]
+        inputs = TokenizerInputs(config, path)
+        task = tasks_of(corpus, TOKENIZER, partition).task(NAME, made_of, inputs, work_bytes=0)
+        return Plan([task], config_of(config), TokenizerProvenance())
+    kept = kept_manifest(corpus)
+    return plan_training(corpus) if kept is None else plan_kept(corpus, kept)
+
+
+def kept_manifest(corpus: Corpus) -> TokenizerManifest | None:
+    """Return the tokenizer that stays, None if one is to be trained.
+
+    Raises UsageError if it stays, but the config asks for another one.
+    """
+    config = corpus.settings.tokenizer
+    if config.path is not None or config.retrain == "always" or RETRAIN in corpus.flags:
+        return None
+    newest = corpus.store.newest_or_none(TOKENIZER, GLOBAL)
+    if newest is None:
+        return None
+    sources = corpus.settings.source_names()
+    changes = training_changes(newest.config, config_of(config), sources)
+    if changes and config.retrain == "never":
+        raise UsageError(refusal(changes, encoded_sources(corpus)))
+    return None if changes else newest
+
+
+def encoded_sources(corpus: Corpus) -> list[Encoded]:
+    """Return what is encoded of each source of the config."""
+    found = []
+    for name in corpus.settings.source_names():
+        try:
+            newest = corpus.store.newest_or_none("tokenized", name)
+        except StoreError:
+            continue  # of a source that failed: it is named there
+        if newest is not None:
+            stats = newest.stats
+            found.append(Encoded(name, stats.rows_kept, stats.text_bytes, stats.tokens))
+    return found
+
+
+def plan_training(corpus: Corpus) -> Plan:
+    """Plan the training on a sample of what `deduped` has now."""
+    config = corpus.settings.tokenizer
+    names = [name for name in corpus.settings.source_names() if name in (config.weights or [name])]
+    states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
+    sample = tuple(
+        SampledParts(name, tuple(part.fingerprint for part in manifest.parts))
+        for name, manifest in states.items()
     )
-    return Plan([task], dump, Empty(), left_out)
+    sources = tuple(sampled_sources(corpus, sample, states))
+    task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
+        NAME,
+        [config_of(config), [[each.source, *each.parts] for each in sample]],
+        TokenizerInputs(config, sources=sources),
+        work_bytes=sum(source.available for source in sources),
+    )
+    return Plan([task], config_of(config), TokenizerProvenance(sample), left_out)
 
 
-def sampled_sources(corpus: Corpus, manifests: list[Manifest]) -> list[SampledSource]:
-    """Sources to sample, as `deduped` published them."""
-    sources = []
-    for manifest in manifests:
-        files = [required_file(manifest, part, "documents") for part in manifest.parts]
-        documents = [corpus.store.file_of(manifest, file) for file in files]
-        sources.append(SampledSource(manifest.partition, manifest.stats.bytes, documents))
-    return sources
+def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
+    """Plan the published part as it is, or the same tokenizer with other marks around documents.
+
+    If its file is lost, it is trained on its own sample again, as long as that is still there.
+    """
+    config, part = corpus.settings.tokenizer, kept.parts[0]
+    marks = {key: value for key, value in config_of(config).items() if key in MARKS}
+    tasks = tasks_of(corpus, TOKENIZER, GLOBAL)
+    if not marks.items() <= kept.config.items():
+        file = corpus.store.file_of(kept, required_file(kept, part, "tokenizer"))
+        inputs = TokenizerInputs(config, kept=KeptTokenizer(file, part.stats))
+        now = kept.config | marks
+        task = tasks.task(NAME, [now, [part.fingerprint]], inputs, work_bytes=0)
+        return Plan([task], now, kept.provenance)
+    inputs = TokenizerInputs(config)
+    task = tasks.with_fingerprint(part.name, part.fingerprint, inputs, work_bytes=0)
+    if task.published() is None and kept.provenance.sample is not UNSET:
+        sources = tuple(sources_as_then(corpus, kept.provenance.sample))
+        inputs = TokenizerInputs(config, sources=sources)
+        task = tasks.with_fingerprint(part.name, part.fingerprint, inputs, work_bytes=0)
+    return Plan([task], kept.config, kept.provenance)
 
 
 def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
     """Train or load, check, and publish the canonical tokenizer.json."""
-    config = task.payload.config
-    if task.payload.path is None:
-        tokenizer_json, drawn = train_on_sample(task.payload.sources, config)
-        stats = trained_stats(task.payload, token_facts(tokenizer_json, config), drawn)
-    else:
-        tokenizer_json, loaded = load_tokenizer(task.payload.path, config)
+    inputs = task.payload
+    config = inputs.config
+    if inputs.kept is not None:
+        tokenizer_json = inputs.kept.file.checked().read_text(encoding="utf-8")
+        facts = asdict(token_facts(tokenizer_json, config))
+        earlier = inputs.kept.stats
+        stats = replace(earlier, numbers=replace(earlier.numbers, **facts))
+    elif inputs.path is not None:
+        tokenizer_json, loaded = load_tokenizer(inputs.path, config)
         stats = Stats(numbers=TokenizerNumbers(**asdict(loaded)))
+    elif inputs.sources:
+        tokenizer_json, drawn = train_on_sample(inputs.sources, config)
+        stats = trained_stats(inputs, tokenizer_json, drawn)
+    else:
+        raise TokenizerError(
+            f"the file of the published tokenizer is missing in {task.folder.folder}, and so are "
+            "documents that it was trained on, so that it cannot be made again. Put a copy of the "
+            f"file there, or name it in tokenizer.path; `{RETRAIN_COMMAND}` trains another one."
+        )
     writer = task.writer()
     writer.write_text("tokenizer", "json", tokenizer_json)
     return [writer.publish(stats)]
@@ -126,29 +211,32 @@ def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedToke
 
 
 def trained_stats(
-    inputs: TokenizerInputs, trained: MarkedTokenFacts, drawn: dict[str, Drawn]
+    inputs: TokenizerInputs, tokenizer_json: str, drawn: dict[str, Drawn]
 ) -> Stats[TokenizerNumbers]:
-    """Count the sample that a tokenizer was trained on, and the entries that it left unfilled."""
+    """Count the sample that a tokenizer was trained on, its fit, and the unfilled entries."""
+    facts = token_facts(tokenizer_json, inputs.config)
     available = {source.name: source.available for source in inputs.sources}
     rows = sum(taken.documents for taken in drawn.values())
     text_bytes = sum(taken.bytes for taken in drawn.values())
     numbers = TokenizerNumbers(
-        **asdict(trained),
-        entries_unfilled=inputs.config.vocab_size - trained.vocab_size,
+        **asdict(facts),
+        entries_unfilled=inputs.config.vocab_size - facts.vocab_size,
         sample_documents={name: taken.documents for name, taken in drawn.items()},
         sample_bytes={name: taken.bytes for name, taken in drawn.items()},
         sample_wanted_bytes=wanted_bytes(available, inputs.config),
         sample_takes_all_of=[name for name, taken in drawn.items() if taken.share >= 1],
+        served=fit_to_sample(tokenizer_json, facts, inputs),
     )
     return Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
 
 
 def train_on_sample(
-    sources: list[SampledSource], config: TokenizerConfig
+    sources: tuple[SampledSource, ...], config: TokenizerConfig
 ) -> tuple[str, dict[str, Drawn]]:
     """Train on the sample, read a part at a time; return (tokenizer.json, what was drawn)."""
     drawn = {source.name: Drawn() for source in sources}
-    tokenizer_json = train_bpe(sample_texts(sources, config, drawn), config)
+    sample = sample_documents(sources, config, drawn)
+    tokenizer_json = train_bpe((documents["text"] for _, documents in sample), config)
     if not any(taken.documents for taken in drawn.values()):
         available = sum(source.available for source in sources)
         raise TokenizerError(
@@ -159,47 +247,37 @@ def train_on_sample(
     return tokenizer_json, drawn
 
 
-def sample_texts(
-    sources: list[SampledSource], config: TokenizerConfig, drawn: dict[str, Drawn]
-) -> Iterator[pl.Series]:
-    """Yield the texts of the sampled documents, a part at a time, and add them up in `drawn`.
-
-    Sampling goes in rounds, usually one: a source that gave too little is read again with a wider
-    share, for the documents not yet taken. What an exhausted source lacks is split over the others.
-    """
-    available = {source.name: source.available for source in sources}
-    is_open = True
-    while is_open:
-        is_open = False
-        quotas = sample_quotas(available, config)
-        for source in sources:
-            taken, quota = drawn[source.name], quotas[source.name]
-            share = wider_share(taken.share, taken.bytes, quota, source.available)
-            if share > taken.share:
-                is_open = True
-                most_chars = min(SAMPLED_CHARS, quota - taken.bytes)
-                for texts in texts_between(source, share, config.seed, taken.share):
-                    heads = texts.str.slice(0, most_chars)
-                    taken.documents += len(heads)
-                    taken.bytes += count_bytes(heads)
-                    yield heads
-                taken.share = share
-            if share >= 1:
-                available[source.name] = taken.bytes
+def fit_to_sample(
+    tokenizer_json: str, facts: MarkedTokenFacts, inputs: TokenizerInputs
+) -> list[ServedText]:
+    """Encode the sample, drawn again, and count its tokens by source and language."""
+    form = TokenFormat(facts.vocab_size, facts.end_of_document_id, facts.begin_of_document_id)
+    encoders = make_encoders(tokenizer_json)
+    kinds = token_kinds(encoders.reference, form)
+    served: list[ServedText] = []
+    drawn = {source.name: Drawn() for source in inputs.sources}
+    for name, documents in sample_documents(inputs.sources, inputs.config, drawn):
+        encoded = encode_documents(documents, encoders, form)
+        counts = language_counts(documents, encoded, form.num_marks, kinds)
+        served += served_texts({name: counts})
+    return sum_served(served)
 
 
-def texts_between(
-    source: SampledSource, share: float, seed: int, earlier: float
-) -> Iterator[pl.Series]:
-    """Yield the texts of the documents in `share` that were not in the smaller share `earlier`."""
-    for path in (file.checked() for file in source.files):
-        doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
-        is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
-        if is_new.any():  # not so in most parts of a large corpus: their texts are not read
-            yield pl.read_parquet(path, columns=["text"])["text"].filter(is_new)
+def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
+    """Describe the fit to the sample by source."""
+    served = manifest.parts[0].stats.numbers.served
+    by_source: dict[str, list[ServedText]] = {}
+    for each in served or ():
+        by_source.setdefault(each.source, []).append(each)
+    rows = [
+        (name, round(fit.bytes_per_token, 3), round(fit.share(fit.byte_tokens), 4), fit.tokens)
+        for name, fit in ((name, sum_fits(of_source)) for name, of_source in by_source.items())
+    ]
+    columns = ("source", "bytes_per_token", "single_byte_share", "tokens")
+    return {"served": Table(columns, rows) if rows else None}
 
 
-def warn_of_sample(corpus: Corpus, manifest: Manifest[Empty, TokenizerNumbers]) -> Conclusion:
+def warn_of_sample(corpus: Corpus, manifest: TokenizerManifest) -> Conclusion:
     """Warn of sources that had less text than their share of the sample."""
     numbers = manifest.parts[0].stats.numbers
     if numbers.sample_wanted_bytes is UNSET or numbers.sample_bytes is UNSET:
@@ -208,17 +286,19 @@ def warn_of_sample(corpus: Corpus, manifest: Manifest[Empty, TokenizerNumbers]) 
 
 
 TOKENIZER = Stage(
-    name="tokenizer",
-    code_version="3",
+    name=NAME,
+    code_version="4",
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
     group="tokenize",
     partitions="none",
     after=(DEDUPED,),
     kinds=frozenset({"huggingface"}),
-    provenance=Empty,
+    provenance=TokenizerProvenance,
     numbers=TokenizerNumbers,
-    settings=lambda settings: settings.tokenizer.model_dump(mode="json", exclude={"offsets"}),
+    settings=lambda settings: config_of(settings.tokenizer),
     plan=plan_tokenizer,
     work=make_tokenizer,
+    describe=describe_tokenizer,
     conclude=warn_of_sample,
+    flags={RETRAIN: "train the next tokenizer, on the documents that `deduped` has now"},
 )

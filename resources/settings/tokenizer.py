@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 END_OF_DOCUMENT = "<|endoftext|>"
-
+UNTRAINED = frozenset({"offsets", "retrain"})  # keys of which no tokenizer is made
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -51,6 +51,12 @@ class TokenizerConfig(BaseModel):
         description="share of the sample by source, sources not named give none; null: by bytes",
     )
     seed: int = Field(default=0, ge=0, description="seed of the sample")
+    retrain: Literal["never", "when_config_changes", "always"] = Field(
+        default="never",
+        description="when a trained tokenizer is replaced: never, only by `corpus tokenizer "
+        "retrain`; when_config_changes, by another key here as well; always, also by other "
+        "documents. Another tokenizer encodes everything again",
+    )
     offsets: bool = Field(
         default=False,
         description="stores the byte at which each token of a document starts as well",

@@ -266,7 +266,7 @@ class Partition:
     def collect_garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
         """Remove old manifests and all files that no kept manifest names; return what was removed.
 
-        `keep` names folders of the partition that something else still needs.
+        `keep` names files and folders of the partition that something else still needs.
         """
         numbers = self.manifest_numbers()
         named = self.named_by(numbers[-keep_manifests:])
@@ -274,7 +274,9 @@ class Partition:
         unnamed = [self.folder / name for name in files_below(self.folder) if name not in named]
         needed = {self.manifests, *(keep(self) if keep else ())}
         removed = old + [
-            path for path in unnamed if path.parent not in needed and path.name != ".lock"
+            path
+            for path in unnamed
+            if path.name != ".lock" and not needed.intersection((path, path.parent))
         ]
         for path in removed:
             path.unlink()

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 import yaml
 from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
+from sharded_corpus import remove_rows
 
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
+from assets.sharded.flat_row_files import open_shard
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
@@ -365,3 +367,49 @@ def test_a_phase_that_is_not_mixed_yet_is_said(
     message = refused(capsys, 1, "--phase", "main", "--sample", "0")
     assert "mixed[main] is not materialized" in message
     assert "there is no document" in refused(capsys, 2, "abcdef")
+
+
+def test_removed_rows_are_neither_given_nor_taken_for_present(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shutil.copytree(corpus.config.parent, tmp_path / "copy")
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "copy/pipeline.yaml"))
+    corpus = open_corpus(tmp_path / "copy/pipeline.yaml")
+    manifest = corpus.store.newest("sharded", "notes")
+    part = manifest.parts[0]
+    stem = corpus.store.path_of(manifest, part.file("megatron.bin")).with_suffix("")
+    ids = [bytes(each).hex() for each in open_shard(stem).read_row(0)[1].doc_ids]
+    before = {each: trace(capsys, each) for each in ids}
+    remove_rows(corpus.store, "notes", {part.name: [0]})
+    build(corpus, "mixed")
+
+    for each, seen in before.items():
+        now, gone = trace(capsys, each), [row for row in seen["sharded"] if at(row, 0, 0)]
+        assert gone and now["sharded"] == [row for row in seen["sharded"] if row not in gone]
+        assert (seen["removed_rows"], now["removed_rows"]) == (0, 1)
+        assert "removed rows with tokens of it, no longer drawn: 1" in shown(capsys, each)
+    place = ("--shard", f"{stem}.bin", "--offset")
+    assert trace(capsys, *place, "5")["is_removed"] is True
+    assert "row 0: removed, no longer drawn" in shown(capsys, *place, "5")
+    assert "is_removed" not in trace(capsys, *place, str(SEQUENCE))
+    assert trace(capsys, "--source", "notes", "--shard", "0", "--row", "0")["is_removed"] is True
+    check_samples(corpus, capsys, (str(stem), 0))
+
+
+def at(row: dict[str, Any], shard: int, number: int) -> bool:
+    """Return whether a row that a document has tokens in has that place."""
+    return (row["shard"], row["row"]) == (shard, number)
+
+
+def check_samples(corpus: Any, capsys: pytest.CaptureFixture[str], gone: tuple[str, int]) -> None:
+    """Compare every sample of an epoch with its trace, of which none is in the row `gone`."""
+    loader = CorpusLoader(
+        corpus.store.root, "main", batch_size=1, options=LoaderOptions(with_documents=True)
+    )
+    for number, batch in enumerate(loader):
+        found = trace(capsys, "--phase", "main", "--sample", str(number))
+        assert batch.documents is not None
+        ids = [bytes(each).hex() for each in batch.documents.doc_ids if each.any()]
+        assert [document["doc_id"] for document in found["documents"]] == ids
+        assert (found["shard"], found["row"]) != gone and "is_removed" not in found

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from resources.engine.fork_server import fork_server, is_served, server_of_process
+from resources.engine.fork_server import (
+    IdleSelector,
+    fork_server,
+    is_served,
+    server_of_process,
+)
 from tests.engine.engine_workers import compute_in_workers, run_for_ever
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +75,38 @@ def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
 
     assert not is_served() and "TOKENMILL_TEST" not in os.environ
     assert not psutil.pid_exists(first)
+
+
+def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("forkserver")
+    with (
+        fork_server(PRELOAD, {}, as_fork=True),
+        ProcessPoolExecutor(1, mp_context=context) as pool,
+    ):
+        server = server_of_process()._forkserver_pid
+        parent, workers = pool.submit(compute_in_workers, tmp_path).result()
+
+    assert psutil.Process().pid != server == parent
+    assert {worker_parent for _, worker_parent in workers} == {parent}
+    assert not psutil.pid_exists(parent)
+
+
+def test_an_idle_server_works_until_it_is_asked() -> None:
+    done: list[int] = []
+    ours, theirs = socket.socketpair()
+    with type("Working", (IdleSelector,), {"work": map(done.append, range(3))})() as selector:
+        selector.register(ours, selectors.EVENT_READ)
+        theirs.send(b"1")
+        selector.select()
+        assert done == []  # there may be no more to do than this
+        selector.select()
+        assert done == [0]
+        ours.recv(1)
+        selector.select(timeout=0)
+    ours.close()
+    theirs.close()
+
+    assert done == [0, 1, 2]
 
 
 def test_nothing_survives_a_kill_of_the_runs_process(tmp_path: Path) -> None:

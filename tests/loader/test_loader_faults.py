@@ -252,9 +252,9 @@ def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_mixture_of_a_newer_version_is_refused(store: Path) -> None:
-    change_mixture(store, version=2)
+    change_mixture(store, version=3)
 
-    with pytest.raises(CorpusError, match="has version 2, this corpus_loader reads up to 1"):
+    with pytest.raises(CorpusError, match="has version 3, this corpus_loader reads up to 2"):
         every_sample(store)
 
 

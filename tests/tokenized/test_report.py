@@ -35,7 +35,8 @@ def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> LanguageC
     )
     tokens = pl.Series([[0] * row[2] for row in rows], dtype=pl.List(pl.UInt16))
     encoded = pl.DataFrame({"doc_id": documents["doc_id"], "tokens": tokens})
-    return language_counts(documents, encoded.filter(tokens.list.len() > 0), num_marks)
+    kinds = np.zeros(1, np.uint8)
+    return language_counts(documents, encoded.filter(tokens.list.len() > 0), num_marks, kinds)
 
 
 def test_text_and_tokens_are_counted_by_language() -> None:
@@ -45,6 +46,8 @@ def test_text_and_tokens_are_counted_by_language() -> None:
         "text_bytes_by_language": {"de": 5, "en": 8, "unknown": 1},
         "text_chars_by_language": {"de": 4, "en": 8, "unknown": 1},
         "text_tokens_by_language": {"de": 3, "en": 2, "unknown": 1},
+        "unknown_tokens_by_language": {},
+        "byte_tokens_by_language": {},
     }
 
 
@@ -110,7 +113,7 @@ def test_an_unused_vocabulary_can_be_drawn() -> None:
 
 def test_failures_are_named() -> None:
     failed = {f"{row:032x}": 1 for row in range(7)}
-    shown = round_trip_markdown(TokenizedNumbers(0, {}, {}, {}, 64, 7, failed))
+    shown = round_trip_markdown(TokenizedNumbers(0, {}, {}, {}, {}, {}, 64, 7, failed))
     assert shown.startswith("7 of 64 documents compared do not decode")
     assert f"{4:032x}" in shown and f"{5:032x}" not in shown
     all_equal = round_trip_markdown(TokenizedNumbers(round_trip_documents=3))

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_jsonl
+from msgspec import structs
 from small_tokenizer import trained
 
-from assets.tokenized.tokenizer_asset import Drawn, SampledSource, sample_texts
+from assets.tokenized.sample_files import Drawn, SampledSource, sample_documents
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.settings.tokenizer import TokenizerConfig
@@ -65,12 +66,13 @@ def sampled(
         doc_ids = [
             hashlib.sha256(f"{name}{row}".encode()).hexdigest() for row in range(len(content))
         ]
-        pl.DataFrame({"doc_id": doc_ids, "text": content}).write_parquet(folder / f"{name}.parquet")
+        documents = pl.DataFrame({"doc_id": doc_ids, "text": content, "lang": "en"})
+        documents.write_parquet(folder / f"{name}.parquet")
         sources.append(
             SampledSource(name, sum(map(len, content)), [as_it_is(folder / f"{name}.parquet")])
         )
     drawn = {name: Drawn() for name in texts}
-    batches = [batch.to_list() for batch in sample_texts(sources, config, drawn)]
+    batches = [batch["text"].to_list() for _, batch in sample_documents(sources, config, drawn)]
     assert sum(len(batch) for batch in batches) == sum(each.documents for each in drawn.values())
     return [text for batch in batches for text in batch], {
         name: each.bytes for name, each in drawn.items()
@@ -128,11 +130,11 @@ def test_a_source_that_is_short_gives_all_and_that_is_said(deduped: Any, build: 
     assert extra["entries_unfilled"] == 5000 - extra["vocab_size"] > 0
 
 
-def test_it_is_trained_again_only_when_its_inputs_or_settings_change(
+def test_with_always_it_is_trained_again_when_its_inputs_or_settings_change(
     deduped: Any, build: Build
 ) -> None:
     def computed(**tokenizer: Any) -> int:
-        corpus = with_tokenizer(deduped, **tokenizer)
+        corpus = with_tokenizer(deduped, retrain="always", **tokenizer)
         build(corpus, "tokenizer")
         return made(corpus)[2]
 
@@ -150,6 +152,170 @@ def test_it_is_trained_again_only_when_its_inputs_or_settings_change(
     write_jsonl(deduped.config.parent / "input/prose/c.jsonl", [{"text": sentence(301)}])
     build(deduped, *DOCUMENTS)
     assert computed() == computed(weights={"prose": 1}) == 1
+
+
+def add_documents(corpus: Any, name: str, first: int, number: int = 5) -> Path:
+    """A new file of a source."""
+    path = corpus.config.parent / f"input/{name}/new-{first}.jsonl"
+    return write_jsonl(path, [{"text": sentence(first + i, 40)} for i in range(number)])
+
+
+def manifest_files(corpus: Any) -> dict[str, str]:
+    """sha256 of everything that the tokenizer has published."""
+    return hashes(corpus.store.root / "tokenizer")
+
+
+def test_documents_that_come_and_go_do_not_change_it(deduped: Any, build: Build) -> None:
+    build(deduped, "tokenizer")
+    before = manifest_files(deduped)
+    added = add_documents(deduped, "prose", 300)
+    build(deduped, *DOCUMENTS, "tokenizer")
+    assert made(deduped)[2] == 0 and manifest_files(deduped) == before
+
+    added.unlink()
+    (deduped.config.parent / "input/prose/b.jsonl").unlink()
+    build(deduped, *DOCUMENTS, "tokenizer")
+
+    assert made(deduped)[2] == 0 and manifest_files(deduped) == before
+
+
+def test_its_manifest_names_the_documents_that_trained_it(deduped: Any, build: Build) -> None:
+    build(deduped, "tokenizer")
+    add_documents(deduped, "prose", 300)
+    then = [deduped.store.newest("deduped", name) for name in ("prose", "notes")]
+    build(deduped, *DOCUMENTS, "tokenizer")
+
+    manifest = deduped.store.newest("tokenizer", "all")
+
+    assert manifest.provenance["sample"] == [
+        {"source": each.partition, "parts": [part.fingerprint for part in each.parts]}
+        for each in then
+    ]
+    numbers = manifest.stats.numbers
+    served = {(each["source"], each["language"]): each for each in numbers["served"]}
+    assert set(served) == {("prose", "en"), ("notes", "en")}
+    for name, each in served.items():
+        assert each["text_bytes"] == numbers["sample_bytes"][name[0]]
+        assert each["text_bytes"] > each["tokens"] > each["byte_tokens"] == 0
+    assert manifest.config["vocab_size"] == 300
+    assert not {"retrain", "offsets"} & set(manifest.config)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "changed"),
+    [
+        ({"vocab_size": 310}, "vocab_size from 300 to 310"),
+        ({"seed": 1, "min_frequency": 3}, "min_frequency from 2 to 3, seed from 0 to 1"),
+        ({"weights": {"prose": 1}}, r"weights from null to {\"prose\": 1.0}"),
+        ({"special_tokens": ["<|endoftext|>", "<s>"]}, "special_tokens from"),
+    ],
+)
+def test_a_changed_key_is_refused_and_the_cost_named(
+    deduped: Any, build: Build, tokenizer: dict[str, Any], changed: str
+) -> None:
+    build(deduped, "tokenizer", "tokenized")
+    stats = {name: deduped.store.newest("tokenized", name).stats for name in ("prose", "notes")}
+    tokens = f"{stats['prose'].tokens + stats['notes'].tokens:,} tokens"
+    before = manifest_files(deduped)
+
+    with pytest.raises(Exception, match=changed) as refused:
+        build(with_tokenizer(deduped, **tokenizer), "tokenizer", "tokenized")
+
+    shown = str(refused.value)
+    assert f"2 sources, {sum(s.rows_kept for s in stats.values()):,} documents, {tokens}" in shown
+    assert f"prose ({stats['prose'].rows_kept} documents" in shown
+    assert "or run `corpus tokenizer retrain`" in shown
+    assert manifest_files(deduped) == before
+    build(with_tokenizer(deduped), "tokenizer")  # set back
+    assert made(deduped)[2] == 0
+
+
+def test_a_refused_change_is_not_retried(deduped: Any, build: Build) -> None:
+    build(deduped, "tokenizer")
+
+    result = build(with_tokenizer(deduped, seed=1), "tokenizer", raise_on_error=False)
+
+    assert not result.success
+    assert not [event for event in result.all_events if event.is_step_up_for_retry]
+
+
+def test_a_changed_key_trains_again_if_the_config_says_so(deduped: Any, build: Build) -> None:
+    def computed(**tokenizer: Any) -> int:
+        corpus = with_tokenizer(deduped, retrain="when_config_changes", **tokenizer)
+        build(corpus, "tokenizer")
+        return made(corpus)[2]
+
+    assert computed() == 1
+    add_documents(deduped, "prose", 300)
+    build(deduped, *DOCUMENTS)
+    assert computed() == 0
+    assert computed(vocab_size=310) == 1
+    assert computed(vocab_size=310) == 0
+
+
+def test_from_a_file_to_training_is_a_change(deduped: Any, build: Build) -> None:
+    (deduped.config.parent / "my.json").write_text(trained(), encoding="utf-8")
+    build(with_tokenizer(deduped, path="my.json"), "tokenizer")
+
+    with pytest.raises(Exception, match=r'path from "my.json" to null.*No source is encoded yet'):
+        build(with_tokenizer(deduped), "tokenizer")
+
+    build(with_tokenizer(deduped, retrain="when_config_changes"), "tokenizer")
+    assert made(deduped)[2] == 1
+
+
+def test_marks_around_documents_do_not_train_it_again(deduped: Any, build: Build) -> None:
+    special = ["<|endoftext|>", "<s>"]
+    build(with_tokenizer(deduped, special_tokens=special), "tokenizer")
+    first, before, _ = made(deduped)
+    add_documents(deduped, "prose", 300)
+    build(deduped, *DOCUMENTS)
+
+    build(with_tokenizer(deduped, special_tokens=special, begin_of_document="<s>"), "tokenizer")
+
+    second, after, computed = made(deduped)
+    assert (second, computed) == (first, 1)
+    changed = {"begin_of_document": "<s>", "begin_of_document_id": 1}
+    assert after == before | changed
+    assert deduped.store.newest("tokenizer", "all").config["begin_of_document"] == "<s>"
+    build(with_tokenizer(deduped, special_tokens=special, begin_of_document="<s>"), "tokenizer")
+    assert made(deduped)[2] == 0
+
+
+def test_a_tokenizer_of_an_earlier_version_is_kept(deduped: Any, build: Build) -> None:
+    """Its manifest names no sample, and lacks a key that the config has today."""
+    build(deduped, "tokenizer")
+    folder = deduped.store.partition("tokenizer", "all")
+    manifest = folder.newest_manifest()
+    config = {key: value for key, value in manifest.config.items() if key != "min_frequency"}
+    earlier = structs.replace(manifest, code_version="3", config=config, provenance={})
+    folder.manifest_path(1).unlink()
+    folder.commit(earlier)
+    add_documents(deduped, "prose", 300)
+
+    build(deduped, *DOCUMENTS, "tokenizer")
+
+    assert made(deduped)[2] == 0
+    assert deduped.store.newest("tokenizer", "all").parts == manifest.parts
+
+
+def test_a_lost_file_is_made_again_of_the_same_sample(deduped: Any, build: Build) -> None:
+    build(deduped, "tokenizer")
+    before = manifest_files(deduped)
+    (published,) = (deduped.store.root / "tokenizer/all").glob("*.json")
+    added = add_documents(deduped, "prose", 300)
+    build(deduped, *DOCUMENTS)
+    published.unlink()
+
+    build(deduped, "tokenizer")
+
+    assert made(deduped)[2] == 1 and manifest_files(deduped) == before
+    added.unlink()
+    (deduped.config.parent / "input/prose/b.jsonl").unlink()
+    build(deduped, *DOCUMENTS)
+    published.unlink()
+    with pytest.raises(Exception, match=r"documents that it was trained on.*tokenizer retrain"):
+        build(deduped, "tokenizer")
 
 
 def test_a_loaded_tokenizer_is_published_as_it_is(corpus: Any, build: Build) -> None:
@@ -178,7 +344,7 @@ def test_a_trained_tokenizer_is_frozen_by_loading_its_file(deduped: Any, build: 
 
     assert hashlib.sha256(published.read_bytes()).hexdigest() == before
     assert fingerprint(path="frozen.json") == before
-    assert fingerprint() != before
+    assert fingerprint(retrain="always") != before
 
 
 @pytest.mark.parametrize(

@@ -154,14 +154,26 @@ _BRACKET_AT = r"[\[({<] ?(?:at|AT|@) ?[\])}>]"
 _LOCAL_WORD = r"[A-Za-z0-9_+-]+(?:(?: ?[\[({<] ?(?:dot|DOT|\.) ?[\])}>] ?|\.)[A-Za-z0-9_+-]+)*"
 
 SCANS = (
-    Scan("email", r"[^\s@]@[\p{L}\p{N}]", rf"{_ATEXT}+@{_ANY_TOP}", _check_email),
-    Scan("email", r'[^"\n]"@[\p{L}\p{N}]', r'"[^"\n]{1,64}"@[\p{L}\p{N}]', _check_quoted),
-    Scan("email", r"@\[[0-9I]", rf"{_ATEXT}+{_LITERAL}", _check_literal),
-    Scan("email", _BRACKET_AT, rf"{_LOCAL_WORD} ?{_BRACKET_AT}", _check_spoken),
+    Scan("email", r"[^\s@]@[\p{L}\p{N}]", rf"{_ATEXT}+@{_ANY_TOP}", _check_email, ("@",)),
+    Scan("email", r'[^"\n]"@[\p{L}\p{N}]', r'"[^"\n]{1,64}"@[\p{L}\p{N}]', _check_quoted, ('"@',)),
+    Scan("email", r"@\[[0-9I]", rf"{_ATEXT}+{_LITERAL}", _check_literal, ("@[",)),
+    Scan(
+        "email",
+        _BRACKET_AT,
+        rf"{_LOCAL_WORD} ?{_BRACKET_AT}",
+        _check_spoken,
+        (
+            r"[\[({<][aA][tT][ \])}>]",
+            r"[\[({<] [aA][tT][ \])}>]",
+            r"[A-Za-z0-9_+ -][\[({<]@[ \])}>]",
+            r"[\[({<] @[ \])}>]",
+        ),
+    ),
     Scan(
         "email",
         r" (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         r"[A-Za-z0-9_+.-]+(?: (?:dot|DOT) [A-Za-z0-9_+-]+)* (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         _check_spoken,
+        (" [dD][oO][tT] ",),
     ),
 )

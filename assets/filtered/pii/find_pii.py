@@ -14,7 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from assets.filtered.pii.clues import rows_with_clues
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan, Span
 from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
@@ -82,8 +84,8 @@ def find_once(
     """
     spans: dict[int, list[_PiiSpan]] = {}
     rejected: dict[int, list[Span]] = {}
-    for scan in scans:
-        for row, text, places in candidates(texts, scan):
+    for scan, rows in zip(scans, rows_with_clues(texts, clues_of(scans)), strict=True):
+        for row, text, places in candidates(texts, scan, rows):
             for place in places:
                 checked = list(scan.check(text, *place))
                 if checked:
@@ -98,6 +100,11 @@ def find_once(
     return kept, {row for row, own in kept.items() if _any_near(rejected[row], own)}
 
 
+def clues_of(scans: Sequence[Scan]) -> tuple[tuple[str, ...], ...]:
+    """Return the clues of each scan."""
+    return tuple(scan.clues for scan in scans)
+
+
 def _any_near(places: list[Span], spans: list[_PiiSpan]) -> bool:
     starts = [start for start, _, _ in spans]
     for start, end in places:
@@ -109,15 +116,24 @@ def _any_near(places: list[Span], spans: list[_PiiSpan]) -> bool:
     return False
 
 
-def candidates(texts: pl.Series, scan: Scan) -> list[tuple[int, str, list[Span]]]:
-    """Return row, text and places of the candidates, for each row that has any."""
-    rows = texts.str.contains(scan.core).arg_true()
-    hits = texts.gather(rows)
+def candidates(
+    texts: pl.Series, scan: Scan, rows: NDArray[np.int64] | None = None
+) -> list[tuple[int, str, list[Span]]]:
+    """Return row, text and places of the candidates, for each row that has any.
+
+    `rows`, ascending, are those with a clue of the scan; without them all are searched.
+    """
+    if rows is None:
+        rows = np.arange(len(texts))
+    if not len(rows):
+        return []
+    likely = texts.gather(rows)
+    is_hit = likely.str.contains(scan.core)
+    hits = likely.filter(is_hit)
     matches = hits.str.extract_all(scan.candidate)
     has_any = matches.list.len() > 0
-    triples = zip(
-        rows.filter(has_any), hits.filter(has_any), matches.filter(has_any).to_list(), strict=True
-    )
+    places = rows[is_hit.to_numpy()][has_any.to_numpy()].tolist()
+    triples = zip(places, hits.filter(has_any), matches.filter(has_any).to_list(), strict=True)
     return [(row, text, _places(text, words)) for row, text, words in triples]
 
 

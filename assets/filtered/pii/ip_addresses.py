@@ -59,10 +59,17 @@ def _is_public(address: str) -> bool:
 
 
 _IP4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
+_IP4_CLUES = tuple(
+    rf"\d\.\d{{{second}}}\.\d{{{third}}}\.\d" for second in (1, 2, 3) for third in (1, 2, 3)
+)
 
 SCANS = (
-    Scan("ip", r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]", _IP4, _check_ip4),
+    Scan("ip", r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]", _IP4, _check_ip4, _IP4_CLUES),
     Scan(
-        "ip", "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]", "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3,44}", _check_ip6
+        "ip",
+        "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]",
+        "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3,44}",
+        _check_ip6,
+        ("[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3}",),
     ),
 )

@@ -23,6 +23,38 @@ _NAMES = (
     r"الرقم السري|암호는|كلمة (?:ال)?(?:مرور|سر)|סיסמ|"
     r"पासवर्ड|รหัสผ่าน|[Κκ]ωδικό",
 )
+# Clues of the patterns of names, in their order.
+_CLUES = (
+    ("[aA][sS][sS][wW][oOdD]", "[pP][wW][dD].", "[aA][sS][sS][- ][pP][hH]", "[aA][sS][sS][pP][hH]"),
+    (
+        *("[aA][sS][sS][=:]", "[aA][sS][sS][\"'`* ][=:]", "[aA][sS][sS][\"'`*][\"'`* ][ =:]"),
+        "[fF][iI][eE][dD] [bB][yY] [\"']",
+    ),
+    (
+        *("ennwort", "ot de passe", r"ontrase[n\xc3]", "enha", "aslo", "asło", "eslo"),
+        *("achtwoord", "senord", "dgangskode", "alasana", r"arol[a\xc4]", "asscode", "assord"),
+        " clave",
+    ),
+    (
+        *("ozinka", r"[\xa0\xa1]ifra", r"[\x9e\x9f]ifre", r"elsz[oa\xc3]", "ật khẩu", "ata sandi"),
+        *("requirepass", "wpa[-_]psk", "PSK=", "psk=", "[Mm]dp[=:]", "[Mm]dp [=:]"),
+        *(r"lapta[z\xc5]", "arole[: ]", "arool", "eslo"),
+    ),
+    (
+        *(
+            "арол",
+            "密码",
+            "密碼",
+            "口令",
+            "パスワード",
+            "비밀번호",
+            "비번",
+            "الرقم السري",
+            "암호는",
+        ),
+        *("كلمة ", "סיסמ", "पासवर्ड", "รหัสผ่าน", "ωδικό"),
+    ),
+)
 # Names about passwords, and sentences: passwordHash, password_file, PasswordField, "passwordless".
 _TAIL = re.compile(
     r"(?i)(?:[-_]?(?:\d{1,3}|prod|dev|test|stag\w*|db|root|admin|user|app|old|new|current|"
@@ -271,13 +303,29 @@ _COMMANDS = (
 _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 
 SCANS = (
-    Scan("password", _PW, rf"(?:^|[^A-Za-z0-9]){_PW}", _check_password),
+    Scan(
+        "password",
+        _PW,
+        rf"(?:^|[^A-Za-z0-9]){_PW}",
+        _check_password,
+        ("[Pp][Ww][=:].", "[Pp][Ww][\"'`* ][\"'`* =:i]"),
+    ),
     *(
         # A small letter needs no second literal for its capital where the first one is left out.
         Scan(
-            "password", re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names), names, _check_password
+            "password",
+            re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names),
+            names,
+            _check_password,
+            clues,
         )
-        for names in _NAMES
+        for names, clues in zip(_NAMES, _CLUES, strict=True)
     ),
-    Scan("password", _COMMANDS, _COMMANDS + "[^\n]*", _check_option),
+    Scan(
+        "password",
+        _COMMANDS,
+        _COMMANDS + "[^\n]*",
+        _check_option,
+        ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
+    ),
 )

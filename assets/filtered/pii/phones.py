@@ -97,9 +97,28 @@ _INTRODUCED_CORE = (
     rf"(?:{_INTROS})[a-zéа-я]{{0,7}}(?: [Nn]umber| [Nn]o| [Nn]r)?"
     r"[^0-9A-Za-z_\n<>\[\]{}]{1,6}[0-9][0-9 ()./–-]{5}"
 )
+_SIGN = r"[\d ().\xe2\x80\x93/-]"  # a byte of [0-9 ().–/-]
 
 SCANS = (
-    Scan("phone", r"\+\(?[1-9][0-9 ().–/-]{6}", r"\+\(?[1-9][0-9 ().–/-]{6}", _check_plus),
-    Scan("phone", _AMERICAN_CORE, _AMERICAN_CORE, _check_american),
-    Scan("phone", _INTRODUCED_CORE, _INTRODUCED_CORE, _check_introduced),
+    Scan(
+        "phone",
+        r"\+\(?[1-9][0-9 ().–/-]{6}",
+        r"\+\(?[1-9][0-9 ().–/-]{6}",
+        _check_plus,
+        (rf"+[1-9]{_SIGN}{{6}}", rf"+([1-9]{_SIGN}{{6}}"),
+    ),
+    Scan(
+        "phone",
+        _AMERICAN_CORE,
+        _AMERICAN_CORE,
+        _check_american,
+        (r"[-. ][1-9]\d{2}[-. ]\d{4}",),
+    ),
+    Scan(
+        "phone",
+        _INTRODUCED_CORE,
+        _INTRODUCED_CORE,
+        _check_introduced,
+        (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
+    ),
 )

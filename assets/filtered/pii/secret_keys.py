@@ -35,6 +35,22 @@ _KEY_STARTS = (
     r"(?:xapp|GOCSPX|NRAK|PMAK|pplx|xai|xkeysib|gl(?:ptt|dt|rt|soat|ft))-[A-Za-z0-9_-]{20}",
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
 )
+# Clues of these patterns, in their order.
+_KEY_CLUES = (
+    ("A[KS]IA[A-Z0-9]{16}", "AIza"),
+    ("gh[pousr]_[A-Za-z0-9]{36}", "github_pat_", "npm_", "hf_[A-Za-z0-9]{30}", "[sr]k_live_"),
+    ("glpat-", "xox[abprs]-", "sk-[A-Za-z0-9_-]{10}", "pypi-"),
+    (r"SG\.[A-Za-z0-9_-]{16}", "SK[0-9a-f]{32}", r"hv[sbr]\.[A-Za-z0-9_-]{24}", r"ya29\."),
+    (
+        *("dop_v1_", "gsk_", "glsa_", "dckr_pat_", "whsec_", "lin_api_", "figd_", "sbp_"),
+        "shp[acps][tas]_",
+    ),
+    (
+        *("xapp-", "GOCSPX-", "NRAK-", "PMAK-", "pplx-", "xai-", "xkeysib-"),
+        *("glptt-", "gl[dr]t-", "glsoat-", "glft-"),
+    ),
+    (r"\d{8}:AA",),
+)
 # Separate: with an alternative that matches inside its run, each match reads the whole run.
 _TOKEN_START = r"eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9_-]*\.eyJ"
 
@@ -122,12 +138,22 @@ _ASSIGNED = (
     r"(?i)(?:key|token|secret)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
     r"[A-Za-z0-9+/_.~-]{32}"
 )
+# Without regard to case, K is also the Kelvin sign (bytes e2 84 aa), and s the long s (c5 bf).
+_ASSIGNED_CLUES = (
+    r"[kK\xaa][eE][yY][A-Za-z_\"'`\s=:\x80-\xff]",
+    "[tT][oO][kK][eE][nN]",
+    r"[tT][oO]\xe2\x84\xaa",
+    r"[sS\xbf][eE][cC][rR][eE][tT]",
+)
 _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 
 SCANS = (
-    *(Scan("api_key", starts, starts, _check_specific_key) for starts in _KEY_STARTS),
-    Scan("api_key", r"\.eyJ", _TOKEN_START, _check_specific_key),
-    Scan("api_key", _ASSIGNED, _ASSIGNED, _check_assigned_key),
-    Scan("api_key", "AccountKey=", "AccountKey=", _check_account_key),
-    Scan("private_key", "PRIVATE KEY", _PEM, _check_private_key),
+    *(
+        Scan("api_key", starts, starts, _check_specific_key, clues)
+        for starts, clues in zip(_KEY_STARTS, _KEY_CLUES, strict=True)
+    ),
+    Scan("api_key", r"\.eyJ", _TOKEN_START, _check_specific_key, (r"\.eyJ",)),
+    Scan("api_key", _ASSIGNED, _ASSIGNED, _check_assigned_key, _ASSIGNED_CLUES),
+    Scan("api_key", "AccountKey=", "AccountKey=", _check_account_key, ("AccountKey=",)),
+    Scan("private_key", "PRIVATE KEY", _PEM, _check_private_key, ("PRIVATE KEY",)),
 )

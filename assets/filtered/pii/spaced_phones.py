@@ -146,4 +146,8 @@ def _is_sequence(number: str) -> bool:
 
 _SPACED_CORE = r"[0-9]\)? [0-9]{2,5}[ 0-9][0-9]"
 
-SCANS = (Scan("phone", _SPACED_CORE, r"[0-9(][0-9() ]{6,}[0-9]", _check_spaced),)
+SCANS = (
+    Scan(
+        "phone", _SPACED_CORE, r"[0-9(][0-9() ]{6,}[0-9]", _check_spaced, (r"[\d)] \d\d[ \d]{2}",)
+    ),
+)

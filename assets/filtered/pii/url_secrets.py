@@ -49,6 +49,6 @@ _USER = r"://[^\s/<>\"@]+@"
 _DSN = r"[A-Za-z0-9_.-]{1,32}:[^\s:\"'`/@]{1,100}@(?:tcp|unix)\("
 
 SCANS = (
-    Scan("url_secret", _USER, _USER, _check_url),
-    Scan("url_secret", r"@(?:tcp|unix)\(", _DSN, _check_dsn),
+    Scan("url_secret", _USER, _USER, _check_url, ("@",)),
+    Scan("url_secret", r"@(?:tcp|unix)\(", _DSN, _check_dsn, ("@tcp(", "@unix(")),
 )

@@ -2,22 +2,22 @@
 
 A file's identity is its name relative to the config folder (or its URL without secrets), so that
 a moved checkout gives the same documents. Its content is known by a digest, so that an unchanged
-file is never parsed twice. Price: every planning reads every input once for its digest, at the
-speed of the disk.
+file is never parsed twice. A file costs one stat; whoever asks decides which ones are read for
+their digest. There may be a million files: paths are strings here.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-import xxhash
-
 from assets.raw.places.downloads import download
-from assets.raw.places.local_files import MatchedBy, check_regular, search
+from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files, status_of
+from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
@@ -31,8 +31,7 @@ COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
     ".zstd": "zst",
 }
-ReadDigest = Callable[[Path], tuple[int, str]]  # size and digest of a file
-DIGEST_BLOCK_BYTES = 8 << 20
+ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -53,15 +52,20 @@ class Inputs:
     left_out: list[LeftOut]
 
 
-@dataclass(frozen=True)
-class _Match:
-    path: Path
+class _Match(NamedTuple):
     name: str
     matched_by: MatchedBy
+    status: FileStatus
+
+
+class _Readable(NamedTuple):
+    match: _Match
+    format: FileFormat
+    compression: Compression | None
 
 
 def find_inputs(
-    source: SourceConfig, base: Path, downloads: Path, read_digest: ReadDigest | None = None
+    source: SourceConfig, base: Path, downloads: Path, read_digests: ReadDigests | None = None
 ) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
@@ -70,7 +74,6 @@ def find_inputs(
     matches (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
-    read_digest = read_digest or digest_file
     files: dict[str, InputFile] = {}
     left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
@@ -79,22 +82,24 @@ def find_inputs(
         try:
             found |= {each.name: each for each in _find(pattern, source, base, downloads)}
             matches = [each for each in found.values() if isinstance(each, _Match)]
-            inputs = [_input_file(match, source, read_digest) for match in matches]
+            readable = [each for match in matches if (each := _readable(match, source))]
+            inputs = _input_files(readable, read_digests or _read_all)
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError) as error:  # of the file system and of urllib
             raise InputError(f"{place}: {error}", source.identity_query) from error
         left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
+        is_read = {file.name for file in inputs}
         left_out |= {
             match.name: LeftOut(match.name.encode("utf-8", "replace").decode(), why_unread(source))
-            for match, file in zip(matches, inputs, strict=True)
-            if file is None
+            for match in matches
+            if match.name not in is_read
         }
-        if not any(inputs) and not source.allow_no_files:
+        if not inputs and not source.allow_no_files:
             raise InputError(
                 _no_match(source, pattern, base, downloads.parent, left_out), source.identity_query
             )
-        files |= {file.name: file for file in inputs if file is not None}
+        files |= {file.name: file for file in inputs}
     return Inputs(
         [files[name] for name in sorted(files)],
         [left_out[name] for name in sorted(left_out) if name not in files],
@@ -119,40 +124,45 @@ def _find(
     scheme = pattern.partition(":")[0].lower()
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
-        path = download(pattern, name, downloads, source.max_download_bytes)
-        yield _Match(path, name, "named")
+        path = str(download(pattern, name, downloads, source.max_download_bytes))
+        yield _Match(name, "named", status_of(path, os.stat(path)))
     elif scheme == "file":
-        path = Path(url2pathname(urlsplit(pattern).path))
-        if path.exists() and not path.is_dir():
-            check_regular(path)
-            yield _Match(path, pattern, "named")
+        path = url2pathname(urlsplit(pattern).path)
+        if os.path.exists(path) and not os.path.isdir(path):
+            yield _Match(pattern, "named", named_file(path).status)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use http://, https://, "
             "file:// or a local path; copy the files first."
         )
     else:
-        output = downloads.parent.resolve()
-        if base.resolve().is_relative_to(output):  # a config inside the store has its inputs there
-            output = downloads.resolve()
-        for each in _find_local(pattern, source.follow_links, base):
-            is_named = isinstance(each, _Match) and each.matched_by == "named"
-            path = Path(os.path.realpath(base / each.name))
-            if is_named or not path.is_relative_to(output):
-                yield each
+        output = os.path.realpath(downloads.parent)
+        if is_below(
+            os.path.realpath(base), output
+        ):  # a config inside the store has its inputs there
+            output = os.path.realpath(downloads)
+        yield from _find_local(pattern, source.follow_links, str(base), output)
 
 
-def _find_local(pattern: str, follow_links: bool, base: Path) -> Iterator[_Match | LeftOut]:
-    found = search(pattern, base, follow_links)
-    for path, matched_by in found.files.items():
-        yield _Match(path, _name(path, base), matched_by)
+def _find_local(
+    pattern: str, follow_links: bool, base: str, output: str
+) -> Iterator[_Match | LeftOut]:
+    normal, real = cache(os.path.abspath), cache(os.path.realpath)  # of folders: few
+
+    def name_of(path: str) -> str:
+        folder, name = os.path.split(path)  # a glob may hold ".."
+        path = os.path.join(normal(folder), name) if name else normal(folder)
+        return path[len(base) :].lstrip("/") if is_below(path, base) else path
+
+    found = search(pattern, Path(base), follow_links)
+    for path, file in found.files.items():
+        folder, name = os.path.split(path)
+        place = real(path) if file.is_link else os.path.join(real(folder), name)
+        if file.matched_by == "named" or not is_below(place, output):
+            yield _Match(name_of(path), file.matched_by, file.status)
     for path, reason in found.left_out.items():
-        yield LeftOut(_name(path, base).encode("utf-8", "replace").decode(), reason)
-
-
-def _name(path: Path, base: Path) -> str:
-    path = Path(os.path.abspath(path))  # a glob may hold ".."
-    return (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
+        if not is_below(real(path), output):
+            yield LeftOut(name_of(path).encode("utf-8", "replace").decode(), reason)
 
 
 def why_unread(source: SourceConfig) -> str:
@@ -162,7 +172,8 @@ def why_unread(source: SourceConfig) -> str:
     return f"its name is not of the format {source.format}"
 
 
-def _input_file(match: _Match, source: SourceConfig, read_digest: ReadDigest) -> InputFile | None:
+def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
+    """Return a file with the format in which it is read; None if no reader takes it."""
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
     if match.matched_by == "folder" and told != file_format:
@@ -176,27 +187,35 @@ def _input_file(match: _Match, source: SourceConfig, read_digest: ReadDigest) ->
         )
     if not _is_utf8(match.name):
         raise InputError(f"the file name {match.name!r} is not UTF-8. Rename the file.")
-    num_bytes, digest = read_digest(match.path)
-    return InputFile(match.path, match.name, file_format, compression, num_bytes, digest)
+    return _Readable(match, file_format, compression)
+
+
+def _input_files(readable: Sequence[_Readable], read_digests: ReadDigests) -> list[InputFile]:
+    digests = read_digests([each.match.status for each in readable])
+    return [
+        InputFile(each.match.status.place, each.match.name, each.format, each.compression, *digest)
+        for each, digest in zip(readable, digests, strict=True)
+    ]
+
+
+def _read_all(files: Sequence[FileStatus]) -> list[FileDigest]:
+    return digest_files([file.place for file in files])
 
 
 def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
     """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz")."""
-    path = Path(unquote(urlsplit(name).path) if "://" in name else name)
-    compression = COMPRESSIONS.get(path.suffix.lower())
-    inner = path.with_suffix("") if compression else path
-    return FORMATS.get(inner.suffix.lower()), compression
+    path = unquote(urlsplit(name).path) if "://" in name else name
+    inner = path.rstrip("/").rpartition("/")[2]
+    suffix = _suffix(inner)
+    compression = COMPRESSIONS.get(suffix)
+    return FORMATS.get(_suffix(inner[: -len(suffix)]) if compression else suffix), compression
+
+
+def _suffix(name: str) -> str:
+    """Return what pathlib calls the suffix of a name, in lower case, at a tenth of its cost."""
+    dot = name.rfind(".")
+    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
 
 
 def _is_utf8(name: str) -> bool:
-    return name == name.encode("utf-8", "replace").decode()  # bad bytes are surrogates (PEP 383)
-
-
-def digest_file(path: Path) -> tuple[int, str]:
-    """Return size and digest of a file's bytes."""
-    state, num_bytes = xxhash.xxh3_128(), 0
-    with path.open("rb") as file:
-        while block := file.read(DIGEST_BLOCK_BYTES):
-            state.update(block)
-            num_bytes += len(block)
-    return num_bytes, state.hexdigest()
+    return name.isascii() or name == name.encode("utf-8", "replace").decode()  # PEP 383

@@ -6,14 +6,18 @@ folder is entered once, so that no loop of links is endless and no tree of links
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from assets.raw.places.file_digests import FileStatus, status_of
 
 LEAVES = "a link that leaves the folder: `follow_links: true` reads it"
 BROKEN = "a broken link"
@@ -25,6 +29,15 @@ SPECIAL = {
     stat.S_IFCHR: "a character device",
 }
 MatchedBy = Literal["named", "glob", "folder"]
+MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
+class Found(NamedTuple):
+    """A regular file that was found: how it was matched, and what its one stat says."""
+
+    matched_by: MatchedBy
+    status: FileStatus
+    is_link: bool
 
 
 @dataclass
@@ -33,95 +46,114 @@ class Search:
 
     root          the real path of the folder in which the pattern starts
     follow_links  enter and read links that leave it
-    files         how each file was matched, by path
+    files         the files that were found, by path: strings, as there may be a million of them
     left_out      the reason for each path that was matched and is not read
     """
 
-    root: Path
+    root: str
     follow_links: bool
-    files: dict[Path, MatchedBy] = field(default_factory=dict)
-    left_out: dict[Path, str] = field(default_factory=dict)
+    files: dict[str, Found] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
-    def match(self, folder: Path, segments: Sequence[str]) -> None:
+    def match(self, folder: str, segments: Sequence[str]) -> None:
         """Find what the segments of a glob match below a folder."""
         head, *rest = segments
         if head == "**":
-            for below in self.folders(folder):
+            for below, entries in self.folders(folder):
                 if rest:
                     self.match(below, rest)
                 else:
-                    self.add_files(below, "glob")
+                    self.add_files(below, entries, "glob")
         elif MAGIC.search(head):
             for entry in self.entries(folder):
                 is_shown = head.startswith(".") or not entry.name.startswith(".")
                 if is_shown and fnmatchcase(entry.name, head):
-                    self.step(folder / entry.name, rest)
-        elif os.path.lexists(folder / head):
-            self.step(folder / head, rest)
+                    path = os.path.join(folder, entry.name)
+                    self.step(path, rest, is_folder(entry), entry.is_symlink())
+        elif os.path.lexists(path := os.path.join(folder, head)):
+            self.step(path, rest, os.path.isdir(path), os.path.islink(path))
 
-    def step(self, path: Path, rest: Sequence[str]) -> None:
+    def step(self, path: str, rest: Sequence[str], is_dir: bool, is_link: bool) -> None:
         """Go on with a path that the segments of a glob so far have matched."""
-        if not path.is_dir():
+        if not is_dir:
             if not rest:
-                self.add(path, "glob")
-        elif self.may_follow(path):
+                self.add(path, "glob", is_link)
+        elif self.may_follow(path, is_link):
             if rest:
                 self.match(path, rest)
             else:
                 self.add_folder(path)
 
-    def add_folder(self, folder: Path) -> None:
+    def add_folder(self, folder: str) -> None:
         """Add the files of a folder and of all folders below."""
-        for below in self.folders(folder):
-            self.add_files(below, "folder")
+        for below, entries in self.folders(folder):
+            self.add_files(below, entries, "folder")
 
-    def add_files(self, folder: Path, matched_by: MatchedBy) -> None:
+    def add_files(
+        self, folder: str, entries: Sequence[os.DirEntry[str]], matched_by: MatchedBy
+    ) -> None:
         """Add the visible files directly in a folder."""
-        for entry in self.entries(folder):
+        for entry in entries:
             if not entry.name.startswith(".") and not is_folder(entry):
-                self.add(folder / entry.name, matched_by)
+                self.add(os.path.join(folder, entry.name), matched_by, entry.is_symlink())
 
-    def add(self, path: Path, matched_by: MatchedBy) -> None:
+    def add(self, path: str, matched_by: MatchedBy, is_link: bool) -> None:
         """Add a file, or the reason for which it is left out."""
-        if not path.exists():
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            if error.errno not in MISSING:
+                raise
             self.left_out[path] = BROKEN
-        elif self.may_follow(path):
-            if kind := special_kind(path):
+            return
+        if self.may_follow(path, is_link):
+            if kind := special_kind(status.st_mode):
                 self.left_out[path] = f"{kind}, not a regular file"
             elif matched_by == "glob" or path not in self.files:
-                self.files[path] = matched_by
+                self.files[path] = Found(matched_by, status_of(path, status), is_link)
 
-    def folders(self, folder: Path) -> Iterator[Path]:
-        """Yield a folder and all visible ones below: those behind links last, each only once."""
-        waiting, links, entered = [folder], list[Path](), set[str]()
+    def folders(self, folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+        """Yield a folder and all visible ones below, with what they hold.
+
+        Those behind links come last, each only once.
+        """
+        waiting, links, entered = [folder], list[str](), set[str]()
         while waiting or links:
+            is_link = not waiting
             current = waiting.pop() if waiting else links.pop(0)
             real = os.path.realpath(current)
-            if real in entered or not (current == folder or self.may_follow(current)):
+            if real in entered or not (current == folder or self.may_follow(current, is_link)):
                 continue
             entered.add(real)
-            yield current
-            for entry in self.entries(current):
-                if not entry.name.startswith(".") and is_folder(entry):
-                    (links if entry.is_symlink() else waiting).append(current / entry.name)
+            entries = self.entries(current)
+            yield current, entries
+            for entry in entries:
+                if is_folder(entry) and not entry.name.startswith("."):
+                    below = os.path.join(current, entry.name)
+                    (links if entry.is_symlink() else waiting).append(below)
 
-    def entries(self, folder: Path) -> list[os.DirEntry[str]]:
+    def entries(self, folder: str) -> list[os.DirEntry[str]]:
         """List a folder, sorted by name."""
         try:
             with os.scandir(folder) as entries:
-                return sorted(entries, key=lambda entry: entry.name)
+                return sorted(entries, key=attrgetter("name"))
         except OSError as error:
             self.left_out[folder] = f"a folder that cannot be listed ({error.strerror})"
             return []
 
-    def may_follow(self, path: Path) -> bool:
+    def may_follow(self, path: str, is_link: bool) -> bool:
         """Return whether a path is no link, or one that may be followed; note it if not."""
-        if not path.is_symlink() or self.follow_links:
+        if not is_link or self.follow_links:
             return True
-        is_inside = Path(os.path.realpath(path)).is_relative_to(self.root)
+        is_inside = is_below(os.path.realpath(path), self.root)
         if not is_inside:
             self.left_out[path] = LEAVES
         return is_inside
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a normal path is a folder or below it."""
+    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
 def search(pattern: str, base: Path, follow_links: bool) -> Search:
@@ -129,22 +161,21 @@ def search(pattern: str, base: Path, follow_links: bool) -> Search:
 
     Raises OSError for a name that is too long, and ValueError for a named FIFO, socket or device.
     """
-    literal = Path(os.path.abspath(base / pattern))
-    if literal.exists():  # a name may hold the characters of a glob
-        found = Search(Path(os.path.realpath(literal)), follow_links)
-        if literal.is_dir():
+    literal = os.path.abspath(base / pattern)
+    if Path(literal).exists():  # a name may hold the characters of a glob
+        found = Search(os.path.realpath(literal), follow_links)
+        if os.path.isdir(literal):
             found.add_folder(literal)
         else:
-            check_regular(literal)
-            found.files[literal] = "named"
+            found.files[literal] = named_file(literal)
         return found
     parts = Path(pattern).parts + (("",) if pattern.endswith("/") else ())  # "*/": folders only
     num_fixed = next((n for n, part in enumerate(parts) if MAGIC.search(part)), len(parts))
-    start = Path(os.path.abspath(base.joinpath(*parts[:num_fixed])))
-    found = Search(Path(os.path.realpath(start)), follow_links)
-    if parts[num_fixed:] and start.is_dir():
+    start = os.path.abspath(base.joinpath(*parts[:num_fixed]))
+    found = Search(os.path.realpath(start), follow_links)
+    if parts[num_fixed:] and os.path.isdir(start):
         found.match(start, parts[num_fixed:])
-    if literal.is_symlink():
+    if os.path.islink(literal):
         found.left_out[literal] = BROKEN
     return found
 
@@ -154,13 +185,14 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
     return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 
-def check_regular(path: Path) -> None:
-    """Raise ValueError for a FIFO, socket or device, which could be read for ever."""
-    if kind := special_kind(path):
+def named_file(path: str) -> Found:
+    """Return the file of a path; ValueError for a FIFO, socket or device, read for ever."""
+    status = os.stat(path)
+    if kind := special_kind(status.st_mode):
         raise ValueError(f"{path} is {kind}. Name a regular file.")
+    return Found("named", status_of(path, status), os.path.islink(path))
 
 
-def special_kind(path: Path) -> str | None:
+def special_kind(mode: int) -> str | None:
     """Return the kind of a file that is not a regular one; None if it is."""
-    mode = path.stat().st_mode
     return None if stat.S_ISREG(mode) else SPECIAL.get(stat.S_IFMT(mode), "no file")

@@ -1,35 +1,44 @@
-"""Data version of a source's input files, for the UI: the digests that its next planning will find.
+"""Data version of a source's input files, and the digests that are known of them.
 
-A file is read again only if its size or time of change differs from those of its last digest, so
-that looking often is cheap. URLs are not requested: their files count as unchanged since `raw` was
-last materialized.
+A file is read for its digest only if its size, time of change or inode differ from those of its
+last digest, so that planning and observing cost a stat per file. The digests that are known are
+kept under DAGSTER_HOME: they are in no fingerprint, and the file that holds them may be deleted.
+URLs are not requested by observations: their files count as unchanged since `raw` was last
+materialized.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import xxhash
 
-from assets.raw.places.find_inputs import digest_file, find_inputs
+from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
+from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.run_reports import report_path
-from resources.store.records import fingerprint_of, to_json
+from resources.store.records import fingerprint_of
 
 INPUT_FILES = "input_files"  # the asset
 NOT_FOUND = "not found"
 REMOTE = ("http://", "https://")
+RACY_NS = 2 * 10**9  # the coarsest clock of a file system (FAT); most have less than 10 ms
+CHECKSUM_BYTES = 16
 
 
-class KnownFile(msgspec.Struct, frozen=True):
-    """Digest of a file, and by what it is known not to have changed."""
+class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Digests of a file, and by what it is known not to have changed."""
 
     bytes: int
     changed_ns: int
+    inode: int
     digest: str
+    blocks: str = ""
 
 
 def version_of(files: Mapping[str, str]) -> str:
@@ -37,16 +46,21 @@ def version_of(files: Mapping[str, str]) -> str:
     return fingerprint_of(dict(files))
 
 
+def remote_files(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests of those files that are behind URLs, by name."""
+    return {name: digest for name, digest in files.items() if name.startswith(REMOTE)}
+
+
 def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
     """Return the data version of a source's input files; `last` has those of the last run."""
     source = corpus.settings.source(name)
     local = tuple(each for each in source.where if not each.lower().startswith(REMOTE))
-    files = {name: digest for name, digest in last.items() if name.startswith(REMOTE)}
+    files = remote_files(last)
     known = known_files(corpus, name)
     if local:
         source = source.model_copy(update={"where": local})
         try:
-            found = find_inputs(source, corpus.config.parent, corpus.downloads, known.digest)
+            found = find_inputs(source, corpus.config.parent, corpus.downloads, known.digests)
         except InputError:
             return NOT_FOUND
         files |= {file.name: file.digest for file in found.files}
@@ -56,40 +70,63 @@ def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
 
 def known_files(corpus: Corpus, source: str) -> KnownFiles:
     """Return the digests of a source's files that are known under DAGSTER_HOME."""
-    return KnownFiles(report_path(corpus.store.root, INPUT_FILES, source))
+    return KnownFiles(report_path(corpus.store.root, INPUT_FILES, source).with_suffix(".known"))
 
 
 class KnownFiles:
-    """The digests of a source's files when they were last read."""
+    """The digests of a source's files when they were last read.
 
-    def __init__(self, path: Path) -> None:
+    With `rehash` none counts as known: every file is read.
+    """
+
+    def __init__(self, path: Path, *, rehash: bool = False) -> None:
         self.path = path
+        self.before = read_known(path)
         self.seen: dict[str, KnownFile] = {}
-        try:
-            self.before = msgspec.json.decode(path.read_bytes(), type=dict[str, KnownFile])
-        except (OSError, msgspec.DecodeError):
-            self.before = {}
+        self.rehash = rehash
 
-    def digest(self, path: Path) -> tuple[int, str]:
-        """Return size and digest of a file, read only if it may have changed."""
-        status, file = path.stat(), self.before.get(str(path))
-        if file is None or (file.bytes, file.changed_ns) != (status.st_size, status.st_mtime_ns):
-            return self.read(path)
-        self.seen[str(path)] = file
-        return file.bytes, file.digest
+    def digests(self, files: Sequence[FileStatus]) -> list[FileDigest]:
+        """Return the digests of files; those are read that may have changed.
 
-    def read(self, path: Path) -> tuple[int, str]:
-        """Return size and digest of a file; one that changes meanwhile is read again next time."""
-        status = path.stat()
-        num_bytes, digest = digest_file(path)
-        self.seen[str(path)] = KnownFile(status.st_size, status.st_mtime_ns, digest)
-        return num_bytes, digest
+        A file that was changed less than two seconds ago may change once more at the same time of
+        change, by a coarse clock. It is not kept as known, and so is read again next time.
+        """
+        now = time.time_ns()
+        unknown = [file for file in files if not self.is_known(file)]
+        read = dict(zip(unknown, digest_files([file.place for file in unknown]), strict=True))
+        for file, digest in read.items():
+            if file.changed_ns + RACY_NS < now:
+                self.seen[file.place] = KnownFile(*file[1:], digest.digest, digest.blocks)
+        return [read.get(file) or self.take(file.place) for file in files]
+
+    def is_known(self, file: FileStatus) -> bool:
+        """Return whether a file is as it was when its digest was made."""
+        known = self.before.get(file.place)
+        status = known and (known.bytes, known.changed_ns, known.inode)
+        return status == file[1:] and not self.rehash
+
+    def take(self, place: str) -> FileDigest:
+        """Return the digests of a known file, and keep it as known."""
+        known = self.seen[place] = self.before[place]
+        return FileDigest(known.bytes, known.digest, known.blocks)
 
     def save(self) -> None:
-        """Keep what was seen for the next observation."""
+        """Keep what was seen for the next planning or observation."""
         if self.seen == self.before:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = msgspec.msgpack.encode(self.seen)
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        temporary.write_bytes(to_json(self.seen))
+        temporary.write_bytes(xxhash.xxh3_128_digest(content) + content)
         temporary.replace(self.path)
+
+
+def read_known(path: Path) -> dict[str, KnownFile]:
+    """Read what is known of files; nothing if that is missing, damaged or of another version."""
+    try:
+        content = memoryview(path.read_bytes())
+        if content[:CHECKSUM_BYTES] != xxhash.xxh3_128_digest(content[CHECKSUM_BYTES:]):
+            return {}
+        return msgspec.msgpack.decode(content[CHECKSUM_BYTES:], type=dict[str, KnownFile])
+    except (OSError, msgspec.MsgspecError):
+        return {}

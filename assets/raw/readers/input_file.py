@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from resources.settings.sources import FileFormat
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """One input file; `name` is its identity, `digest` the xxh3_128 of its bytes (32 hex)."""
+class InputFile(NamedTuple):
+    """One input file: a tuple of strings, as a plan may hold a million of them.
 
-    path: Path
+    place    its path on this machine
+    name     its identity
+    digest   the xxh3_128 of its bytes (32 hex)
+    blocks   an xxh3_64 per BLOCK_BYTES (16 hex each), of a file with more than one block
+    """
+
+    place: str
     name: str
     format: FileFormat
     compression: Compression | None
     bytes: int
     digest: str
+    blocks: str = ""
+
+    @property
+    def path(self) -> Path:
+        """Path of the file on this machine."""
+        return Path(self.place)

@@ -51,7 +51,7 @@ def plan_slices(file: InputFile, part_bytes: int) -> list[Slice]:
         cuts = _row_group_cuts(file, part_bytes)
         if cuts:
             return [Slice(i, "row_groups", *cut) for i, cut in enumerate(pairwise(cuts))]
-    return [Slice(0, "stream", 0, file.bytes)]
+    return [whole(file)]
 
 
 def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
@@ -67,6 +67,33 @@ def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
             cuts.append(group + 1)
             size = 0
     return cuts if cuts[-1] == metadata.num_row_groups > 0 else [*cuts, metadata.num_row_groups]
+
+
+def whole(file: InputFile) -> Slice:
+    """Return the slice that is a whole file, read front to back."""
+    return Slice(0, "stream", 0, file.bytes)
+
+
+def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
+    """Return the ranges of bytes that a slice is read from, without the end of its last line."""
+    if file_slice.unit == "bytes":
+        return [(max(file_slice.start - 1, 0), file_slice.stop)]
+    if file_slice.unit == "stream":
+        return [(0, file.bytes)]
+    try:
+        metadata = pq.read_metadata(file.path)
+        spans = [(file.bytes - 1, file.bytes)]  # the metadata is at the end
+        for group in range(file_slice.start, file_slice.stop):
+            columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
+            starts = [
+                column.dictionary_page_offset or column.data_page_offset for column in columns
+            ]
+            size = sum(column.total_compressed_size for column in columns)
+            spans.append((min(starts), min(starts) + size))
+    except (pa.ArrowException, OSError, IndexError) as error:
+        raise_unless_of_content(error)
+        return [(0, file.bytes)]
+    return spans
 
 
 def read_chunks(

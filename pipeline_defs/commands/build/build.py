@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -55,10 +56,9 @@ def build(
             "`corpus config` lists them all."
         )
     prepare_home()
-    with made_ready(corpus, used[to or MIXED.name]):
-        # Dagster takes 2 s to import, beside which the server is made ready.
-        from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
+    from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
 
+    with made_ready(corpus, used[to or MIXED.name]):
         codes = []
         for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
             start = time.time()
@@ -72,6 +72,7 @@ def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[
     """Start the server of all commands if steps are its forks, else compile the kernels."""
     stages = [last, *ancestors(last)]
     if corpus.settings.engine.steps == "multiprocess":
-        return warm_server(dict.fromkeys(stage.name for stage in stages))
+        import_module("pipeline_defs.definitions")
+        return warm_server(dict.fromkeys(stage.name for stage in stages), as_fork=True)
     compile_kernels(stages)
     return nullcontext()

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
@@ -23,7 +24,9 @@ from corpus_loader.errors import CorpusError
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
+from corpus_loader.reader import LoaderOptions, Reader
 from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
+from pipeline_defs.commands.look.trace_removed import is_removed
 from pipeline_defs.commands.look.trace_rows import Row, SampleRow, describe_row
 from pipeline_defs.commands.look.trace_show import print_document, print_row
 from pipeline_defs.commands.terminal.options import Json, Natural
@@ -101,25 +104,22 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     files = LocalFiles(corpus.store.root)
     mixture = find_mixture(files, place.phase, place.data)
     seed = mixture.seed if place.seed is None else order_seed(place.seed, place.phase)
-    order = mixture.order(seed)
-    samples = order.samples([place.sample])
-    source, row = mixture.sources[int(samples.source[0])], int(samples.row[0])
-    for shard in source.shards:
-        if row < shard.rows:
-            break
-        row -= shard.rows
+    reader = Reader(files, mixture, seed, LoaderOptions())
+    samples = reader.order.samples([place.sample])
+    lookup = reader.look_up(np.array([place.sample]))
+    shard, [row] = reader.shards.shards[lookup.shards[0]], lookup.rows
     for suffix, file in shard.files.items():
         with files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256):
             pass  # it is checked
     flat = open_shard(corpus.store.root / shard.path)
     return SampleRow(
-        **structs.asdict(describe_row(corpus, flat, row, place.token)),
+        **structs.asdict(row_at(corpus, flat, row, place.token)),
         phase=place.phase,
         sample=place.sample,
-        epoch=place.sample // len(order),
+        epoch=place.sample // len(reader.order),
         seed=seed,
         data=mixture.fingerprint,
-        source=source.name,
+        source=mixture.sources[int(samples.source[0])].name,
         source_epoch=int(samples.epoch[0]),
     )
 
@@ -127,8 +127,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
 def trace_row(corpus: Corpus, place: Place) -> Row:
     """Describe the documents of a row of a shard."""
     assert place.row is not None, "form_of checks that it is"
-    shard = open_shard(shard_stem(corpus, place))
-    return describe_row(corpus, shard, place.row, place.token)
+    return row_at(corpus, open_shard(shard_stem(corpus, place)), place.row, place.token)
 
 
 def trace_offset(corpus: Corpus, place: Place) -> Row:
@@ -136,7 +135,13 @@ def trace_offset(corpus: Corpus, place: Place) -> Row:
     assert place.offset is not None, "form_of checks that it is"
     shard: FlatShard = open_shard(shard_stem(corpus, place))
     row = shard.row_at(place.offset)
-    return describe_row(corpus, shard, row, place.offset - shard.first_token(row))
+    return row_at(corpus, shard, row, place.offset - shard.first_token(row))
+
+
+def row_at(corpus: Corpus, shard: FlatShard, row: int, token: int | None) -> Row:
+    """Describe the documents of a row, and say whether it is removed by now."""
+    described = describe_row(corpus, shard, row, token)
+    return structs.replace(described, is_removed=is_removed(corpus, shard.stem, row) or UNSET)
 
 
 def shard_stem(corpus: Corpus, place: Place) -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.mixed.removed_row_files import removed_of
 from assets.sharded.flat_row_files import segments_of
 from pipeline_defs.commands.look.lineage import Origin
 from pipeline_defs.commands.look.manifests import (
@@ -83,7 +85,10 @@ class ShardRow(msgspec.Struct, frozen=True):
 
 
 class DocumentTrace(msgspec.Struct, frozen=True):
-    """Result of each stage for a document; None if the stage has not seen it."""
+    """Result of each stage for a document; None if the stage has not seen it.
+
+    removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn.
+    """
 
     doc_id: str
     source: str
@@ -93,6 +98,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     deduped: Deduped | None
     tokenized: Tokenized | None
     sharded: list[ShardRow]
+    removed_rows: int
 
 
 def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
@@ -102,6 +108,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     """
     manifest, part, doc_id, decision = find_decision(corpus, prefix)
     source = manifest.partition
+    rows, removed_rows = rows_of(corpus, source, doc_id)
     return DocumentTrace(
         doc_id=doc_id,
         source=source,
@@ -110,7 +117,8 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         duplicates=cluster_of(corpus, source, part, doc_id),
         deduped=deduped_of(corpus, source, part, doc_id),
         tokenized=tokens_of(corpus, source, part, doc_id),
-        sharded=list(rows_of(corpus, source, doc_id)),
+        sharded=rows,
+        removed_rows=removed_rows,
     )
 
 
@@ -218,23 +226,21 @@ def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tok
     return Tokenized(int(lengths.item())) if lengths.height else None
 
 
-def rows_of(corpus: Corpus, source: str, doc_id: str) -> Iterator[ShardRow]:
-    """Yield the rows of the newest shards that hold the document, in order."""
+def rows_of(corpus: Corpus, source: str, doc_id: str) -> tuple[list[ShardRow], int]:
+    """Return the rows of the newest shards that hold the document, and how many are removed."""
     manifest = corpus.store.partition("sharded", source).newest_manifest()
     if manifest is None:
-        return
-    files = [file for part in manifest.parts for file in part.files if file.kind == FLAT_SUFFIX]
-    stems = [corpus.store.file_of(manifest, file).checked().with_suffix("") for file in files]
+        return [], 0
+    removed = removed_of(manifest)
+    flat = [(part.name, file) for part in manifest.parts if (file := part.file(FLAT_SUFFIX))]
+    stems = [corpus.store.file_of(manifest, file).checked().with_suffix("") for _, file in flat]
+    rows, num_removed = [], 0
     with ThreadPoolExecutor() as pool:
-        by_shard = pool.map(
-            segments_of, stems, [file.rows for file in files], [doc_id] * len(files)
-        )
-        for number, segments in enumerate(by_shard):
-            for segment in segments:
-                yield ShardRow(
-                    shard=number,
-                    row=segment.row,
-                    position=segment.position,
-                    start=segment.start,
-                    tokens=segment.tokens,
-                )
+        sizes = [file.rows for _, file in flat]
+        by_shard = list(pool.map(segments_of, stems, sizes, [doc_id] * len(flat)))
+    for number, ((name, _), segments) in enumerate(zip(flat, by_shard, strict=True)):
+        listed = removed.get(name) if segments else None
+        gone = set() if listed is None else set(listed.read(corpus.store.root).tolist())
+        num_removed += len({segment.row for segment in segments} & gone)
+        rows += [ShardRow(number, **asdict(s)) for s in segments if s.row not in gone]
+    return rows, num_removed

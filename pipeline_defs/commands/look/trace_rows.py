@@ -53,7 +53,7 @@ class TokenPlace(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """Row of a shard."""
+    """Row of a shard; `is_removed` is set if no phase that is mixed from now on draws it."""
 
     shard: str
     row: int
@@ -61,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     stored_tokens: int
     documents: list[RowDocument]
     token: TokenPlace | UnsetType = UNSET
+    is_removed: bool | UnsetType = UNSET
 
 
 class SampleRow(Row, frozen=True, kw_only=True):

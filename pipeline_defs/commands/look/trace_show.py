@@ -43,7 +43,8 @@ def row_lines(row: Row) -> Iterator[Line]:
         yield "sample", f"{row.sample:,} of phase {row.phase} (seed {row.seed})"
         yield "epoch", f"{row.epoch} of the phase, {row.source_epoch} of {row.source}"
         yield "data", f"{row.data}: the fingerprint of its mixture"
-    yield "shard", f"{row.shard}, row {row.row:,}"
+    removed = ": removed, no longer drawn" if row.is_removed is True else ""
+    yield "shard", f"{row.shard}, row {row.row:,}{removed}"
     padding = row.stored_tokens - row.num_tokens
     yield "tokens", f"{row.num_tokens:,} and {padding:,} of padding"
     if not isinstance(row.token, UnsetType):
@@ -96,7 +97,7 @@ def print_document(trace: DocumentTrace) -> None:
         "duplicates": cluster_text(trace.duplicates),
         "deduped": deduped_text(trace.deduped),
         "tokenized": tokens_text(trace.tokenized),
-        "sharded": rows_text(trace.sharded),
+        "sharded": rows_text(trace.sharded, trace.removed_rows),
     }
     print_lines(console, safe(lines.items()))
 
@@ -134,13 +135,15 @@ def tokens_text(tokenized: Tokenized | None) -> str:
     return "has none of it" if tokenized is None else f"{tokenized.tokens:,} tokens"
 
 
-def rows_text(rows: Sequence[ShardRow]) -> str:
+def rows_text(rows: Sequence[ShardRow], removed: int) -> str:
     """Describe the places of the document's tokens."""
     texts = [
         f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its "
         f"{row.start:,} on, at {row.position:,}"
         for row in rows
     ]
+    if removed:
+        texts.append(f"removed rows with tokens of it, no longer drawn: {removed:,}")
     return "; ".join(texts) or "has none of it"
 
 

@@ -1,0 +1,76 @@
+"""Groups of small files that become one part, and the chunks of such a part.
+
+A part costs 15 ms and three files in every stage, however little is in it. So files of less than a
+quarter of `part_bytes` are read together, in name order. The borders between groups depend on the
+names and sizes of the files near them: a file that comes or goes changes its own group, and at most
+those beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from assets.raw.readers.documents import Chunk
+from assets.raw.readers.input_file import InputFile
+from assets.text.table_rows import count_bytes
+from resources.content_windows import content_windows
+
+SMALL_SHARE = (
+    4  # a file of more than part_bytes / 4 has parts of its own: so at most 4 times as many
+)
+MOST_PARTS = 1.5  # of part_bytes in a group: groups are half full on average, and then hold 0.8
+UNPACKED = 4  # bytes of text per byte of a compressed file: web text in gz 3, in zst 4, in xz 5
+
+
+class Piece(NamedTuple):
+    """The next records of a file of a part."""
+
+    file: InputFile
+    chunk: Chunk
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of its documents in memory, about."""
+        documents = self.chunk.documents
+        return count_bytes(documents["text"]) + count_bytes(documents["meta"])
+
+
+def text_bytes(file: InputFile) -> int:
+    """Return the size of a file's text, as far as its name tells."""
+    is_packed = file.compression is not None or file.format == "parquet"
+    return file.bytes * UNPACKED if is_packed else file.bytes
+
+
+def group_files(files: Sequence[InputFile], part_bytes: int) -> list[tuple[InputFile, ...]]:
+    """Group the small files among files that are sorted by name; each other one is alone.
+
+    The groups are sorted by their first files.
+    """
+    small = [file for file in files if text_bytes(file) * SMALL_SHARE <= part_bytes]
+    large = [file for file in files if text_bytes(file) * SMALL_SHARE > part_bytes]
+    windows = content_windows(
+        [file.name for file in small],
+        [text_bytes(file) for file in small],
+        most_bytes(part_bytes),
+    )
+    groups = [*(tuple(small[window]) for window in windows), *((file,) for file in large)]
+    return sorted(groups, key=lambda group: group[0].name)
+
+
+def most_bytes(part_bytes: int) -> int:
+    """Return the size of the largest group, by `text_bytes`."""
+    return int(part_bytes * MOST_PARTS)
+
+
+def pack(pieces: Iterable[Piece], least_bytes: int) -> Iterator[list[Piece]]:
+    """Collect pieces into parts of `least_bytes` or more; there is at least one part."""
+    part, num_bytes, is_first = list[Piece](), 0, True
+    for piece in pieces:
+        part.append(piece)
+        num_bytes += piece.num_bytes
+        if num_bytes >= least_bytes:
+            yield part
+            part, num_bytes, is_first = [], 0, False
+    if part or is_first:
+        yield part

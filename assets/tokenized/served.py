@@ -1,0 +1,151 @@
+"""Fit of the tokenizer to documents, compared with its fit to the sample that trained it.
+
+Text that the tokenizer serves badly takes more tokens, so that training sees less of it per
+sequence. Text like that of the sample (the same source, the same language in it) is compared with
+it. Languages and kinds of text differ by nature (Chinese takes 3 bytes a token where English takes
+4.5, in tokenizers that have learned both), so the limit is wider for text that was not in the
+sample. It is wider for little text, too: documents differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from assets.tokenized.token_facts import LanguageCounts, ServedText
+
+ENOUGH_TOKENS = 5_000  # of a source; fewer are not compared
+ENOUGH_SHARE = 0.01  # of a source's tokens, for a language in it
+KNOWN_TOKENS = 1_000  # of the sample
+NOISE = 10.0  # over the root of the tokens: 5,000 of another project's C++ differ by up to 20 %
+LIKE_THE_SAMPLE = 0.15  # fewer bytes per token than the sample, of text that was in it
+OTHER_TEXT = 0.30  # of text that was not
+MORE_BYTE_TOKENS = 0.10  # of all tokens; languages of one document each move it by 0.05
+MORE_UNKNOWN_TOKENS = 0.01
+SHOWN_FAULTS = 5
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Text and its tokens: all, unknown ones, and single bytes of longer characters."""
+
+    text_bytes: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    byte_tokens: int = 0
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Text per token; there must be some."""
+        return self.text_bytes / self.tokens
+
+    def share(self, tokens: int) -> float:
+        """Return a number of its tokens as a share of all."""
+        return tokens / self.tokens
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Fit that text is compared with, its name, and the share of bytes per token to fall short."""
+
+    name: str
+    fit: Fit
+    tolerance: float
+
+
+def sum_fits(served: Iterable[ServedText]) -> Fit:
+    """Add up counts."""
+    counts = [(one.text_bytes, one.tokens, one.unknown_tokens, one.byte_tokens) for one in served]
+    return Fit(*map(sum, zip(*counts, strict=True)))
+
+
+def sum_served(served: Iterable[ServedText]) -> list[ServedText]:
+    """Add up counts of the same source and language; in the order of their first."""
+    grouped: dict[tuple[str, str], list[ServedText]] = {}
+    for each in served:
+        grouped.setdefault((each.source, each.language), []).append(each)
+    return [
+        ServedText(source=source, language=language, **asdict(sum_fits(group)))
+        for (source, language), group in grouped.items()
+    ]
+
+
+def served_texts(by_source: Mapping[str, LanguageCounts]) -> list[ServedText]:
+    """Return the fit of each language of each source that has tokens."""
+    return [
+        ServedText(
+            source=source,
+            language=language,
+            text_bytes=counts.text_bytes_by_language[language],
+            tokens=tokens,
+            unknown_tokens=counts.unknown_tokens_by_language.get(language, 0),
+            byte_tokens=counts.byte_tokens_by_language.get(language, 0),
+        )
+        for source, counts in by_source.items()
+        for language, tokens in counts.text_tokens_by_language.items()
+        if tokens
+    ]
+
+
+def warn_of_fit(
+    served: Sequence[ServedText], sample: Sequence[ServedText], others: Sequence[ServedText]
+) -> list[str]:
+    """Write a sentence if a source, or a language in it, is served badly; all of one source.
+
+    `sample` is the fit at training; without one, `others` are compared with: all other sources.
+    """
+    if not served:
+        return []
+    source, mean, everything = served[0].source, sum_fits(sample or others), sum_fits(served)
+    faults = [fault(everything, expected_of(source, "", sample, mean))]
+    for each in sorted(served, key=lambda each: (-each.tokens, each.language)):
+        if each.tokens >= ENOUGH_SHARE * everything.tokens:
+            found = fault(sum_fits([each]), expected_of(source, each.language, sample, mean))
+            faults.append(found and f"{each.language!r}: {found}")
+    found_faults = [found for found in faults if found]
+    if (more := len(found_faults) - SHOWN_FAULTS) > 0:
+        found_faults[SHOWN_FAULTS:] = [f"and {more:,} more languages"]
+    lines = f"the tokenizer serves source {source!r} badly: {'; '.join(found_faults)}"
+    return [lines] if found_faults else []
+
+
+def expected_of(
+    source: str, language: str, sample: Sequence[ServedText], mean: Fit
+) -> Expected | None:
+    """Return what to compare a source, or a language in it, with; None without enough text.
+
+    The same in the sample if that had enough of it; else the language in all of the sample; else
+    the mean.
+    """
+    same = sum_fits(
+        each for each in sample if each.source == source and language in ("", each.language)
+    )
+    if same.tokens >= KNOWN_TOKENS:
+        return Expected("in the sample that trained it", same, LIKE_THE_SAMPLE)
+    known = sum_fits(each for each in sample if each.language == language)
+    if known.tokens >= KNOWN_TOKENS:
+        return Expected("in other sources of its sample", known, OTHER_TEXT)
+    name = "on average in its sample" if sample else "on average in the other sources"
+    return Expected(name, mean, OTHER_TEXT) if mean.tokens >= KNOWN_TOKENS else None
+
+
+def fault(fit: Fit, expected: Expected | None) -> str:
+    """Write how a fit falls short of what is expected; nothing if it does not."""
+    if expected is None or fit.tokens < ENOUGH_TOKENS:
+        return ""
+    then, found = expected.fit, []
+    noise = NOISE / min(fit.tokens, then.tokens) ** 0.5
+    fewer = 1 - fit.bytes_per_token / then.bytes_per_token
+    if fewer > expected.tolerance + noise:
+        found.append(
+            f"{fit.bytes_per_token:.2f} bytes per token, {fewer:.0%} fewer than "
+            f"{then.bytes_per_token:.2f}"
+        )
+    for tokens, before, more, name in (
+        (fit.byte_tokens, then.byte_tokens, MORE_BYTE_TOKENS, "single bytes of characters"),
+        (fit.unknown_tokens, then.unknown_tokens, MORE_UNKNOWN_TOKENS, "unknown"),
+    ):
+        share, share_then = fit.share(tokens), then.share(before)
+        if share > share_then + more + noise * share_then:
+            found.append(f"{share:.1%} of the tokens are {name}, not {share_then:.1%}")
+    return f"{', '.join(found)} {expected.name}" if found else ""

@@ -1,0 +1,83 @@
+"""Dagster's SQLite records: all events are there for others, through connections that stay open."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+
+from pipeline_defs.record_connections import engine_of, keep_connections_open
+
+
+@pytest.fixture
+def instance(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
+    monkeypatch.setattr(SqliteEventLogStorage, "_connect", SqliteEventLogStorage._connect)
+    keep_connections_open()
+    engine_of.cache_clear()
+    return dg.DagsterInstance.get()
+
+
+def run_asset(instance: dg.DagsterInstance) -> str:
+    @dg.asset
+    def counted() -> dg.MaterializeResult[None]:
+        return dg.MaterializeResult(metadata={"rows": 3})
+
+    return dg.materialize([counted], instance=instance).run_id
+
+
+def events_on_disk(home: Path, run: str) -> set[str]:
+    with sqlite3.connect(home / f"history/runs/{run}.db") as connection:
+        return {row[0] for row in connection.execute("SELECT dagster_event_type FROM event_logs")}
+
+
+def test_another_process_reads_every_event_while_the_connection_is_open(
+    instance: dg.DagsterInstance, dagster_home: Path
+) -> None:
+    run = run_asset(instance)
+
+    expected = {"PIPELINE_START", "ASSET_MATERIALIZATION", "PIPELINE_SUCCESS"}
+    assert expected <= events_on_disk(dagster_home, run)
+
+
+def test_a_database_is_opened_once(instance: dg.DagsterInstance) -> None:
+    run_asset(instance)
+    opened = engine_of.cache_info().misses
+    instance.fetch_materializations(dg.AssetKey("counted"), limit=9)
+
+    assert engine_of.cache_info().misses == opened == 3  # runs, the index of events, the run's own
+
+
+def test_a_fork_has_connections_of_its_own(instance: dg.DagsterInstance) -> None:
+    run_asset(instance)
+    before = engine_of.cache_info().currsize
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.write(writer, bytes([engine_of.cache_info().currsize]))
+        os._exit(0)
+    os.wait()
+
+    assert before == 3 and os.read(reader, 1) == bytes([0])
+
+
+def test_processes_write_to_one_index(instance: dg.DagsterInstance, dagster_home: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=run_in_home, args=(str(dagster_home),)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    run_asset(instance)
+    for writer in writers:
+        writer.join()
+
+    key = dg.AssetKey("counted")
+    assert len(instance.fetch_materializations(key, limit=9).records) == 3
+
+
+def run_in_home(home: str) -> None:
+    os.environ["DAGSTER_HOME"] = home
+    keep_connections_open()
+    run_asset(dg.DagsterInstance.get())
