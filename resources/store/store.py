@@ -150,13 +150,7 @@ def typed(
 
     Raises StoreError if the manifest was written by a version of the stage with other records.
     """
-    try:
-        return msgspec.convert(
-            msgspec.to_builtins(manifest),
-            Manifest[stage.provenance, stage.numbers],  # type: ignore[name-defined]
-        )
-    except msgspec.ValidationError as error:
-        raise other_version(manifest, error) from error
+    return decoded(to_line(manifest), stage)  # in half the time of builtins and a conversion
 
 
 def decoded(content: bytes, stage: StageRecords[Any, Any] | None) -> Manifest:
@@ -276,7 +270,7 @@ class Partition:
         removed = old + [
             path
             for path in unnamed
-            if not needed.intersection((path, path.parent)) and path.name != ".lock"
+            if path.name != ".lock" and not needed.intersection((path, path.parent))
         ]
         for path in removed:
             path.unlink()
@@ -387,19 +381,6 @@ class PartWriter:
     def keep_files(self, files: Iterable[FileRecord]) -> None:
         """Take over files that have their final names already: renamed to themselves."""
         self.pending += [(self.partition.folder / file.path, file) for file in files]
-
-    def link_file(self, kind: str, file: FileRecord, final: str) -> FileRecord:
-        """Give a published file a second name, by a hard link; return its record."""
-        record = msgspec.structs.replace(file, kind=kind, path=final)
-        target = self.partition.folder / final
-        make_folder(target.parent)
-        if target.exists() and target.samefile(self.partition.folder / file.path):
-            temporary = target  # renaming one link of a file to another would leave both
-        else:
-            temporary = target.parent.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
-            os.link(self.partition.folder / file.path, temporary)
-        self.pending.append((temporary, record))
-        return record
 
     def write_parquet(self, kind: str, frame: pl.DataFrame) -> None:
         """Write a table as Parquet, compressed with zstd-1."""
