@@ -96,7 +96,7 @@ def test_a_build_from_nothing_with_ledgers_and_tokenizer_draws_the_same_samples(
     }
     content["shards"] |= {"ledger": str(tmp_path / "exported")}
     config = corpus.config.with_name("fresh.yaml")
-    config.write_text(yaml.safe_dump(content))
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
     build(fresh := open_corpus(config, corpus.config.with_name("fresh")))
     build(fresh, "mixed")
 
