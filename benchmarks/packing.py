@@ -5,8 +5,9 @@
 Takes the lengths of all documents of a store's `tokenized`, and prints for sequences of 2,048 and
 8,192 tokens, per source and for all documents together: padding of `pack` next to the least
 possible, the same with `extend_rests`, sequences that best-fit-decreasing (a document at a time)
-needs beyond ours, documents that concatenation cuts although they fit. Then, for so many documents
-drawn from these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as
+needs beyond ours, documents that concatenation cuts although they fit; then the share of sequences
+that survive if a document of a window is removed, or 1 % are. Then, for so many documents drawn from
+these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as
 many, and of OLMo-core's InstancePacker where that is installed; then the whole transform with its
 copy of tokens, next to a plain copy of as many bytes.
 """
@@ -31,17 +32,23 @@ import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from assets.bucketed.document_chunks import cut_stream, split  # noqa: E402
+from assets.bucketed.document_chunks import Segments, cut_stream, split  # noqa: E402
+from assets.bucketed.make_sequences import document_names, segment_names  # noqa: E402
 from assets.bucketed.packing import (  # noqa: E402
+    KEY_BITS,
     NO_LIMIT,
+    GroupedPacking,
     count_sequences,
     pack_and_extend,
     pack_segments,
 )
+from corpus_loader.permutation import UInt64s, mix64  # noqa: E402
 
 LENGTHS = (2048, 8192)
 PEER_DOCUMENTS = 100_000
 ROUNDS = 3
+WINDOWS = (33_000_000, 410_000)  # tokens: the default, and 200 sequences of 2,048
+REMOVED = 10  # documents that are removed in turn
 ALL = "all as one"
 
 
@@ -54,8 +61,13 @@ def main() -> None:
     tables = read_tables(options.store)
     counts = {source: count_tokens(each) for source, each in tables.items()}
     counts[ALL] = np.concatenate(list(counts.values()))
+    names = {source: document_names(each) for source, each in tables.items()}
+    names[ALL] = np.concatenate(list(names.values()))
     for length in LENGTHS:
-        print_padding(counts, length)
+        print_padding(counts, names, length)
+    for length in (*LENGTHS, 32768):
+        for tokens in WINDOWS:
+            print_survival(counts[ALL], names[ALL], length, tokens)
     drawn = np.random.Generator(np.random.PCG64(0)).choice(counts[ALL], options.documents)
     for length in (*LENGTHS, 32768):
         print_speed(drawn, length)
@@ -79,7 +91,14 @@ def count_tokens(tables: list[pl.DataFrame]) -> NDArray[np.int64]:
     return np.concatenate(lengths)
 
 
-def print_padding(counts: dict[str, NDArray[np.int64]], length: int) -> None:
+def pack(pieces: Segments, names: UInt64s, length: int) -> NDArray[np.int64]:
+    """The sequence of each piece."""
+    return pack_segments(pieces.lengths, names, length, max_segments=None, seed=0)
+
+
+def print_padding(
+    counts: dict[str, NDArray[np.int64]], names: dict[str, UInt64s], length: int
+) -> None:
     """One line per source, then their sum, then all documents as one source."""
     print(f"\nsequences of {length} tokens; shares of all tokens of them, in %")
     print(
@@ -90,8 +109,9 @@ def print_padding(counts: dict[str, NDArray[np.int64]], length: int) -> None:
     for source, num_tokens in counts.items():
         pieces = split(num_tokens, length)
         tokens = int(num_tokens.sum())
-        ours = count_sequences(pack_segments(pieces.lengths, length, max_segments=None, seed=0))
-        extended, sequence = pack_and_extend(pieces, length, max_segments=None, seed=0)
+        named = segment_names(names[source], pieces)
+        ours = count_sequences(pack(pieces, named, length))
+        extended, sequence = pack_and_extend(pieces, named, length, max_segments=None, seed=0)
         left = count_sequences(sequence) * length - int(extended.lengths.sum())
         least = -tokens % length
         repeated = int(extended.lengths.sum()) - tokens
@@ -129,6 +149,43 @@ def best_fit_decreasing(lengths: NDArray[np.int64], capacity: int) -> int:
     return sequences
 
 
+def print_survival(num_tokens: NDArray[np.int64], names: UInt64s, length: int, tokens: int) -> None:
+    """Share of sequences that are the same after documents of a window were removed."""
+    random = np.random.Generator(np.random.PCG64(0))
+    window = random.permutation(len(num_tokens))
+    window = window[np.cumsum(num_tokens[window]) <= tokens]
+    for is_grouped in (False, True):
+        before = sequence_names(num_tokens[window], names[window], length, is_grouped)
+        shares = []
+        for row in random.integers(0, len(window), REMOVED):
+            rest = np.delete(window, row)
+            after = sequence_names(num_tokens[rest], names[rest], length, is_grouped)
+            shares.append(np.isin(before, after).mean())
+        rest = window[random.random(len(window)) > 0.01]
+        after = sequence_names(num_tokens[rest], names[rest], length, is_grouped)
+        way = "in groups" if is_grouped else "as one   "
+        print(
+            f"window of {len(before):>6,} sequences of {length:>6,} {way}: of a document removed "
+            f"{np.mean(shares):.2%} survive (at least {min(shares):.2%}), of 1 % removed "
+            f"{np.isin(before, after).mean():.1%}"
+        )
+
+
+def sequence_names(
+    num_tokens: NDArray[np.int64], names: UInt64s, length: int, is_grouped: bool
+) -> UInt64s:
+    """A number for the pieces of each sequence, as a set."""
+    pieces = split(num_tokens, length)
+    named = segment_names(names, pieces)
+    packing = GroupedPacking(pieces.lengths, mix64(named), length, NO_LIMIT)
+    if not is_grouped:
+        packing.group_tokens = int(num_tokens.sum())
+    packing.pack(range(len(named)), 0, KEY_BITS)
+    sums = np.zeros(packing.count, np.uint64)
+    np.add.at(sums, packing.sequences(), mix64(named))
+    return sums
+
+
 def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     """CPU time of the steps for some documents, and of a peer for fewer."""
     from assets.bucketed.kernels.packing_plan import plan_sequences
@@ -137,7 +194,8 @@ def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     histogram = np.bincount(pieces.lengths, minlength=length + 1)
     plan = best_of(lambda: plan_sequences(histogram, NO_LIMIT))
     larger = best_of(lambda: plan_sequences(histogram * 1000, NO_LIMIT))
-    both = best_of(lambda: pack_segments(pieces.lengths, length, max_segments=None, seed=0))
+    named = segment_names(mix64(np.arange(len(num_tokens), dtype=np.uint64)), pieces)
+    both = best_of(lambda: pack(pieces, named, length))
     cut = best_of(lambda: split(num_tokens, length))
     print(
         f"\n{len(num_tokens):,} documents, {len(pieces.lengths):,} pieces, length {length}: cut "
@@ -148,8 +206,9 @@ def print_speed(num_tokens: NDArray[np.int64], length: int) -> None:
     olmo = olmo_packer(few, length)
     if olmo is not None:
         pieces = split(few, length)
-        ours = best_of(lambda: pack_segments(pieces.lengths, length, max_segments=None, seed=0))
-        needed = count_sequences(pack_segments(pieces.lengths, length, max_segments=None, seed=0))
+        named = named[: len(pieces.lengths)]
+        ours = best_of(lambda: pack(pieces, named, length))
+        needed = count_sequences(pack(pieces, named, length))
         print(
             f"  {len(few):,} documents: OLMo-core {olmo[0]:.2f} s, {olmo[1]:,} sequences; ours "
             f"{ours:.3f} s, {needed:,} sequences: {olmo[0] / ours:.0f} times as fast"

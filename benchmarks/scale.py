@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PART_BYTES = 1024
-WORDS = "the river of that town and its bridge have seen with every spring a flood to be".split()
+TALE = "the river of that town and its bridge have seen with every spring a flood to be"
 SMALLEST_FIT = 0.05  # seconds: below, a fit would be one of start-up
 CONFIG: dict[str, Any] = {
     "store": "store",
@@ -139,7 +138,8 @@ def make_corpus(folder: Path, axis: str, number: int) -> Any:
 
 def document(index: int) -> str:
     """Return a line of JSON of PART_BYTES with a text that no other has."""
-    picked = [f"{WORDS[(index * 7 + i * (index % 5 + 1)) % len(WORDS)]}" for i in range(400)]
+    words = TALE.split()
+    picked = [words[(index * 7 + i * (index % 5 + 1)) % len(words)] for i in range(400)]
     picked[::9] = [f"place{index * 31 + i}" for i in range(len(picked[::9]))]
     sentences = [" ".join(picked[i : i + 12]).capitalize() + "." for i in range(0, 400, 12)]
     text = "\n".join(sentences)[: PART_BYTES - len('{"text": ""}\n') - len(sentences)]
@@ -206,9 +206,11 @@ def table(runs: Sequence[Run]) -> Iterator[str]:
         yield f"| {' | '.join(names)} |"
         yield "|".join(["", "---", *["---:"] * (len(names) - 1), ""])
         for stage, line in lines.items():
-            cells = [f"{1e3 * run.cpu_seconds / run.number:.2f}" for run in (*line.first, *line.again)]
+            both = (*line.first, *line.again)
+            cells = [f"{1e3 * run.cpu_seconds / run.number:.2f}" for run in both]
             slopes = [slope(line.first), slope(line.again)]
-            peaks = " / ".join(f"{max(pair, key=peak_of).peak_mb:.0f}" for pair in zip(*line))
+            pairs = zip(line.first, line.again, strict=True)
+            peaks = " / ".join(f"{max(pair, key=peak_of).peak_mb:.0f}" for pair in pairs)
             yield f"| {' | '.join([stage, *cells, *slopes, peaks])} |"
         yield ""
 
@@ -223,8 +225,8 @@ def slope(runs: Sequence[Run]) -> str:
     fitted = [run for run in runs if run.cpu_seconds >= SMALLEST_FIT]
     if len(fitted) < 2:
         return "-"
-    numbers, seconds = (np.log([getattr(run, name) for run in fitted]) for name in ("number", "cpu_seconds"))
-    return f"{np.polyfit(numbers, seconds, 1)[0]:.2f}"
+    numbers = np.log([run.number for run in fitted])
+    return f"{np.polyfit(numbers, np.log([run.cpu_seconds for run in fitted]), 1)[0]:.2f}"
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from resources.tasks import (
     Task,
     Work,
     failed,
+    look_up,
     run_tasks,
     stops_on_error,
     with_costs,
@@ -112,7 +113,7 @@ def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> lis
     partitions = [PartitionRun(of_partition) for of_partition in by_partition.values()]
     if not all(one.is_kept for one in passes):
         for partition in partitions:
-            partition.is_complete = all(task.published() is not None for task in partition.tasks)
+            partition.is_complete = None not in look_up(partition.tasks)
     for one in passes:
         run_pass(corpus, partitions, one)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +16,14 @@ from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
+from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
 
 SIMULTANEOUS = 4  # tasks that share a memory limit, however many workers there are
+FEW = 16  # tasks for which a look at each costs less than a listing of a large partition
 GLOBAL = "all"  # the one partition of a stage that is not partitioned
 
+Place = tuple[Path, str, str]
 Payload = TypeVar("Payload")
 OtherPayload = TypeVar("OtherPayload")
 AnyTask = TypeVar("AnyTask", bound=PartTask)
@@ -55,6 +59,11 @@ class Task(Generic[Payload]):
         return f"{self.stage}[{self.partition}] part {self.name}"
 
     @property
+    def place(self) -> Place:
+        """Where the parts are: equal for the tasks of a partition."""
+        return self.root, self.stage, self.partition
+
+    @property
     def folder(self) -> Partition:
         """The partition's folder in the store."""
         return Store(self.root).partition(self.stage, self.partition)
@@ -70,14 +79,19 @@ class Task(Generic[Payload]):
         return PartWriter(self.folder, name or self.name, self.fingerprint)
 
     def published(self) -> list[PartRecord] | None:
-        """Return the task's parts if all of them are published, else None."""
+        """Return the task's parts if all of them are published, else None.
+
+        For many tasks see `look_up`.
+        """
+        return self.published_in(self.folder)
+
+    def published_in(self, place: Partition | Snapshot) -> list[PartRecord] | None:
+        """Return the task's parts if its partition, or a snapshot of it, has all of them."""
         if not self.is_stream:
-            record = self.folder.find_part(self.name, self.fingerprint)
+            record = place.find_part(self.name, self.fingerprint)
             return None if record is None else [record]
         records: list[PartRecord] = []
-        while record := self.folder.find_part(
-            stream_name(self.name, len(records)), self.fingerprint
-        ):
+        while record := place.find_part(stream_name(self.name, len(records)), self.fingerprint):
             records.append(record)
             if record.stats.numbers.get("is_last"):
                 return records
@@ -181,14 +195,30 @@ def failed(task: Task, error: Exception) -> Outcome:
     return Outcome(task, [], (), False, kind(message))
 
 
+def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
+    """Return the parts of each task if all of them are published, else None.
+
+    Of many tasks of a partition, its newest manifest and one listing tell it.
+    """
+    numbers = Counter(task.place for task in tasks)
+    places: dict[Place, Partition | Snapshot] = {}
+    found = []
+    for task in tasks:
+        if task.place not in places:
+            is_many = numbers[task.place] > FEW
+            places[task.place] = Snapshot(task.folder) if is_many else task.folder
+        found.append(task.published_in(places[task.place]))
+    return found
+
+
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Compute the parts that are not published; return outcomes in the order of `tasks`.
 
     Raises the first error with `on_source_error: stop`; else errors are among the outcomes.
     """
     outcomes: dict[int, Outcome] = {}
-    for index, task in enumerate(tasks):
-        if (records := task.published()) is not None:
+    for index, (task, records) in enumerate(zip(tasks, look_up(tasks), strict=True)):
+        if records is not None:
             outcomes[index] = Outcome(task, records, (), True)
     missing = [index for index in range(len(tasks)) if index not in outcomes]
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone

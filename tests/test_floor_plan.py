@@ -21,6 +21,7 @@ MOST_MODULES = 25
 TOUCHES_DISK = ("places", "readers", "formats")
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
 PURE_RESOURCES = (
+    "resources.content_windows",
     "resources.excerpts",
     "resources.settings",
     "resources.errors",

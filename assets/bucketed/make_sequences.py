@@ -31,6 +31,7 @@ from assets.bucketed.packing import (
 )
 from assets.bucketed.report import BucketedNumbers, Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
+from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
 from resources.settings.buckets import BucketConfig, stored_lengths
 
 Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
@@ -59,7 +60,7 @@ def make_sequences(
     length in tokens of the document.
     """
     num_tokens = count_tokens(tables)
-    segments, arranged, buckets = arrange(num_tokens, config)
+    segments, arranged, buckets = arrange(num_tokens, document_names(tables), config)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
@@ -68,44 +69,63 @@ def make_sequences(
     return frame, count_window(Window(num_tokens, segments, sequence, used, buckets), config)
 
 
-def arrange(num_tokens: Int64s, config: BucketConfig) -> Arranged:
+def document_names(tables: Sequence[pl.DataFrame]) -> UInt64s:
+    """Return the last 64 bits of the ids of all documents, uint64 [n]."""
+    last = pl.col("doc_id").str.slice(-16).str.to_integer(base=16, dtype=pl.UInt64)
+    names = [table.select(last).to_series().to_numpy() for table in tables]
+    return np.concatenate([np.empty(0, np.uint64), *names])
+
+
+def segment_names(documents: UInt64s, segments: Segments) -> UInt64s:
+    """Name segments by the name of their document and their place in it."""
+    starts = segments.starts.astype(np.uint64)
+    return documents[segments.documents] + mix64(starts * np.uint64(GOLDEN_GAMMA))
+
+
+def arrange(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arranged:
     """Cut documents of these lengths; assign a sequence to each segment, a bucket to each sequence.
 
-    Returns (segments, int64 [segments], uint8 [sequences]). Sequences are numbered from 0 without
-    gaps, in no particular order.
+    `names` are those of `document_names`, which decide what is packed together. Returns (segments,
+    int64 [segments], uint8 [sequences]). Sequences are numbered from 0 without gaps, in no
+    particular order.
     """
     if config.mode == "buckets":
         segments = whole(num_tokens)
         longer = np.searchsorted(np.array(config.edges), segments.lengths)
         return segments, np.arange(len(longer)), longer.astype(np.uint8)
     if config.mode == "decompose":
-        return _decompose(num_tokens, config)
+        return _decompose(num_tokens, names, config)
     if config.mode == "concat":
         segments, sequence = cut_stream(num_tokens, config.sequence_length)
     else:
-        segments, sequence = _pack(num_tokens, config)
+        segments, sequence = _pack(num_tokens, names, config)
     return segments, sequence, np.zeros(count_sequences(sequence), np.uint8)
 
 
-def _pack(num_tokens: Int64s, config: BucketConfig) -> tuple[Segments, Int64s]:
+def _pack(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> tuple[Segments, Int64s]:
     length = config.sequence_length
     if config.long_documents == "truncate":
         segments = truncate(num_tokens, length)
     else:
         segments = split(num_tokens, length, config.overlap)
     most, seed = config.max_documents, config.seed
+    named = segment_names(names, segments)
     if config.extend_rests:
-        return pack_and_extend(segments, length, max_segments=most, seed=seed)
-    return segments, pack_segments(segments.lengths, length, max_segments=most, seed=seed)
+        return pack_and_extend(segments, named, length, max_segments=most, seed=seed)
+    return segments, pack_segments(segments.lengths, named, length, max_segments=most, seed=seed)
 
 
-def _decompose(num_tokens: Int64s, config: BucketConfig) -> Arranged:
+def _decompose(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arranged:
     """Make a sequence of each power of two; pack the rests into sequences of the shortest."""
     shortest = config.min_length
     segments = powers_of_two(num_tokens, config.sequence_length, shortest)
     is_rest = segments.lengths < shortest
     packed = pack_segments(
-        segments.lengths[is_rest], shortest, max_segments=config.max_documents, seed=config.seed
+        segments.lengths[is_rest],
+        segment_names(names, segments)[is_rest],
+        shortest,
+        max_segments=config.max_documents,
+        seed=config.seed,
     )
     num_packed = count_sequences(packed)
     powers = segments.lengths[~is_rest]

@@ -1,47 +1,124 @@
 """Pack segments of documents side by side into as few sequences of one length as possible.
 
-The plan is made on the histogram of lengths (kernels/packing_plan.py), so that its cost does not
-depend on the number of segments; the seed draws which segment of a length goes where. Padding is
-hardly more than that of the last sequence: 0.0011 % of 32 million tokens of real documents at
-2,048, the least possible. Cutting documents end to end pads as little, but cuts 37 % of those that
-would fit.
+A sequence stays as it is while documents far from its own come and go. Segments are in the order of
+keys that depend on their document alone, and groups of them are packed by themselves: a range of
+keys that holds too many tokens is packed in quarters. Sequences that are full are kept; the
+segments of the others are packed again with those of the three groups beside it, and so on up to
+the whole window. Of 33 million tokens of real documents at 2,048, 99.8 % of the sequences survive
+the removal of one document, where 97 % would if the window were packed as one, and none if
+positions decided instead of keys.
+
+A plan is made on the histogram of lengths (kernels/packing_plan.py). Padding is hardly more than
+that of the last sequence: 0.0087 % of these tokens, where 0.0025 % is the least possible. Cutting
+documents end to end pads as little, but cuts 37 % of those that would fit.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
-from corpus_loader.permutation import derive_key, permute
+from corpus_loader.permutation import UInt64s, derive_key, mix64
 
 NO_LIMIT = 1 << 40  # segments of a sequence
+GROUP_TOKENS = 1 << 20  # most of a group: one of an eighth takes five times as long
+GROUP_SEQUENCES = 64  # but no less than these: of fewer long ones hardly any are full
+KEY_BITS = 64
+QUARTERS = 4
 
 
 def pack_segments(
-    lengths: Int64s, sequence_length: int, *, max_segments: int | None, seed: int
+    lengths: Int64s, names: UInt64s, sequence_length: int, *, max_segments: int | None, seed: int
 ) -> Int64s:
     """Return the sequence of each segment, int64 [n]; lengths are 1 to `sequence_length`.
 
-    Sequences are numbered from 0 without gaps; a sequence has at most `max_segments`.
+    `names`, uint64 [n], tell segments apart, whatever else there is. Sequences are numbered from 0
+    without gaps; a sequence has at most `max_segments`.
     """
-    from assets.bucketed.kernels.copy_tokens import sort_by_key
-    from assets.bucketed.kernels.packing_plan import assign_sequences, plan_sequences
+    keys = mix64(names ^ np.uint64(derive_key(seed, "pack")))
+    packing = GroupedPacking(lengths, keys, sequence_length, max_segments or NO_LIMIT)
+    packing.pack(range(len(lengths)), 0, KEY_BITS)
+    return packing.sequences()
 
-    histogram = np.bincount(lengths, minlength=sequence_length + 1)
-    runs = plan_sequences(histogram, NO_LIMIT if max_segments is None else max_segments)
-    shuffled = permute(np.arange(len(lengths)), size=len(lengths), key=derive_key(seed, "pack"))
-    order, starts = sort_by_key(
-        lengths.astype(np.uint32), shuffled.astype(np.uint32), sequence_length + 1
-    )
-    sequence: NDArray[np.uint32] = assign_sequences(runs, order, starts)
-    return sequence.astype(np.int64)
+
+class GroupedPacking:
+    """Packing of segments in the order of their keys, each with its sequence or -1 for none yet."""
+
+    def __init__(
+        self, lengths: Int64s, keys: UInt64s, sequence_length: int, max_segments: int
+    ) -> None:
+        self.order = np.argsort(keys, kind="stable")
+        self.keys, self.lengths = keys[self.order], lengths[self.order]
+        self.ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.sequence_length, self.max_segments = sequence_length, max_segments
+        self.group_tokens = max(GROUP_TOKENS, GROUP_SEQUENCES * sequence_length)
+        self.sequence = np.full(len(lengths), -1, np.int64)
+        self.count = 0
+
+    def pack(self, group: range, least: int, bits: int) -> Int64s:
+        """Pack segments whose keys are `least` up to `bits` bits; return those left over, in order.
+
+        None are left over of all segments together.
+        """
+        if bits == 0 or self.ends[group.stop] - self.ends[group.start] <= self.group_tokens:
+            left = np.arange(group.start, group.stop)
+        else:
+            left = self.pack_quarters(group, least, bits)
+        if not len(left):
+            return left
+        sequence = self.plan(left)
+        is_kept = sum_tokens(sequence, self.lengths[left]) == self.sequence_length
+        is_kept |= bits == KEY_BITS
+        numbers = self.count + np.cumsum(is_kept) - 1
+        is_placed = is_kept[sequence]
+        self.sequence[left[is_placed]] = numbers[sequence[is_placed]]
+        self.count += int(is_kept.sum())
+        return left[~is_placed]
+
+    def pack_quarters(self, group: range, least: int, bits: int) -> Int64s:
+        """`pack` each quarter of a range of keys."""
+        size = (1 << bits) // QUARTERS
+        first = [least + number * size for number in range(QUARTERS)]
+        keys = self.keys[group.start : group.stop]
+        borders = group.start + np.searchsorted(keys, np.array(first, np.uint64))
+        ranges = pairwise([*borders.tolist(), group.stop])
+        smaller = size.bit_length() - 1
+        left = [
+            self.pack(range(*edges), low, smaller) for low, edges in zip(first, ranges, strict=True)
+        ]
+        return np.concatenate(left)
+
+    def plan(self, segments: Int64s) -> NDArray[np.uint32]:
+        """Return the sequence of each segment, packed together and by themselves."""
+        from assets.bucketed.kernels.copy_tokens import sort_by_key
+        from assets.bucketed.kernels.packing_plan import assign_sequences, plan_sequences
+
+        lengths = self.lengths[segments]
+        histogram = np.bincount(lengths, minlength=self.sequence_length + 1)
+        runs = plan_sequences(histogram, self.max_segments)
+        places = np.arange(len(lengths), dtype=np.uint32)
+        order, starts = sort_by_key(lengths.astype(np.uint32), places, self.sequence_length + 1)
+        sequence: NDArray[np.uint32] = assign_sequences(runs, order, starts)
+        return sequence
+
+    def sequences(self) -> Int64s:
+        """Return the sequence of each segment in the order in which the segments were given."""
+        sequence = np.empty_like(self.sequence)
+        sequence[self.order] = self.sequence
+        return sequence
 
 
 def pack_and_extend(
-    segments: Segments, sequence_length: int, *, max_segments: int | None, seed: int
+    segments: Segments,
+    names: UInt64s,
+    sequence_length: int,
+    *,
+    max_segments: int | None,
+    seed: int,
 ) -> tuple[Segments, Int64s]:
     """Pack, then let last segments of split documents begin earlier in place of padding.
 
@@ -55,7 +132,11 @@ def pack_and_extend(
     others[rests[:1]] = False
     sequence = np.empty(len(others), np.int64)
     sequence[others] = pack_segments(
-        segments.lengths[others], sequence_length, max_segments=max_segments, seed=seed
+        segments.lengths[others],
+        names[others],
+        sequence_length,
+        max_segments=max_segments,
+        seed=seed,
     )
     if rests.size:
         room = sequence_length - sum_tokens(sequence[others], segments.lengths[others])
@@ -85,9 +166,8 @@ def count_sequences(sequence: NDArray[np.integer[Any]]) -> int:
 
 def sum_tokens(sequence: NDArray[np.integer[Any]], lengths: Int64s) -> Int64s:
     """Sum the tokens of each sequence, int64 [m], from each segment's sequence and length."""
-    tokens = np.zeros(count_sequences(sequence), np.int64)
-    np.add.at(tokens, sequence, lengths)
-    return tokens
+    tokens = np.bincount(sequence, lengths, count_sequences(sequence))  # exact: below 2**53
+    return tokens.astype(np.int64)
 
 
 def number_by_first_segment(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,13 +13,21 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.file_groups import Piece, group_files, most_bytes, pack
-from assets.raw.places.file_digests import check_unchanged
+from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.observed_inputs import INPUT_FILES, known_files, remote_files, version_of
+from assets.raw.places.observed_inputs import (
+    INPUT_FILES,
+    REHASH,
+    known_files,
+    remote_files,
+    version_of,
+)
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
+from assets.raw.readers.read_lines import LineRun
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.progress import current
@@ -188,11 +197,14 @@ def read_files(inputs: RawInputs) -> Iterator[Piece]:
     left = sys.maxsize if inputs.max_bytes is None else inputs.max_bytes
     for file in inputs.files:
         file_slice = inputs.file_slice or whole(file)
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
-            yield Piece(file, chunk)
-            left -= count_bytes(chunk.documents["text"])
-            if left <= 0:
-                break
+        try:
+            for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+                yield Piece(file, chunk)
+                left -= count_bytes(chunk.documents["text"])
+                if left <= 0:
+                    break
+        except FileNotFoundError:
+            raise removed(file) from None
         check_unchanged(file, byte_spans(file, file_slice))
         if left <= 0:
             return
@@ -411,6 +423,8 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
+
 RAW = Stage(
     name="raw",
     code_version="3",
@@ -431,5 +445,7 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
+    flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
+    warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

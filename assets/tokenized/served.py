@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
 from assets.tokenized.token_facts import LanguageCounts, ServedText
 
 ENOUGH_TOKENS = 5_000  # of a source; fewer are not compared
@@ -101,12 +102,15 @@ def warn_of_fit(
     for each in sorted(served, key=lambda each: (-each.tokens, each.language)):
         if each.tokens >= ENOUGH_SHARE * everything.tokens:
             found = fault(sum_fits([each]), expected_of(source, each.language, sample, mean))
-            faults.append(found and f"{each.language!r}: {found}")
+            faults.append(found and f"{each.language!r:.40}: {found}")
     found_faults = [found for found in faults if found]
     if (more := len(found_faults) - SHOWN_FAULTS) > 0:
         found_faults[SHOWN_FAULTS:] = [f"and {more:,} more languages"]
-    lines = f"the tokenizer serves source {source!r} badly: {'; '.join(found_faults)}"
-    return [lines] if found_faults else []
+    if not found_faults:
+        return []
+    line = f"the tokenizer serves source {source!r} badly: {'; '.join(found_faults)}"
+    remedy = f". `{RETRAIN_COMMAND}` trains the next one on today's documents" if sample else ""
+    return [line + remedy]
 
 
 def expected_of(

@@ -82,10 +82,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
     config = corpus.settings.tokenizer
     if config.path is not None:
         if RETRAIN in corpus.flags:
-            raise UsageError(
-                f"tokenizer.path names {config.path!r}, so that no tokenizer is trained. Take the "
-                "key out of pipeline.yaml to train one."
-            )
+            refuse_loaded(config)
         path = corpus.config.parent / config.path
         check_named_file(path, MOST_FILE_BYTES)
         made_of = [config_of(config), [hash_file(path)[0]]]
@@ -94,6 +91,15 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
         return Plan([task], config_of(config), TokenizerProvenance())
     kept = kept_manifest(corpus)
     return plan_training(corpus) if kept is None else plan_kept(corpus, kept)
+
+
+def refuse_loaded(config: TokenizerConfig) -> None:
+    """Raise UsageError if the config names a file, so that there is nothing to train."""
+    if config.path is not None:
+        raise UsageError(
+            f"tokenizer.path names {config.path!r}, so that no tokenizer is trained. Take the key "
+            "out of pipeline.yaml to train one."
+        )
 
 
 def kept_manifest(corpus: Corpus) -> TokenizerManifest | None:

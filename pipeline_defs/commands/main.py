@@ -27,6 +27,7 @@ VERBS = {  # group: {verb: help}
         "whatif": "Count what other thresholds would keep, without a run.",
         "calibrate": "Propose limits that keep a share of your own clean text.",
         "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
+        "manifest": "Print a manifest, or list the newest of every partition.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
     },
     "life": {
@@ -42,6 +43,10 @@ DUPLICATES = {
     "duplicates:list_clusters": "List the clusters, the largest first.",
     "duplicates:ledger_of_build": "Print the ingest order as JSON, for another `dedup.ledger`.",
     "duplicates_check:check_sample": "Compare the removals of a sample with datasketch's.",
+}
+TOKENIZER = {
+    "tokenizer_verbs:retrain": "Train the next one; the next build encodes everything again.",
+    "tokenizer_verbs:path": "Print the path of its file, to load it elsewhere.",
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -113,6 +118,13 @@ def add_verbs() -> None:
         verb = function.partition(":")[2].partition("_")[0]
         duplicates.command(f"{HERE}.look.{function}", name=verb, help=text)
     app.command(duplicates)
+    tokenizer = App(
+        name="tokenizer", help="Train the tokenizer, or take its file.", group=GROUPS["build"]
+    )
+    for function, text in TOKENIZER.items():
+        verb = function.partition(":")[2]
+        tokenizer.command(f"{HERE}.build.{function}", name=verb, help=text)
+    app.command(tokenizer)
     shards = App(name="shards", help="Look at the shards of all sources.", group=GROUPS["look"])
     text = "Write the generations of all sources to a folder, for another `shards.ledger`."
     shards.command(f"{HERE}.look.shard_ledger:ledger_of_shards", name="ledger", help=text)

@@ -5,21 +5,24 @@
     <store>/filtered/web/9f...-0000-<fp>.documents.parquet
     <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that need a folder of their own
 
-A file is written under a temporary name in the same folder, flushed to disk and renamed; then the
-part's record is written in the same way; a manifest comes last, by link(2), which fails if the name
-exists: of two writers one commits and the other fails with a message. Readers trust the newest
-manifest and what it names. The folders are flushed before the manifest: a power cut before that may
-lose names, and with them parts, but never leaves a manifest that names a missing file. Price: an
-fsync per file.
+A file is written under a temporary name in the same folder and renamed; then the part's record is
+written in the same way; a manifest comes last, by link(2), which fails if the name exists: of two
+writers one commits and the other fails with a message. Readers trust the newest manifest and what
+it names. All that was written, names too, is flushed once, by syncfs(2), before the manifest: a
+power cut before that may lose parts, but never leaves a manifest that names a missing file. A
+record may survive a power cut that its files have not survived: parts that no manifest names are
+compared with their hashes by the first writer after it (power_cuts.py). After a kill nothing is
+lost: the kernel has it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, overload
 
@@ -32,14 +35,17 @@ from corpus_loader.seal import sealed, unsealed
 from resources.store.disk import (
     BLOCK_BYTES,
     block_hashes,
+    files_below,
     has_size,
     hash_file,
     make_folder,
     remove,
-    sync_file,
+    sync_all,
     sync_folder,
     try_lock_alone,
+    xxh3_of,
 )
+from resources.store.power_cuts import Lock, boot_before, note_boot
 from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
@@ -51,10 +57,14 @@ from resources.store.records import (
     Stats,
     as_json_object,
     to_json,
+    to_line,
 )
 from resources.store.store_errors import StoreError as StoreError
 
 TEMPORARY_PREFIX = ".tmp-"
+RECORDS = "_parts"
+IS_MANIFEST = re.compile(r"[0-9]+\.json")
+INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16
 
 
@@ -175,26 +185,24 @@ class Partition:
         self.stage = stage
         self.name = partition
         self.manifests = folder / "_manifests"
-        self.records = folder / "_parts"
+        self.records = folder / RECORDS
         self.seen: int | None = None  # the newest manifest's number when this writer began
 
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
         """Return the published part of that name and fingerprint, None if a file is missing."""
-        record_path = self.records / f"{part_stem(name, fingerprint)}.json"
-        if not record_path.exists():
+        record = read_record(self.records / record_name(name, fingerprint))
+        if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
-        try:
-            record = msgspec.json.decode(unsealed(record_path.read_bytes()), type=PartRecord)
-        except (msgspec.MsgspecError, ValueError):
-            return None  # damaged: the part is computed again
-        is_here = (record.name, record.fingerprint) == (name, fingerprint)
-        files = record.files if is_here else ()
-        is_complete = all(has_size(self.folder / file.path, file.bytes) for file in files)
-        return record if is_here and is_complete else None
+        is_complete = all(has_size(self.folder / file.path, file.bytes) for file in record.files)
+        return record if is_complete else None
 
     def manifest_numbers(self) -> list[int]:
         """Return the numbers of the manifests, ascending."""
-        return sorted(int(path.stem) for path in self.manifests.glob("[0-9]*.json"))
+        try:
+            names = os.listdir(self.manifests)
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[:-5]) for name in names if IS_MANIFEST.fullmatch(name))
 
     def manifest_path(self, number: int) -> Path:
         """Return the path of the manifest of that number."""
@@ -222,26 +230,26 @@ class Partition:
         numbers = self.manifest_numbers()
         return self.read_manifest(numbers[-1], stage) if numbers else None
 
-    def commit(self, manifest: Manifest) -> Manifest:
+    def commit(self, manifest: Manifest, *, has_new_files: bool = True) -> Manifest:
         """Make `manifest` the newest, unless it already is.
 
         Inside `writing` it follows the manifest that was the newest when the writer began:
-        StoreError if another writer committed meanwhile.
+        StoreError if another writer committed meanwhile. `has_new_files`: parts were computed for
+        it, perhaps ones that the newest manifest names, too.
         """
         numbers = self.manifest_numbers()
-        content = sealed(to_json(manifest))
         if numbers and is_written(self.manifest_path(numbers[-1]), manifest):
+            if has_new_files:
+                sync_all(self.folder)
             return manifest
+        content = sealed(to_line(manifest))
         newest = numbers[-1] if numbers else 0
         number = 1 + (newest if self.seen is None else self.seen)
         target = self.manifest_path(number)
         make_folder(self.manifests)
         make_folder(self.records)
-        inside = {(self.folder / f.path).parent for part in manifest.parts for f in part.files}
-        above = (self.folder.parent.parent, self.folder.parent, self.folder, self.records)
-        for folder in sorted(inside.union(above)):
-            sync_folder(folder)
         temporary = write_temporary(self.manifests, target.name, content)
+        sync_all(self.folder)
         try:
             os.link(temporary, target)
         except FileExistsError:
@@ -261,22 +269,15 @@ class Partition:
         `keep` names files and folders of the partition that something else still needs.
         """
         numbers = self.manifest_numbers()
-        kept = [self.read_manifest(number) for number in numbers[-keep_manifests:]]
-        named = {self.folder / file.path for m in kept for part in m.parts for file in part.files}
-        named |= {
-            self.records / f"{part_stem(part.name, part.fingerprint)}.json"
-            for manifest in kept
-            for part in manifest.parts
-        }
+        named = self.named_by(numbers[-keep_manifests:])
         old = [self.manifest_path(number) for number in numbers[:-keep_manifests]]
-        files = [path for path in self.folder.rglob("*") if path.parent != self.manifests]
-        needed = keep(self) if keep else set()
-        unnamed = [
+        unnamed = [self.folder / name for name in files_below(self.folder) if name not in named]
+        needed = {self.manifests, *(keep(self) if keep else ())}
+        removed = old + [
             path
-            for path in files
-            if path.is_file() and path not in named and not needed.intersection((path, path.parent))
+            for path in unnamed
+            if not needed.intersection((path, path.parent)) and path.name != ".lock"
         ]
-        removed = old + [path for path in unnamed if path.name != ".lock"]
         for path in removed:
             path.unlink()
         for folder in {path.parent for path in removed} - {self.folder, self.records}:
@@ -284,10 +285,42 @@ class Partition:
                 folder.rmdir()
         return removed
 
+    def named_by(self, numbers: Iterable[int]) -> set[str]:
+        """Return the files and records that some manifests name, relative to the folder."""
+        parts = [part for number in numbers for part in self.read_manifest(number).parts]
+        records = {f"{RECORDS}/{record_name(part.name, part.fingerprint)}" for part in parts}
+        return records | {file.path for part in parts for file in part.files}
+
     def remove_temporaries(self) -> None:
         """Remove the temporary files; the caller is the only writer."""
-        for path in list(self.folder.rglob(TEMPORARY_PREFIX + "*")):
-            remove(path)
+        for place, folders, names in os.walk(self.folder):
+            for name in (*folders, *names):
+                if name.startswith(TEMPORARY_PREFIX):
+                    remove(Path(place, name))
+
+    def check_after_power_cut(self, lock: Lock) -> None:
+        """Remove the records of parts that a power cut may have damaged; the caller is alone.
+
+        Those of a manifest were flushed before it was.
+        """
+        if boot_before(lock):
+            return
+        named: set[str] = set()
+        for number in self.manifest_numbers():
+            with suppress(StoreError):  # what only a damaged one names is compared
+                named |= self.named_by([number])
+        for path in self.records.glob("*.json"):
+            if f"{RECORDS}/{path.name}" not in named and not self.is_whole(read_record(path)):
+                path.unlink()
+        note_boot(lock)
+        sync_folder(self.folder)
+
+    def is_whole(self, record: PartRecord | None) -> bool:
+        """Return whether the files of a part are as its record says, by their hashes."""
+        files = [(self.folder / file.path, file) for file in record.files] if record else []
+        return record is not None and all(
+            has_size(path, file.bytes) and xxh3_of(path) == file.xxh3 for path, file in files
+        )
 
     @contextmanager
     def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
@@ -297,9 +330,10 @@ class Partition:
         and may remove the temporary files of killed attempts and files that no manifest names.
         """
         make_folder(self.folder)
-        with open(self.folder / ".lock", "ab") as lock:
+        with open(self.folder / ".lock", "a+b") as lock:
             if try_lock_alone(lock.fileno()):
                 self.remove_temporaries()
+                self.check_after_power_cut(lock)
             fcntl.flock(lock, fcntl.LOCK_SH)
             self.seen = max(self.manifest_numbers(), default=0)
             yield
@@ -341,11 +375,10 @@ class PartWriter:
     def add_file(
         self, kind: str, temporary: Path, final: str, rows: int, *, in_blocks: bool = False
     ) -> None:
-        """Flush and hash a file that was written to a path of `new_file`.
+        """Hash a file that was written to a path of `new_file`.
 
         `in_blocks`: also block by block, if it has several.
         """
-        sync_file(temporary)
         num_bytes = temporary.stat().st_size
         blocks = block_hashes(temporary) if in_blocks and num_bytes > BLOCK_BYTES else UNSET
         record = FileRecord(kind, final, rows, num_bytes, *hash_file(temporary), blocks)
@@ -416,15 +449,26 @@ class PartWriter:
             os.replace(temporary, self.partition.folder / file.path)
         files = tuple(file for _, file in self.pending)
         record = PartRecord(self.name, self.fingerprint, files, stats)
-        target = self.partition.records / f"{part_stem(self.name, self.fingerprint)}.json"
-        os.replace(write_temporary(target.parent, target.name, sealed(to_json(record))), target)
+        target = self.partition.records / record_name(self.name, self.fingerprint)
+        os.replace(write_temporary(target.parent, target.name, sealed(to_line(record))), target)
         return record
 
 
 def is_written(path: Path, record: Manifest | PartRecord) -> bool:
-    """Return whether a file holds the record, with its seal or as an earlier version wrote it."""
-    plain = to_json(record)
-    return path.read_bytes() in (sealed(plain), plain)
+    """Return whether a file holds the record, as this version or as an earlier one wrote it."""
+    content = path.read_bytes()
+    if content.startswith(INDENTED):
+        plain = to_json(record)
+        return content in (sealed(plain), plain)
+    return content == sealed(to_line(record))
+
+
+def read_record(path: Path) -> PartRecord | None:
+    """Read the record of a part; None if it is missing or damaged: the part is computed again."""
+    try:
+        return msgspec.json.decode(unsealed(path.read_bytes()), type=PartRecord)
+    except (FileNotFoundError, msgspec.MsgspecError, ValueError):
+        return None
 
 
 def newest_first(folder: Partition) -> Iterator[Manifest]:
@@ -438,9 +482,13 @@ def part_stem(name: str, fingerprint: str) -> str:
     return f"{name}-{fingerprint[:FINGERPRINT_IN_NAME]}"
 
 
+def record_name(name: str, fingerprint: str) -> str:
+    """Return the file name of a part's record."""
+    return f"{part_stem(name, fingerprint)}.json"
+
+
 def write_temporary(folder: Path, name: str, content: bytes) -> Path:
-    """Write and flush a small file under a temporary name in `folder`."""
+    """Write a file under a temporary name in `folder`."""
     temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}"
     temporary.write_bytes(content)
-    sync_file(temporary)
     return temporary

@@ -1,28 +1,39 @@
 """Segments side by side: each in a sequence, none over its length, hardly any space left."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.bucketed.document_chunks import Segments, split
+from assets.bucketed.document_chunks import Int64s, Segments, split
 from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key
 from assets.bucketed.kernels.packing_plan import FIRST, LENGTH, PIECES, SEQUENCES, plan_sequences
 from assets.bucketed.packing import (
     NO_LIMIT,
+    GroupedPacking,
     number_by_first_segment,
     pack_and_extend,
     pack_segments,
+    sum_tokens,
 )
+from corpus_loader.permutation import UInt64s, mix64
 
 CAPACITY = 12
 lengths_lists = st.lists(st.integers(1, CAPACITY), max_size=60)
 
 
+def names(number: int) -> UInt64s:
+    """Names of segments."""
+    return mix64(np.arange(1, number + 1, dtype=np.uint64))
+
+
 def packed(lengths: list[int], capacity: int, **options: int | None) -> list[list[int]]:
     """The lengths in each sequence, sorted."""
     limits = {"max_segments": None, "seed": 0, **options}
-    sequence = pack_segments(np.array(lengths, np.int64), capacity, **limits)  # type: ignore[arg-type]
+    given = np.array(lengths, np.int64), names(len(lengths)), capacity
+    sequence = pack_segments(*given, **limits)  # type: ignore[arg-type]
     found: list[list[int]] = [[] for _ in range(max(sequence, default=-1) + 1)]
     for length, number in zip(lengths, sequence, strict=True):
         found[number].append(length)
@@ -124,15 +135,17 @@ def test_golden_assignment() -> None:
     """If this changes, every packed corpus is made anew: raise the stage's code version."""
     lengths = np.array([7, 5, 5, 5, 7, 12, 3, 4, 5, 7], np.int64)
 
-    sequence = pack_segments(lengths, CAPACITY, max_segments=None, seed=0)
+    sequence = pack_segments(lengths, names(10), CAPACITY, max_segments=None, seed=0)
 
-    assert sequence.tolist() == [2, 4, 3, 1, 1, 0, 4, 4, 2, 3]
+    assert sequence.tolist() == [1, 1, 4, 3, 3, 0, 4, 4, 2, 2]
 
 
 def test_another_seed_gives_other_neighbours_in_as_many_sequences() -> None:
     lengths = np.array([5, 7] * 20, np.int64)
 
-    one, other = (pack_segments(lengths, 12, max_segments=None, seed=seed) for seed in (0, 1))
+    one, other = (
+        pack_segments(lengths, names(40), 12, max_segments=None, seed=seed) for seed in (0, 1)
+    )
 
     assert one.tolist() != other.tolist()
     assert one.max() == other.max() == 19
@@ -148,12 +161,20 @@ def test_sequences_are_numbered_by_bucket_then_by_first_piece() -> None:
     assert ordered.tolist() == [0, 0, 1, 1]
 
 
+def extended_pack(
+    segments: Segments, capacity: int, max_segments: int | None
+) -> tuple[Segments, Int64s]:
+    """Pack and extend segments with names of their own."""
+    named = names(len(segments.lengths))
+    return pack_and_extend(segments, named, capacity, max_segments=max_segments, seed=0)
+
+
 def test_rests_begin_earlier_where_there_would_be_padding() -> None:
     segments = split(np.array([15, 5]), 10)  # 10 | 5 and 5: nothing missing
-    assert pack_and_extend(segments, 10, max_segments=None, seed=0)[0].starts.tolist() == [0, 10, 0]
+    assert extended_pack(segments, 10, max_segments=None)[0].starts.tolist() == [0, 10, 0]
 
     segments = split(np.array([13, 4]), 10)  # 10 | 3 and 4: three are missing
-    extended, sequence = pack_and_extend(segments, 10, max_segments=None, seed=0)
+    extended, sequence = extended_pack(segments, 10, max_segments=None)
     assert extended.starts.tolist() == [0, 7, 0]
     assert extended.lengths.tolist() == [10, 6, 4]
     assert sequence[1] == sequence[2] != sequence[0]
@@ -162,7 +183,7 @@ def test_rests_begin_earlier_where_there_would_be_padding() -> None:
 def test_a_rest_that_just_fits_with_what_is_missing_leaves_no_padding() -> None:
     segments = split(np.array([15, 8, 22]), 10)  # 45 tokens: 5 are missing, the first rest has 5
 
-    extended, sequence = pack_and_extend(segments, 10, max_segments=None, seed=0)
+    extended, sequence = extended_pack(segments, 10, max_segments=None)
 
     assert np.bincount(sequence, extended.lengths).tolist() == [10] * 5
 
@@ -174,7 +195,7 @@ def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
 ) -> None:
     segments = split(np.array(num_tokens, np.int64), CAPACITY)
 
-    extended, sequence = pack_and_extend(segments, CAPACITY, max_segments=max_segments, seed=0)
+    extended, sequence = extended_pack(segments, CAPACITY, max_segments=max_segments)
 
     ends = segments.starts + segments.lengths
     assert (extended.starts + extended.lengths).tolist() == ends.tolist()
@@ -208,4 +229,63 @@ def test_pieces_are_copied_to_their_places(dtype: type) -> None:
 
 def test_no_pieces_make_no_sequences() -> None:
     nothing = Segments(*(np.empty(0, np.int64) for _ in range(3)))
-    assert pack_and_extend(nothing, 8, max_segments=1, seed=0)[1].tolist() == []
+    assert extended_pack(nothing, 8, max_segments=1)[1].tolist() == []
+
+
+def as_sets(sequence: Int64s, named: UInt64s) -> set[frozenset[int]]:
+    """Names of the segments in each sequence."""
+    order = np.argsort(sequence, kind="stable")
+    edges = np.cumsum(np.bincount(sequence))[:-1]
+    return {frozenset(each.tolist()) for each in np.split(named[order], edges)}
+
+
+@settings(deadline=None, max_examples=150)
+@given(lengths_lists, st.none() | st.integers(1, 5), st.integers(1, 60), st.randoms())
+def test_groups_place_every_segment_once_whatever_their_order(
+    lengths: list[int], limit: int | None, group_tokens: int, random: Random
+) -> None:
+    named, found = names(len(lengths)), []
+    for order in (list(range(len(lengths))), random.sample(range(len(lengths)), len(lengths))):
+        mixed = np.array(lengths, np.int64)[order]
+        packing = GroupedPacking(mixed, named[order], CAPACITY, limit or NO_LIMIT)
+        packing.group_tokens = group_tokens
+        left = packing.pack(range(len(lengths)), 0, 64)
+        sequence = packing.sequences()
+
+        used = sum_tokens(sequence, mixed)
+        assert len(left) == 0 and (sequence >= 0).all()
+        assert ((used > 0) & (used <= CAPACITY)).all() and used.sum() == sum(lengths)
+        assert (np.bincount(sequence) <= (limit or CAPACITY)).all()
+        assert len(used) == packing.count
+        found.append(as_sets(sequence, named[order]) if lengths else set())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("capacity", [2048, 8192])
+def test_a_document_that_comes_or_goes_leaves_nearly_all_sequences_alone(capacity: int) -> None:
+    drawn = np.random.Generator(np.random.PCG64(1)).lognormal(6.2, 1.2, 16_000)
+    lengths, named = np.clip(drawn, 1, capacity).astype(np.int64), names(16_000)
+
+    whole = pack_segments(lengths, named, capacity, max_segments=None, seed=0)
+    sequences = as_sets(whole, named)
+    least = -(-int(lengths.sum()) // capacity)
+
+    assert least <= len(sequences) <= least + 1
+    for row in (0, 7_777, 15_999):
+        fewer, others = np.delete(lengths, row), np.delete(named, row)
+        now = as_sets(pack_segments(fewer, others, capacity, max_segments=None, seed=0), others)
+        assert len(now & sequences) >= 0.95 * len(sequences)
+
+
+def test_a_few_hundred_sequences_keep_most_of_them() -> None:
+    drawn = np.random.Generator(np.random.PCG64(2)).lognormal(6.2, 1.2, 500)
+    lengths, named = np.clip(drawn, 1, 2048).astype(np.int64), names(500)
+    sequences = as_sets(pack_segments(lengths, named, 2048, max_segments=None, seed=0), named)
+    kept = []
+    for row in range(0, 500, 50):
+        fewer, others = np.delete(lengths, row), np.delete(named, row)
+        now = as_sets(pack_segments(fewer, others, 2048, max_segments=None, seed=0), others)
+        kept.append(len(now & sequences) / len(sequences))
+
+    assert len(sequences) > 150
+    assert np.mean(kept) > 0.8

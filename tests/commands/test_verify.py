@@ -14,7 +14,7 @@ from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
 
 from assets.stages import STAGES
-from corpus_loader.seal import unsealed
+from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.main import main
@@ -367,7 +367,7 @@ def test_a_folder_of_a_stage_that_is_gone_is_named(corpus: Any, build: Any) -> N
     build(corpus, "raw")
     corpus.store.root.joinpath("raw").rename(corpus.store.root / "quality")
     for path in corpus.store.root.glob("quality/*/_manifests/*.json"):
-        path.write_bytes(unsealed(path.read_bytes()).replace(b'"raw"', b'"quality"', 1))
+        path.write_bytes(sealed(unsealed(path.read_bytes()).replace(b'"raw"', b'"quality"', 1)))
     flip_bit(one(corpus, "quality/prose/*.documents.parquet"))
 
     assert "this version has no stage 'quality'" in refused(corpus)

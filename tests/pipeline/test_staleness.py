@@ -154,6 +154,21 @@ def test_a_new_file_makes_raw_of_its_source_stale_when_it_is_observed(
     assert stale(instance, config) == {"filtered": {("prose", f"{NEW_DATA}: raw")}}
 
 
+def test_a_kept_tokenizer_is_stale_until_its_run_and_makes_nothing_stale(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+    run(instance, config, "raw", "filtered", "signatures", "band_index", "duplicates", "deduped")
+    new_documents = {("prose", f"{NEW_DATA}: deduped")}
+    after = stale(instance, config)
+    assert after["tokenizer"] == {("", f"{NEW_DATA}: deduped")}
+    assert after["tokenized"] == new_documents
+
+    run(instance, config, "tokenizer")
+
+    assert stale(instance, config) == {"tokenized": new_documents}
+
+
 def test_a_touched_file_is_not_stale_and_a_changed_one_of_equal_size_is(config: Path) -> None:
     corpus, path = open_corpus(config), config.parent / "input/notes/n.jsonl"
     before = versions_now(corpus)

@@ -1,7 +1,8 @@
 """No flipped bit of a manifest or of a part's record goes unseen, and older records are read."""
 
+import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from corpus_loader.errors import CorpusError
 from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.seal import sealed, unsealed
-from resources.store.records import FileRecord, Manifest, PartRecord, Stats, to_json
+from resources.store.records import FileRecord, Manifest, PartRecord, Stats, to_json, to_line
 from resources.store.store import Partition, PartWriter, Store, StoreError
 
 SAMPLED = 3000  # bits of a large manifest
@@ -101,19 +102,40 @@ def test_a_record_of_another_part_is_not_that_part(web: Partition) -> None:
     assert web.find_part("part-0001", "f" * 32) is None
 
 
-def test_records_without_a_seal_are_read_and_stay(web: Partition) -> None:
-    """The version before this one sealed nothing: its store is not computed again."""
+@pytest.mark.parametrize("seal", [lambda content: content, sealed], ids=["without", "sealed"])
+def test_indented_records_of_earlier_versions_are_read_and_stay(
+    web: Partition, seal: Callable[[bytes], bytes]
+) -> None:
+    """Their stores are not computed again; the first of them sealed nothing."""
     [record] = web.records.glob("*.json")
-    for path in (record, web.manifest_path(1)):
-        path.write_bytes(unsealed(path.read_bytes()))
     manifest = web.read_manifest(1)
+    record.write_bytes(seal(to_json(manifest.parts[0])))
+    web.manifest_path(1).write_bytes(seal(to_json(manifest)))
+    assert web.read_manifest(1) == manifest
     assert web.find_part("part-0000", "f" * 32) == manifest.parts[0]
     web.commit(manifest)
     assert web.manifest_numbers() == [1]
-    assert web.manifest_path(1).read_bytes() == to_json(manifest)
+    assert web.manifest_path(1).read_bytes() == seal(to_json(manifest))
 
 
-def test_a_seal_is_the_last_key_and_comes_off_again() -> None:
-    content = to_json({"stage": "raw", "about": {}})
-    assert sealed(content).startswith(content[:-3]) and b'"sha256": "' in sealed(content)
+def test_no_sampled_bit_of_an_indented_manifest_flips_unseen(web: Partition) -> None:
+    path, manifest = web.manifest_path(1), web.read_manifest(1)
+    path.write_bytes(sealed(to_json(manifest)))
+    bits = random.Random(14).sample(range(8 * path.stat().st_size), SAMPLED // 10)
+    for bit in flipped(path, bits):
+        with pytest.raises(StoreError):
+            web.read_manifest(1)
+            pytest.fail(f"bit {bit} went unseen")
+
+
+@pytest.mark.parametrize("form", [to_json, to_line])
+def test_a_seal_is_the_last_key_and_comes_off_again(form: Callable[[object], bytes]) -> None:
+    content = form({"stage": "raw", "about": {}})
+    assert sealed(content).startswith(content.rstrip(b"}\n")) and b'"sha256":' in sealed(content)
+    assert list(json.loads(sealed(content))) == ["about", "stage", "sha256"]
     assert unsealed(sealed(content)) == content
+
+
+def test_a_record_on_one_line_needs_its_seal() -> None:
+    with pytest.raises(ValueError, match="its seal"):
+        unsealed(to_line({"stage": "raw"}))

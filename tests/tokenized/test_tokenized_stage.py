@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus
+from builders import Build, open_corpus, write_corpus, write_jsonl
 from small_tokenizer import changed, with_token
 
 from assets.tokenized.round_trip import RoundTrip
@@ -143,6 +143,23 @@ def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: B
     assert parts_computed(changed()) > 0
 
 
+def test_a_source_that_the_tokenizer_has_not_learned_is_named(tmp_path: Path, build: Build) -> None:
+    config = write_corpus(tmp_path, filters={}, tokenizer={"vocab_size": 300})
+    first = build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
+    greek = [f"\u03c4\u03bf \u03bd\u03b5\u03c1\u03cc {n} " * 20 + f"{n * n}" for n in range(40)]
+    write_jsonl(tmp_path / "input/notes/greek.jsonl", [{"text": text} for text in greek])
+
+    result = build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
+
+    assert check(first, "served_by_tokenizer").passed
+    found = check(result, "served_by_tokenizer")
+    assert not found.passed and found.severity.value == "WARN"
+    (warning,) = found.metadata["warnings"].value
+    assert warning.startswith("the tokenizer serves source 'notes' badly: 1.")
+    assert "of the tokens are single bytes of characters, not 0.0% in the sample" in warning
+    assert result.success
+
+
 def fingerprint(corpus: Any) -> str:
     made = corpus.store.newest("tokenizer", "all")
     return str(made.parts[0].stats.numbers["tokenizer_fingerprint"])
@@ -153,6 +170,6 @@ def metadata(result: Any, stage: str, source: str) -> Any:
     return [event.metadata for event in events if event.partition == source][-1]
 
 
-def check(result: Any) -> Any:
+def check(result: Any, name: str = "round_trip") -> Any:
     evaluations = result.get_asset_check_evaluations()
-    return next(each for each in evaluations if each.check_name == "round_trip")
+    return next(each for each in evaluations if each.check_name == name)

@@ -91,12 +91,17 @@ def check_unchanged(file: InputFile, spans: Sequence[tuple[int, int]]) -> None:
             return
         now = digest_file(file.place)
     except FileNotFoundError:
-        raise ChangedFileError(f"{file.name} was removed {SINCE}. {AGAIN}") from None
+        raise removed(file) from None
     if (now.bytes, now.digest) != (file.bytes, file.digest):
         raise ChangedFileError(
             f"{file.name} has changed {SINCE}: {file.bytes:,} bytes with digest {file.digest} "
             f"then, {now.bytes:,} bytes with digest {now.digest} now. {AGAIN}"
         )
+
+
+def removed(file: InputFile) -> ChangedFileError:
+    """Return the error of a file that is gone."""
+    return ChangedFileError(f"{file.name} was removed {SINCE}. {AGAIN}")
 
 
 def _has_blocks(file: InputFile, spans: Sequence[tuple[int, int]]) -> bool:

@@ -27,6 +27,7 @@ from resources.store.records import fingerprint_of
 INPUT_FILES = "input_files"  # the asset
 NOT_FOUND = "not found"
 REMOTE = ("http://", "https://")
+REHASH = "rehash"  # flag of `raw`
 RACY_NS = 2 * 10**9  # the coarsest clock of a file system (FAT); most have less than 10 ms
 CHECKSUM_BYTES = 16
 
@@ -70,7 +71,8 @@ def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
 
 def known_files(corpus: Corpus, source: str) -> KnownFiles:
     """Return the digests of a source's files that are known under DAGSTER_HOME."""
-    return KnownFiles(report_path(corpus.store.root, INPUT_FILES, source).with_suffix(".known"))
+    path = report_path(corpus.store.root, INPUT_FILES, source).with_suffix(".known")
+    return KnownFiles(path, rehash=REHASH in corpus.flags)
 
 
 class KnownFiles:

@@ -7,11 +7,14 @@ in silence: rows_in == documents + quarantine + skipped_by_filter, always.
 Price: 100 bytes of memory per record where `id_field` is set.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 import xxhash
+from numpy.typing import NDArray
 
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
@@ -80,7 +83,13 @@ def document_id(source: str, file: str, row: int) -> str:
 
     The id does not depend on the slices that a file is read in.
     """
-    return xxhash.xxh3_128_hexdigest(f"{source}\0{file}\0{row}".encode())
+    return document_ids(source, file, [row])[0]
+
+
+def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
+    """Return the document_id of each row."""
+    digest, start = xxhash.xxh3_128_hexdigest, f"{source}\0{file}\0".encode()
+    return [digest(b"%b%d" % (start, row)) for row in rows]
 
 
 class DocumentBuilder:
@@ -106,6 +115,7 @@ class DocumentBuilder:
         self._rows: list[int] = []
         self._rejected: list[tuple[str, int | None, str, str, bytes]] = []
         self._fault: FileFault | None = None
+        self._is_mixed = False
         self._skipped = 0
         self._pending_bytes = 0
         self.num_bytes = 0
@@ -135,6 +145,54 @@ class DocumentBuilder:
             self._flush()
         return None
 
+    def add_plain(
+        self,
+        documents: pl.DataFrame,
+        sizes: NDArray[np.int64],
+        others: Sequence[InputRecord],
+        record_of: Callable[[int], InputRecord | None],
+    ) -> None:
+        """Add documents of plain lines with the other records of these lines.
+
+        `documents` have a column `row`; `sizes` are the bytes of their records, which `record_of`
+        returns where the id of one was seen before. All are in the order of the file.
+        """
+        self._flush()
+        if self._source.id_field:
+            is_kept = self._add_in_order(documents, others, record_of)
+            documents, sizes = documents.filter(is_kept), sizes[is_kept.to_numpy()]
+        else:
+            for record in others:
+                self.add(record)
+        self._flush()
+        self._is_mixed = self._is_mixed or bool(others)
+        self._frames.append(self._with_origin(documents))
+        self.num_bytes += int(sizes.sum())
+
+    def _add_in_order(
+        self,
+        documents: pl.DataFrame,
+        others: Sequence[InputRecord],
+        record_of: Callable[[int], InputRecord | None],
+    ) -> pl.Series:
+        """Add the other records, and return which documents stay: the first of an id does."""
+        before = np.searchsorted(documents["row"], [record.row for record in others])
+        waiting = deque(zip(before, others, strict=True))
+        is_kept = list[bool]()
+        for index, record_id in enumerate(documents["id"]):
+            while waiting and waiting[0][0] <= index:
+                self.add(waiting.popleft()[1])
+            try:
+                self._check_id(record_id)
+                is_kept.append(True)
+            except ValueError as error:
+                is_kept.append(False)
+                if (record := record_of(index)) is not None:
+                    self._reject(record, str(error))
+        for _, record in waiting:
+            self.add(record)
+        return pl.Series(is_kept, dtype=pl.Boolean())
+
     def _check_id(self, record_id: str | None) -> None:
         if record_id is None:
             return
@@ -158,7 +216,10 @@ class DocumentBuilder:
     def take(self) -> Chunk:
         """Return the records added since the last call, in the order of reading."""
         self._flush()
-        documents = pl.concat(self._frames, rechunk=True)
+        documents = pl.concat(self._frames)
+        if self._is_mixed:
+            documents = documents.sort(pl.col("origin").struct.field("row"))
+        documents = documents.rechunk()
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),
@@ -170,24 +231,25 @@ class DocumentBuilder:
         return chunk
 
     def _flush(self) -> None:
-        self._frames.append(self._document_frame())
+        if self._documents or not self._frames:
+            self._frames.append(self._document_frame())
         self._documents, self._rows, self._pending_bytes = [], [], 0
 
     def _document_frame(self) -> pl.DataFrame:
+        names = ("text", "id", "url", "lang", "license", "meta")
+        values = zip(*self._documents, strict=True) if self._documents else [()] * len(names)
+        columns = dict(zip(names, values, strict=True))
+        frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String()))
+        return self._with_origin(frame.with_columns(row=pl.Series(self._rows, dtype=pl.Int64())))
+
+    def _with_origin(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return documents with a column `row` as those of the source and file."""
         name, file = self._source.name, self._file
-        columns = dict(
-            zip(
-                ("text", "id", "url", "lang", "license", "meta"),
-                zip(*self._documents, strict=True) if self._documents else [()] * 6,
-                strict=True,
-            )
-        )
-        columns["doc_id"] = tuple(document_id(name, file, row) for row in self._rows)
-        frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
-        origin = pl.struct(
-            file=pl.lit(file, pl.String()), row=pl.Series("row", self._rows, pl.Int64())
-        )
-        return frame.with_columns(source=pl.lit(name), origin=origin).select(*DOCUMENT_SCHEMA)
+        ids = document_ids(name, file, frame["row"].to_list())
+        origin = pl.struct(file=pl.lit(file, pl.String()), row=pl.col("row"))
+        return frame.with_columns(
+            pl.Series("doc_id", ids, pl.String()), source=pl.lit(name), origin=origin
+        ).select(*DOCUMENT_SCHEMA)
 
     def _quarantine_frame(self) -> pl.DataFrame:
         rows = [(self._source.name, self._file, *rejected) for rejected in self._rejected]

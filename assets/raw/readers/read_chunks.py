@@ -7,14 +7,15 @@ Any other file is one stream, which is read front to back and cut into chunks. T
 the content and `part_bytes` only, so that every run writes the same parts. A document's id depends
 on neither.
 
-Price: memory of about five times part_bytes.
+Price: memory of about five times part_bytes for a stream, as the next chunk is read ahead.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,13 +24,22 @@ from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import lines_before, read_jsonl, read_text
+from assets.raw.readers.read_lines import (
+    LineRun,
+    halves,
+    lines_before,
+    read_jsonl_runs,
+    read_text,
+    run_records,
+)
 from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
 
 STREAM_END = 2**63 - 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,32 +115,73 @@ def read_chunks(
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice.
     """
+    chunks = _chunks(file, file_slice, source, part_bytes)
+    return read_ahead(chunks) if file_slice.unit == "stream" else chunks
+
+
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items, the next of which is made in a thread while the caller works on one.
+
+    A stream has one reader: it reads on while the part before is compressed and written.
+    """
+    with ThreadPoolExecutor(1, "read-ahead") as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
+
+
+def _chunks(
+    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+) -> Iterator[Chunk]:
     start = file_slice.start if file_slice.unit == "bytes" else 0
     before = cache(lambda: lines_before(file, start))
     if file.format == "warc":
         source = source.model_copy(update={"html": "keep"})  # its pages are text already
     builder = DocumentBuilder(source, file.name, _position_unit(file), before)
+    most = part_bytes if file_slice.unit == "stream" else STREAM_END
     num_chunks = 0
-    for record in _records(file, file_slice, source):
-        builder.add(record)
-        if file_slice.unit == "stream" and builder.num_bytes >= part_bytes:
+    for piece in _pieces(file, file_slice, source):
+        for chunk in _add(builder, piece, source, most):
             num_chunks += 1
-            yield builder.take()
+            yield chunk
     rest = builder.take()
     if rest.rows_in or not num_chunks:
         yield rest
+
+
+def _add(
+    builder: DocumentBuilder, piece: LineRun | InputRecord, source: SourceConfig, most: int
+) -> Iterator[Chunk]:
+    """Add a record or a run of lines, and take a chunk behind each record that fills one.
+
+    A run that may hold such a record is halved until it is small, and then added line by line.
+    """
+    if isinstance(piece, LineRun) and builder.num_bytes + len(piece.data) >= most:
+        pieces = halves(piece) if len(piece.data) >= LEAST_BYTES else []
+        for each in pieces or run_records(piece, source.max_record_bytes):
+            yield from _add(builder, each, source, most)
+        return
+    if isinstance(piece, LineRun):
+        add_lines(builder, piece, source)
+    else:
+        builder.add(piece)
+    if builder.num_bytes >= most:
+        yield builder.take()
 
 
 def _position_unit(file: InputFile) -> str:
     return {"jsonl": "byte", "parquet": "row"}.get(file.format, "record")
 
 
-def _records(file: InputFile, file_slice: Slice, source: SourceConfig) -> Iterator[InputRecord]:
+def _pieces(
+    file: InputFile, file_slice: Slice, source: SourceConfig
+) -> Iterator[LineRun | InputRecord]:
     is_stream = file_slice.unit == "stream"
     match file.format:
         case "jsonl":
             start, stop = (0, STREAM_END) if is_stream else (file_slice.start, file_slice.stop)
-            return read_jsonl(file, source, start, stop)
+            return read_jsonl_runs(file, source, start, stop)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":

@@ -7,7 +7,9 @@ which is done only for slices with a record in quarantine.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, dropwhile
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from assets.raw.readers.decompress import BrokenStream, read_blocks
@@ -17,6 +19,7 @@ from assets.raw.readers.input_record import InputRecord, parse_record
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"
+RUN_BYTES = 4 << 20  # of lines that are read together
 
 
 class Line(NamedTuple):
@@ -41,21 +44,21 @@ def split_lines(blocks: Iterable[bytes], offset: int, max_bytes: int) -> Iterato
             parts, pending = _extend(parts, pending, first, max_bytes)
             if not lines:
                 continue
-            yield _line(offset, b"".join(parts), pending, max_bytes)
+            yield bounded_line(offset, b"".join(parts), pending, max_bytes)
             offset += pending + 1
             rest = lines.pop()
             for line in lines:
-                yield _line(offset, line, len(line), max_bytes)
+                yield bounded_line(offset, line, len(line), max_bytes)
                 offset += len(line) + 1
             parts, pending = [rest], len(rest)
     except BrokenStream as error:
         if error.is_complete and pending:
-            yield _line(offset, b"".join(parts), pending, max_bytes)
+            yield bounded_line(offset, b"".join(parts), pending, max_bytes)
             offset, parts = offset + pending, []
         yield Line(offset, b"".join(parts) or error.head, error.reason)
         return
     if pending:
-        yield _line(offset, b"".join(parts), pending, max_bytes)
+        yield bounded_line(offset, b"".join(parts), pending, max_bytes)
 
 
 def _extend(
@@ -68,29 +71,138 @@ def _extend(
     return [b"".join([*parts, data[:RAW_LIMIT_BYTES]])[:RAW_LIMIT_BYTES]], pending
 
 
-def _line(offset: int, data: bytes, num_bytes: int, max_bytes: int) -> Line:
+def bounded_line(offset: int, data: bytes, num_bytes: int, max_bytes: int) -> Line:
+    """Return a line of `num_bytes`, with an error above the cap; `data` may then be its head."""
     if num_bytes > max_bytes:
         error = f"line has {num_bytes:,} bytes, above max_record_bytes={max_bytes:,}"
         return Line(offset, data, error)
     return Line(offset, data)
 
 
+@dataclass(frozen=True)
+class LineRun:
+    """Whole lines, the first of which begins at `offset` and is the slice's `number`-th, from 1.
+
+    Only the last line of a file may be without a newline.
+    """
+
+    offset: int
+    data: bytes
+    number: int = 1
+
+    @cached_property
+    def num_newlines(self) -> int:
+        """Count the newlines."""
+        return self.data.count(b"\n")
+
+
 def read_jsonl(
     file: InputFile, source: SourceConfig, start: int, stop: int
 ) -> Iterator[InputRecord]:
     """Yield records of the lines that start in bytes [start, stop) of the uncompressed stream."""
+    for piece in read_jsonl_runs(file, source, start, stop):
+        if isinstance(piece, LineRun):
+            yield from run_records(piece, source.max_record_bytes)
+        else:
+            yield piece
+
+
+def read_jsonl_runs(
+    file: InputFile, source: SourceConfig, start: int, stop: int
+) -> Iterator[LineRun | InputRecord]:
+    """Yield the lines that start in bytes [start, stop) of the uncompressed stream.
+
+    Runs of whole lines come first; what is behind a break or a giant line comes as records.
+    """
     first = max(start - 1, 0)  # the byte before tells whether a line starts at `start`
-    lines = split_lines(
-        read_blocks(file.path, file.compression, first), first, source.max_record_bytes
-    )
-    for number, line in enumerate(dropwhile(lambda line: line.offset < start, lines), 1):
-        if line.offset >= stop:
+    blocks = read_blocks(file.path, file.compression, first)
+    number = 1
+    for piece in split_runs(blocks, (first, stop), source.max_record_bytes):
+        if piece.offset >= stop:
             return
-        data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
-        if line.error:
-            yield InputRecord(line.offset, None, data, line.error, number)
-        elif data and not data.isspace():
-            yield parse_record(line.offset, data, number)
+        if isinstance(piece, LineRun):
+            run = replace(_within(piece, start, stop), number=number)
+            number += run.num_newlines
+            yield run
+        elif piece.offset >= start:
+            record = line_record(piece, number)
+            number += 1
+            if record is not None:
+                yield record
+
+
+def split_runs(
+    blocks: Iterator[bytes], span: tuple[int, int], max_bytes: int
+) -> Iterator[LineRun | Line]:
+    """Yield runs of lines of a stream that starts at span[0]; the last one ends behind span[1].
+
+    From a line above `max_bytes` on, and from the last run before a break, lines come one by one.
+    Memory: max_bytes + twice RUN_BYTES.
+    """
+    offset, stop = span
+    parts, size = list[bytes](), 0
+    try:
+        for block in blocks:
+            parts.append(block)
+            size += len(block)
+            end = block.rfind(b"\n") + 1
+            if end and (size >= RUN_BYTES or offset + size >= stop):
+                run = LineRun(offset, b"".join([*parts[:-1], block[:end]]))
+                offset, parts = offset + len(run.data), [block[end:]]
+                size = len(parts[0])
+                yield run
+            elif size > RUN_BYTES + max_bytes:
+                yield from split_lines(chain(parts, blocks), offset, max_bytes)
+                return
+    except BrokenStream as error:
+        yield from split_lines(_breaking(parts, error), offset, max_bytes)
+        return
+    if size:
+        yield LineRun(offset, b"".join(parts))
+
+
+def _breaking(parts: list[bytes], error: BrokenStream) -> Iterator[bytes]:
+    yield from parts
+    raise error
+
+
+def _within(run: LineRun, start: int, stop: int) -> LineRun:
+    """Cut a run to the lines that start in bytes [start, stop) of the file."""
+    offset, data = run.offset, run.data
+    if offset + len(data) > stop:
+        data = data[: data.find(b"\n", stop - 1 - offset) + 1 or len(data)]
+    if offset < start:
+        first = data.find(b"\n", start - 1 - offset) + 1 or len(data)
+        offset, data = offset + first, data[first:]
+    return LineRun(offset, data)
+
+
+def line_record(line: Line, number: int) -> InputRecord | None:
+    """Return the record of a JSON line, None if it is blank."""
+    data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
+    if line.error:
+        return InputRecord(line.offset, None, data, line.error, number)
+    return parse_record(line.offset, data, number) if data and not data.isspace() else None
+
+
+def run_records(run: LineRun, max_bytes: int) -> Iterator[InputRecord]:
+    """Yield the records of a run of JSON lines."""
+    lines = split_lines([run.data], run.offset, max_bytes)
+    for number, line in enumerate(lines, run.number):
+        record = line_record(line, number)
+        if record is not None:
+            yield record
+
+
+def halves(run: LineRun) -> list[LineRun]:
+    """Cut a run near its middle, none if it has one line only."""
+    cut = run.data.find(b"\n", len(run.data) // 2) + 1
+    if cut in (0, len(run.data)):
+        cut = run.data.rfind(b"\n", 0, len(run.data) // 2) + 1
+    if not cut:
+        return []
+    first = LineRun(run.offset, run.data[:cut], run.number)
+    return [first, LineRun(run.offset + cut, run.data[cut:], run.number + first.num_newlines)]
 
 
 def lines_before(file: InputFile, offset: int) -> int:

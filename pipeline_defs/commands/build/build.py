@@ -12,12 +12,14 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
 from assets.stages import BY_NAME, used_stages
+from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
@@ -37,6 +39,10 @@ def build(
         str | None,
         Parameter(help="Last stage to build (default: mixed, or sharded with --source)."),
     ] = None,
+    rehash: Annotated[
+        bool,
+        Parameter(help="Read every input file, also where size and time say that it is unchanged."),
+    ] = False,
 ) -> int:
     """Build the corpus; the exit code is that of the first command that fails.
 
@@ -55,12 +61,21 @@ def build(
             f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
             "`corpus config` lists them all."
         )
+    last = used[to or MIXED.name]
+    if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
+        kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
     prepare_home()
-    from pipeline_defs.commands.build.dagster_commands import commands_for, run_dagster
+    from pipeline_defs.commands.build.dagster_commands import (
+        commands_for,
+        rehash_commands,
+        run_dagster,
+    )
 
-    with made_ready(corpus, used[to or MIXED.name]):
+    with made_ready(corpus, last):
         codes = []
-        for command in commands_for(corpus, tuple(dict.fromkeys(source)), to):
+        wanted = tuple(dict.fromkeys(source))
+        first = rehash_commands(corpus, wanted) if rehash else ()
+        for command in chain(first, commands_for(corpus, wanted, to)):
             start = time.time()
             codes.append(run_dagster(command))
             if codes[-1] and not failed_sources_only(corpus.store.root, start):

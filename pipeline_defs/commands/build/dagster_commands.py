@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 import warnings
@@ -12,6 +13,8 @@ import dagster as dg
 from dagster._cli import ENV_PREFIX, create_dagster_cli
 
 from assets.mixed.asset import MIXED
+from assets.raw.asset import RAW
+from assets.raw.places.observed_inputs import REHASH
 from assets.sharded.asset import SHARDED
 from assets.stages import used_stages
 from resources.corpus import Corpus
@@ -39,6 +42,15 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
         yield materialize(upstream, *every)
     if last == MIXED.name:
         yield ("job", "execute", *MODULE, "-j", "mix_corpus")
+
+
+def rehash_commands(corpus: Corpus, sources: Sequence[str]) -> Iterator[Command]:
+    """Yield the commands that read every input file of `sources` (none: of all) for its digest."""
+    names = corpus.settings.source_names()
+    config = json.dumps({"ops": {RAW.name: {"config": {REHASH: True}}}})
+    for name in sources or [f"{names[0]}...{names[-1]}"]:
+        partitions = ("--partition" if sources else "--partition-range", name)
+        yield (*materialize(RAW, *partitions), "--config-json", config)
 
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:

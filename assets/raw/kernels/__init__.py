@@ -1,0 +1,6 @@
+"""Compiled reader of JSON lines."""
+
+from assets.text import kernels as text_kernels
+from resources.kernel_cache import keep_compiled
+
+IS_COLD = keep_compiled(__file__, uses=[text_kernels.__file__])

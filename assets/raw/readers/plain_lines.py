@@ -1,0 +1,160 @@
+"""Documents from plain JSON lines by a compiled reader; the careful decoder reads all other lines.
+
+    a run of lines -> columns of the plain ones, straight in Arrow's buffers; the others, one by one
+
+The outcome is the careful decoder's, to the byte: its own encoder spells `meta` again wherever the
+reader cannot prove that it would spell it so, and every line that is refused is decoded by it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from assets.raw.readers.documents import DocumentBuilder
+from assets.raw.readers.input_record import DECODE_OBJECT, ENCODE, InputRecord
+from assets.raw.readers.read_lines import RUN_BYTES, LineRun, bounded_line, line_record, run_records
+from resources.settings.sources import SourceConfig
+
+LEAST_BYTES = 1 << 18  # of a run: a smaller one is not worth loading the kernels
+PLAIN, RESPELLED, REFUSED = 0, 1, 2  # kinds of lines in the kernel
+_of_thread = threading.local()
+COLUMNS = ("text", "id", "lang", "license", "url", "meta")  # in the order of the kernel's roles
+
+
+def add_lines(builder: DocumentBuilder, run: LineRun, source: SourceConfig) -> None:
+    """Add the documents of a run of lines, and its broken lines, to a builder."""
+    if len(run.data) < LEAST_BYTES or not has_plain_names(source):
+        for record in run_records(run, source.max_record_bytes):
+            builder.add(record)
+        return
+    lines, documents = split_run(run, source)
+    is_refused = lines[:, 2] != PLAIN
+    numbers = np.flatnonzero(~is_refused)
+
+    def record_of(index: int) -> InputRecord | None:
+        start, stop, _ = lines[index].tolist()
+        data, most = run.data[start:stop], source.max_record_bytes
+        line = bounded_line(run.offset + start, data, len(data), most)
+        return line_record(line, run.number + index)
+
+    def plain_record(index: int) -> InputRecord | None:
+        return record_of(int(numbers[index]))
+
+    refused = filter(None, map(record_of, np.flatnonzero(is_refused).tolist()))
+    sizes = (lines[:, 1] - lines[:, 0])[~is_refused]
+    builder.add_plain(documents, sizes, [*refused], plain_record)
+
+
+def has_plain_names(source: SourceConfig) -> bool:
+    """Return whether documents of a source depend on keys as they are spelled, and on these alone.
+
+    A filter looks into values, HTML is parsed, and a name may need escapes or have two roles.
+    """
+    if source.field_filter or source.html != "keep":
+        return False
+    names = [name for name in names_of(source) if name]
+    is_spelled = all(name.isprintable() and not {*name} & {'"', "\\"} for name in names)
+    return is_spelled and len({*names}) == len(names)
+
+
+def names_of(source: SourceConfig) -> tuple[str, ...]:
+    """Return the key of each of COLUMNS, "" for none."""
+    id_field = source.id_field or ""
+    return source.text_field, id_field, source.lang_field, source.license_field, "url", ""
+
+
+def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl.DataFrame]:
+    """Return the lines of a run (start, stop, kind), and the documents of the plain ones."""
+    from assets.raw.kernels.json_lines import NUM_COLUMNS, split_json_lines
+    from assets.raw.kernels.json_values import PADDING
+
+    data = np.frombuffer(_ended(_refuse_invalid(run.data)) + b"\0" * PADDING, np.uint8)
+    num_bytes, num_lines = len(data) - PADDING, run.num_newlines + 1
+    names = [name.encode() for name in names_of(source)]
+    columns = _scratch(NUM_COLUMNS, len(data) + PADDING)
+    ends = np.zeros((NUM_COLUMNS, num_lines + 1), np.uint64)
+    lines = np.empty((num_lines, 3), np.uint64)
+    num_lines, num_plain = split_json_lines(
+        data,
+        (np.uint64(num_bytes), np.uint64(source.max_record_bytes)),
+        (np.frombuffer(b"".join(names), np.uint8), np.cumsum([*map(len, names)], dtype=np.uint64)),
+        columns,
+        ends,
+        lines,
+    )
+    spans, offsets = lines[:num_lines].astype(np.int64), ends[:, : num_plain + 1].astype(np.int64)
+    documents = pl.DataFrame(
+        {name: _strings(columns[i], offsets[i]) for i, name in enumerate(COLUMNS)}
+    ).with_columns(
+        pl.col("text").fill_null(""),
+        pl.col("lang").fill_null(pl.lit(source.declared_language, pl.String())),
+        pl.col("license").fill_null(pl.lit(source.license, pl.String())),
+        row=spans[spans[:, 2] != REFUSED, 0] + run.offset,
+    )
+    return _respell(spans, documents)
+
+
+def _scratch(num_columns: int, num_bytes: int) -> NDArray[np.uint8]:
+    """Return the buffers of this thread: a new one for each run costs as much as its reading."""
+    kept: NDArray[np.uint8] | None = getattr(_of_thread, "columns", None)
+    if kept is None or kept.shape[1] < num_bytes:
+        kept = np.empty((num_columns, num_bytes), np.uint8)
+        if num_bytes <= 2 * RUN_BYTES:
+            _of_thread.columns = kept
+    return kept
+
+
+def _ended(data: bytes) -> bytes:
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def _refuse_invalid(data: bytes) -> bytes:
+    """Return the lines, those that are not UTF-8 with a first byte that the kernel refuses."""
+    whole = [None, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data)]
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, whole).validate(full=True)
+    except pa.ArrowInvalid:
+        return b"\n".join(map(_refused_if_invalid, data.split(b"\n")))
+    return data
+
+
+def _refused_if_invalid(line: bytes) -> bytes:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return b"\xff" + line[1:]
+    return line
+
+
+def _strings(column: NDArray[np.uint8], ends: NDArray[np.int64]) -> pl.Series:
+    """Return a column of texts from a copy of the bytes; empty ones are null."""
+    validity = np.packbits(np.diff(ends) > 0, bitorder="little")
+    buffers = [pa.py_buffer(each) for each in (validity, ends, column[: ends[-1]].copy())]
+    array: Any = pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
+    return pl.Series(array)
+
+
+def _respell(
+    lines: NDArray[np.int64], documents: pl.DataFrame
+) -> tuple[NDArray[np.int64], pl.DataFrame]:
+    """Encode `meta` again in RESPELLED lines; one whose `meta` cannot be decoded is refused."""
+    numbers = np.flatnonzero(lines[:, 2] != REFUSED)
+    respelled = np.flatnonzero(lines[numbers, 2] == RESPELLED)
+    if not len(respelled):
+        return lines, documents
+    meta = documents["meta"].to_list()
+    for index in respelled.tolist():
+        try:
+            meta[index] = ENCODE(DECODE_OBJECT(meta[index])).decode()
+            lines[numbers[index], 2] = PLAIN
+        except (msgspec.DecodeError, UnicodeError):
+            lines[numbers[index], 2] = REFUSED
+    documents = documents.with_columns(meta=pl.Series(meta, dtype=pl.String()))
+    return lines, documents.filter(lines[numbers, 2] == PLAIN)

@@ -1,0 +1,52 @@
+"""Published parts of a partition at one moment, from its newest manifest and a listing.
+
+For many parts: to read the record of one, and to look at each of its files, takes 120 us.
+"""
+
+from __future__ import annotations
+
+from resources.store.disk import sizes_in
+from resources.store.records import FileRecord, PartRecord
+from resources.store.store import Partition, StoreError, read_record, record_name
+
+
+class Snapshot:
+    """Parts of a partition that were published when it was made."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.records = sizes_in(partition.records).keys()
+        self.sizes: dict[str, dict[str, int]] = {}  # of the files, by folder and name
+        self.parts = {(part.name, part.fingerprint): part for part in newest_parts(partition)}
+
+    def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
+        """Return the published part of that name and fingerprint, None if a file is missing.
+
+        As `Partition.find_part` does, but the record of a part that the newest manifest names is
+        not read: the manifest has it.
+        """
+        file_name = record_name(name, fingerprint)
+        if file_name not in self.records:
+            return None
+        record = self.parts.get((name, fingerprint))
+        if record is None:
+            record = read_record(self.partition.records / file_name)
+        if record is None or (record.name, record.fingerprint) != (name, fingerprint):
+            return None
+        return record if all(map(self.has_size, record.files)) else None
+
+    def has_size(self, file: FileRecord) -> bool:
+        """Return whether a file is listed with its size."""
+        folder, _, name = file.path.rpartition("/")
+        if folder not in self.sizes:
+            self.sizes[folder] = sizes_in(self.partition.folder / folder)
+        return self.sizes[folder].get(name) == file.bytes
+
+
+def newest_parts(partition: Partition) -> tuple[PartRecord, ...]:
+    """Return the parts of the newest manifest; none if there is none that can be read."""
+    try:
+        manifest = partition.newest_manifest()
+    except StoreError:
+        return ()
+    return () if manifest is None else manifest.parts

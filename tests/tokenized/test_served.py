@@ -1,0 +1,149 @@
+"""The tokenizer's fit to a source is compared with its fit to the sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from small_tokenizer import changed, trained
+
+from assets.tokenized.encode_documents import TokenFormat
+from assets.tokenized.encoders import ReferenceEncoder, make_encoders
+from assets.tokenized.served import served_texts, sum_served, warn_of_fit
+from assets.tokenized.token_facts import LanguageCounts, ServedText
+from assets.tokenized.token_kinds import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds, token_kinds
+
+
+def served(
+    source: str,
+    language: str,
+    tokens: int,
+    per_token: float,
+    *,
+    byte: float = 0,
+    unknown: float = 0,
+) -> ServedText:
+    """Texts with so many bytes per token, and shares of tokens of other kinds."""
+    return ServedText(
+        source=source,
+        language=language,
+        text_bytes=int(tokens * per_token),
+        tokens=tokens,
+        unknown_tokens=int(tokens * unknown),
+        byte_tokens=int(tokens * byte),
+    )
+
+
+SAMPLE = [served("web", "en", 10**6, 4.4), served("wiki", "zh", 10**6, 3.2, byte=0.02)]
+
+
+def warning(*texts: ServedText, sample: list[ServedText] = SAMPLE) -> str:
+    """The warning of one source; empty if there is none."""
+    return "".join(warn_of_fit(texts, sample, [served("other", "en", 10**6, 4.4)]))
+
+
+def test_text_like_that_of_the_sample_is_no_reason_to_warn() -> None:
+    assert warning(served("web", "en", 10**7, 4.0)) == ""
+    assert warning(served("wiki", "zh", 10**7, 2.9, byte=0.05)) == ""
+
+
+def test_a_source_that_takes_more_tokens_than_in_training_is_named_with_both_numbers() -> None:
+    shown = warning(served("web", "en", 10**7, 3.3))
+    assert "source 'web' badly: 3.30 bytes per token, 25% fewer than 4.40" in shown
+    assert "in the sample that trained it. `corpus tokenizer retrain` trains" in shown
+
+
+def test_a_new_language_of_a_known_source_is_named() -> None:
+    texts = [served("web", "en", 10**7, 4.4), served("web", "th", 5 * 10**5, 1.1, byte=0.9)]
+    shown = warning(*texts)
+    assert "'th': 1.10 bytes per token, 71% fewer than 3.80" in shown
+    assert "90.0% of the tokens are single bytes of characters, not 1.0%" in shown
+    assert "on average in its sample" in shown
+
+
+def test_a_new_source_is_compared_with_its_language_in_other_sources() -> None:
+    assert warning(served("chat", "zh", 10**6, 2.5)).count("'zh'") == 0
+    assert "'zh': 1.20 bytes per token, 62% fewer than 3.20 in other sources" in warning(
+        served("chat", "zh", 10**6, 1.2)
+    )
+
+
+def test_unknown_tokens_are_named() -> None:
+    shown = warning(served("web", "en", 10**6, 4.4, unknown=0.03))
+    assert "3.0% of the tokens are unknown, not 0.0%" in shown
+
+
+def test_a_loaded_tokenizer_is_compared_with_the_other_sources() -> None:
+    shown = warning(served("laws", "el", 10**6, 1.3, byte=0.7), sample=[])
+    assert "70% fewer than 4.40" in shown and "on average in the other sources" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        served("web", "en", 4_000, 1.0),  # too little text
+        served("laws", "el", 4_000, 1.0),
+        served("web", "en", 5_100, 3.3),  # 25 % fewer, of a few documents
+    ],
+)
+def test_little_text_is_no_reason_to_warn(text: ServedText) -> None:
+    assert warning(text) == ""
+
+
+def test_a_language_of_less_than_a_hundredth_is_no_reason_to_warn() -> None:
+    texts = [served("web", "en", 10**6, 4.4), served("web", "th", 9_000, 1.0, byte=0.9)]
+    assert warning(*texts) == ""
+
+
+def test_many_languages_are_counted() -> None:
+    texts = [served("laws", f"l{number}", 10**5, 1.0) for number in range(9)]
+    assert "; and 5 more languages. `corpus" in warning(*texts)
+
+
+def test_a_source_without_tokens_is_not_compared() -> None:
+    assert warn_of_fit([], SAMPLE, []) == []
+
+
+def test_counts_of_the_same_language_add_up() -> None:
+    counts = LanguageCounts(9, {"en": 9, "fr": 3}, {}, {"en": 4, "fr": 0}, {}, {"en": 1})
+    parts = served_texts({"web": counts})
+    assert sum_served(parts + parts) == [served("web", "en", 8, 18 / 8, byte=2 / 8)]
+
+
+def test_single_bytes_of_longer_characters_are_counted_by_document() -> None:
+    encoders = make_encoders(trained())
+    kinds = token_kinds(encoders.reference, TokenFormat(1000, 0))
+    texts = ["the a.b,c", "\U0001f9ff\U0001f9ff", "", "\u4dbf x"]
+    tokens = pl.Series(
+        [[*encoders.reference.tokenizer.encode(text).ids, 0] for text in texts],
+        dtype=pl.List(pl.UInt16),
+    )
+    vocabulary = {i: text for text, i in encoders.reference.tokenizer.get_vocab().items()}
+
+    found = count_kinds(tokens, kinds)
+
+    expected = [
+        sum(len(vocabulary[i]) == 1 and encoders.reference.decode([[i]]) == ["\ufffd"] for i in ids)
+        for ids in tokens.to_list()
+    ]
+    assert found[BYTE_TOKEN].tolist() == expected
+    assert expected[0] == expected[2] == 0 < expected[1]
+    assert found[UNKNOWN_TOKEN].tolist() == [0, 0, 0, 0]
+
+
+def test_the_unknown_token_is_counted_unless_it_marks_documents() -> None:
+    model = {"type": "WordLevel", "vocab": {"<|endoftext|>": 0, "a": 1, "?": 2}, "unk_token": "?"}
+    reference = ReferenceEncoder(changed(model=model, decoder=None))
+    assert token_kinds(reference, TokenFormat(3, 0)).tolist() == [0, 0, UNKNOWN_TOKEN]
+    assert token_kinds(reference, TokenFormat(3, 2)).tolist() == [0, 0, 0]
+
+
+def test_bytes_of_models_that_fall_back_to_them_are_counted() -> None:
+    vocab = {"<|endoftext|>": 0, "<0x0A>": 1, "<0xE4>": 2, "a": 3}
+    model = {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": True}
+    reference = ReferenceEncoder(changed(model=model, decoder=None, pre_tokenizer=None))
+    kinds = token_kinds(reference, TokenFormat(4, 0))
+    assert kinds.tolist() == [0, 0, BYTE_TOKEN, 0]
+    ids = pl.Series([[1, 2, 2, 0], [0], [3, 2, 0]], dtype=pl.List(pl.UInt32))
+    assert count_kinds(ids, kinds)[BYTE_TOKEN].tolist() == [2, 0, 1]
+    assert count_kinds(ids, np.zeros(4, np.uint8)).sum() == 0
