@@ -6,10 +6,10 @@ Takes the lengths of all documents of a store's `tokenized`, and prints for sequ
 8,192 tokens, per source and for all documents together: padding of `pack` next to the least
 possible, the same with `extend_rests`, sequences that best-fit-decreasing (a document at a time)
 needs beyond ours, documents that concatenation cuts although they fit; then the share of sequences
-that survive if a document of a window is removed, or 1 % are. Then, for so many documents drawn from
-these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as
-many, and of OLMo-core's InstancePacker where that is installed; then the whole transform with its
-copy of tokens, next to a plain copy of as many bytes.
+that survive if a document of a window is removed, or 1 % are. Then, for so many documents drawn
+from these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as many, and
+of OLMo-core's InstancePacker where that is installed; then the whole transform with its copy of
+tokens, next to a plain copy of as many bytes.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from corpus_loader import CorpusLoader, LoaderOptions
+from corpus_loader.seal import sealed
 
 END = 0  # the end-of-document id, which also fills rows up
 Row = Sequence[Sequence[int]]  # the documents of a row, as token ids
@@ -128,7 +129,8 @@ def publish(store: Path, mixture: dict[str, Any], number: int = 1) -> None:
     (folder / name).write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
     parts = [{"name": "mixture", "files": [{"kind": "mixture", "path": name, "sha256": sha256}]}]
-    (folder / "_manifests" / f"{number:08d}.json").write_text(json.dumps({"parts": parts}))
+    content = sealed(json.dumps({"parts": parts}).encode() + b"\n")
+    (folder / "_manifests" / f"{number:08d}.json").write_bytes(content)
 
 
 def remove_rows(

@@ -11,10 +11,11 @@ from builders import open_corpus, write_corpus
 from msgspec import convert, structs
 from numpy.typing import NDArray
 
-from assets.mixed.removed_row_files import REMOVED_FILE, RemovedNumbers
+from assets.mixed.removed_row_files import REMOVED_FILE
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import (
     INDEX,
+    RemovedRows,
     ShardedNumbers,
     ShardSet,
     add_shard,
@@ -104,7 +105,8 @@ def remove_rows(store: Store, source: str, removed: dict[str, list[int]]) -> Non
     np.array([row for rows in gone.values() for row in rows], "<u4").tofile(temporary)
     writer.add_file(REMOVED_FILE, temporary, f"removed-{fingerprint[:8]}.rows", 0)
     tokens = {name: int(row_tokens(store, source, name)[rows].sum()) for name, rows in gone.items()}
-    numbers = RemovedNumbers({name: len(rows) for name, rows in gone.items()}, tokens)
+    counts = {name: len(rows) for name, rows in gone.items()}
+    numbers = RemovedRows(removed_rows=counts, removed_tokens=tokens)
     record = writer.publish(Stats(numbers=numbers))
     folder.commit(structs.replace(manifest, fingerprint=fingerprint, parts=(*shards, record)))
 

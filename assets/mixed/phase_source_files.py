@@ -14,7 +14,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
-from assets.mixed.removed_row_files import RemovedRows, removed_of
+from assets.mixed.removed_row_files import ListedRows, removed_of
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
@@ -43,7 +43,7 @@ class PhaseShard:
     bucket: str
     files: dict[str, FlatFile]
     lengths: FileRecord | None
-    removed: RemovedRows | None = None
+    removed: ListedRows | None = None
 
     @property
     def file_rows(self) -> int:
@@ -128,7 +128,7 @@ def bucket_of(part: PartRecord[Any]) -> str | None:
 
 
 def phase_shard(
-    manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str, removed: RemovedRows | None
+    manifest: Manifest[Any, Any], part: PartRecord[Any], bucket: str, removed: ListedRows | None
 ) -> PhaseShard:
     """Describe one part of `sharded` as the mixture names it."""
     flat = {file.kind.split(".", 1)[1]: file for file in files_of(part, FLAT)}

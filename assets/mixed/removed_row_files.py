@@ -6,27 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from resources.store.records import FileRecord, Manifest, as_json_object
+from assets.sharded.shard_files import INDEX, RemovedRows
+from resources.store.records import FileRecord, Manifest, numbers_of
 from resources.store.store import StoreError, published_file
 
-REMOVED_FILE = "removed"  # kind of the file, in the last part
+REMOVED_FILE = "removed"  # kind of the file, in the part `index`
 ROW = np.dtype("<u4")
 
 
-class RemovedNumbers(msgspec.Struct, frozen=True):
-    """Removed rows of shards and their tokens, by the name of the shard's part."""
-
-    removed_rows: dict[str, int] = {}
-    removed_tokens: dict[str, int] = {}
-
-
 @dataclass(frozen=True)
-class RemovedRows:
+class ListedRows:
     """Removed rows of one shard: `rows` entries of `file` from `first` on, and their tokens.
 
     The path of `file` is relative to the store.
@@ -43,18 +36,18 @@ class RemovedRows:
         return np.fromfile(path, ROW, self.rows, offset=self.first * ROW.itemsize)
 
 
-def removed_of(manifest: Manifest[Any, Any]) -> dict[str, RemovedRows]:
+def removed_of(manifest: Manifest[Any, Any]) -> dict[str, ListedRows]:
     """Return the removed rows of the shards of a source by the names of their parts, if any."""
-    if not manifest.parts or (found := manifest.parts[-1].file(REMOVED_FILE)) is None:
+    last = next((part for part in manifest.parts if part.name == INDEX), None)
+    if last is None or (found := last.file(REMOVED_FILE)) is None:
         return {}
-    last = manifest.parts[-1]
     file = structs.replace(found, path=f"{manifest.stage}/{manifest.partition}/{found.path}")
-    numbers = msgspec.convert(as_json_object(last.stats.numbers), RemovedNumbers)
+    numbers = numbers_of(last, RemovedRows)
     removed, first = {}, 0
     for part in manifest.parts:
         if rows := numbers.removed_rows.get(part.name, 0):
             tokens = numbers.removed_tokens[part.name]
-            removed[part.name] = RemovedRows(file, first, rows, tokens)
+            removed[part.name] = ListedRows(file, first, rows, tokens)
             first += rows
     if first * ROW.itemsize != file.bytes:
         raise StoreError(

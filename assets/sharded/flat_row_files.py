@@ -41,12 +41,18 @@ class FlatShard:
         return len(self.index.lengths)
 
     def row_at(self, offset: int) -> int:
-        """Return the row that holds a token of the file; StoreError if it has fewer tokens."""
-        num_tokens = int(self.index.lengths.sum(dtype=np.int64))
+        """Return the row that holds a token of the file; StoreError if none does."""
+        width = np.dtype(self.token_dtype).itemsize
+        num_tokens = map_file(self.stem, "bin").num_bytes // width
         if not 0 <= offset < num_tokens:
             raise StoreError(f"{self.stem}.bin has {num_tokens:,} tokens: there is no {offset:,}")
-        start = offset * np.dtype(self.token_dtype).itemsize
-        return int(np.searchsorted(self.index.pointers, start, side="right")) - 1
+        row = int(np.searchsorted(self.index.pointers, offset * width, side="right")) - 1
+        if row < 0 or offset >= self.first_token(row) + int(self.index.lengths[row]):
+            raise StoreError(
+                f"{self.stem}.idx has no row with token {offset:,} of its .bin: it is removed, and "
+                "no longer drawn."
+            )
+        return row
 
     def first_token(self, row: int) -> int:
         """Return the offset of a row in the file, in tokens."""

@@ -268,7 +268,7 @@ def test_a_damaged_mixture_is_named(store: Path) -> None:
 
 
 def test_a_manifest_of_an_older_tokenmill_is_refused(store: Path) -> None:
-    (store / "mixed/general/_manifests/00000002.json").write_text('{"parts": []}')
+    (store / "mixed/general/_manifests/00000002.json").write_text('{\n  "parts": []\n}\n')
 
     with pytest.raises(CorpusError, match=r"names no mixture.*mix_corpus"):
         every_sample(store)
