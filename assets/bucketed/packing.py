@@ -77,7 +77,8 @@ class GroupedPacking:
         is_placed = is_kept[sequence]
         self.sequence[left[is_placed]] = numbers[sequence[is_placed]]
         self.count += int(is_kept.sum())
-        return left[~is_placed]
+        rest: Int64s = left[~is_placed]
+        return rest
 
     def pack_quarters(self, group: range, least: int, bits: int) -> Int64s:
         """`pack` each quarter of a range of keys."""

@@ -382,6 +382,19 @@ class PartWriter:
         """Take over files that have their final names already: renamed to themselves."""
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
+    def link_file(self, kind: str, file: FileRecord, final: str) -> FileRecord:
+        """Give a published file a second name, by a hard link; return its record."""
+        record = msgspec.structs.replace(file, kind=kind, path=final)
+        target = self.partition.folder / final
+        make_folder(target.parent)
+        if target.exists() and target.samefile(self.partition.folder / file.path):
+            temporary = target  # renaming one link of a file to another would leave both
+        else:
+            temporary = target.parent.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
+            os.link(self.partition.folder / file.path, temporary)
+        self.pending.append((temporary, record))
+        return record
+
     def write_parquet(self, kind: str, frame: pl.DataFrame) -> None:
         """Write a table as Parquet, compressed with zstd-1."""
         temporary, final = self.new_file(kind, "parquet")
