@@ -1,103 +1,137 @@
-"""Both jobs over a corpus, as users run them: MB/s per stage, Dagster's share, peak memory.
+"""`corpus build` over a corpus from nothing, as users run it, and datatrove on some of the same.
 
-    .venv/bin/python benchmarks/end_to_end.py [pipeline.yaml]
+    .venv/bin/python benchmarks/end_to_end.py [pipeline.yaml] [--datatrove MEGABYTES]
 
-Builds into a new temporary store with new Dagster records, so that nothing is reused. MB are UTF-8
-text of the raw documents; memory is the proportional set size (shared pages counted once) summed
-over all processes of a run, sampled every second.
+Builds into a new temporary store with new Dagster records, so that nothing is reused; a corpus of
+any size comes from enlarge.py. MB are UTF-8 text of the raw documents. CPU seconds are those of
+every process. The first useful work is the first part begun. Memory is sampled every second: that
+of the largest process, and that of all together with shared pages counted once (PSS). datatrove's
+pipeline (benchmarks/datatrove_chain.py) runs with as many workers and the tokenizer of the build.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
+from measured_run import ROOT, Measured, measure
 
-ROOT = Path(__file__).resolve().parent.parent
-MODULE = "pipeline_defs.definitions"
-SAMPLE_SECONDS = 1.0  # reading the shared share of every page costs the run some time
+MODULE = "pipeline_defs.commands.main"
 
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("config", nargs="?", type=Path, default=ROOT / "pipeline.yaml")
-    config = parser.parse_args().config.absolute()
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder, "dagster")
+    parser.add_argument("--datatrove", type=float, default=0, metavar="MEGABYTES")
+    args = parser.parse_args()
+    sys.path[:0] = [str(ROOT)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store, home = folder / "store", folder / "dagster"
         home.mkdir()
         (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         os.environ |= {
-            "TOKENMILL_CONFIG": str(config),
-            "TOKENMILL_STORE": str(Path(folder, "store")),
+            "TOKENMILL_CONFIG": str(args.config.absolute()),
+            "TOKENMILL_STORE": str(store),
             "DAGSTER_HOME": str(home),
+            "PYTHONPATH": str(ROOT),
         }
-        measured = {job: run_job(job) for job in ("build_corpus", "mix_corpus")}
-        report(measured)
+        built = measure([sys.executable, "-m", MODULE, "build"], {}, store)
+        text_mb = report_stages(built)
+        ours = report("corpus build", built, text_mb)
+        print(f"  first useful work after {built.first_work:.1f} s")
+        if args.datatrove:
+            theirs = report("datatrove", *run_datatrove(folder / "datatrove", args.datatrove))
+            print(f"corpus build / datatrove: {ours / theirs:.0f} times the MB per wall second")
 
 
-def run_job(job: str) -> tuple[float, int]:
-    """(wall seconds, peak bytes) of one job."""
-    start = time.perf_counter()
-    command = [sys.executable, "-m", "dagster", "job", "execute", "-m", MODULE, "-j", job]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    peak = 0
-    while process.returncode is None:
-        peak = max(peak, memory_of(psutil.Process(process.pid)))
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(SAMPLE_SECONDS)
-    seconds = time.perf_counter() - start
-    if process.returncode:
-        assert process.stderr is not None
-        sys.exit(f"{job} failed:\n{process.stderr.read()[-5000:]}")
-    return seconds, peak
-
-
-def memory_of(process: psutil.Process) -> int:
-    """Proportional set size of a process and all below it, in bytes."""
-    total = 0
-    try:
-        for member in [process, *process.children(recursive=True)]:
-            total += member.memory_full_info().pss
-    except psutil.NoSuchProcess:
-        pass
-    return total
-
-
-def report(measured: dict[str, tuple[float, int]]) -> None:
-    """Print MB/s per stage and end to end, Dagster's share of the wall time, and peak memory."""
+def report_stages(built: Measured) -> float:
+    """Print MB/s of every stage; return the MB of text."""
     from pipeline_defs.commands.look.summary import GLOBAL_STAGES, SOURCE_STAGES, summarize
     from pipeline_defs.load_corpus import load_corpus
 
-    corpus = load_corpus()
-    summary = summarize(corpus)
-    workers = corpus.settings.engine.num_workers()
+    summary = summarize(load_corpus())
     text_mb = sum(stages["raw"].bytes for stages in summary.sources.values()) / 1e6
     seconds = dict.fromkeys([*SOURCE_STAGES, *GLOBAL_STAGES], 0.0)
     for stages in [*summary.sources.values(), summary.global_]:
         for stage, numbers in stages.items():
             seconds[stage] += numbers.cpu_seconds
-    print(f"{'stage':<12}{'CPU seconds':>14}{'MB/s per core':>18}")
-    for stage, spent in seconds.items():
-        speed = f"{text_mb / spent:.1f}" if spent else "-"
-        print(f"{stage:<12}{spent:>14.1f}{speed:>18}")
-    wall = sum(time for time, _ in measured.values())
-    is_global = summary.global_.keys()
-    work = sum(spent / (1 if s in is_global else workers) for s, spent in seconds.items())
-    print(f"text {text_mb:.1f} MB, {workers} workers")
-    for job, (job_seconds, peak) in measured.items():
-        print(f"{job}: {job_seconds:.1f} s wall, peak memory {peak / 1e6:.0f} MB")
-    print(f"end to end: {text_mb / wall:.1f} MB/s")
-    print(f"Dagster and start-up: about {max(0.0, 1 - work / wall):.0%} of {wall:.1f} s")
+    print(f"{'stage':<14}{'CPU seconds':>14}{'MB/s per core':>16}{'share':>8}")
+    others = built.cpu - sum(seconds.values())
+    for stage, spent in [*seconds.items(), ("start, Dagster", others)]:
+        if spent:
+            print(f"{stage:<14}{spent:>14.1f}{text_mb / spent:>16.1f}{spent / built.cpu:>8.1%}")
+    return text_mb
+
+
+def report(name: str, run: Measured, text_mb: float) -> float:
+    """Print the costs of a run; return its MB per wall second."""
+    print(f"{name}: {text_mb:.1f} MB of text in {run.wall:.1f} s wall, {run.cpu:.1f} s CPU")
+    print(f"  {text_mb / run.wall:.2f} MB/s wall, {text_mb / run.cpu:.2f} MB per CPU second")
+    if run.together:
+        largest, together = run.largest / 1e6, run.together / 1e6
+        print(f"  memory: largest process {largest:,.0f} MB, all together {together:,.0f} MB")
+    return text_mb / run.wall
+
+
+def run_datatrove(folder: Path, megabytes: float) -> tuple[Measured, float]:
+    """Run datatrove's pipeline on some documents of the corpus; return its costs and their MB."""
+    from assets.tokenized.tokenizer_asset import TOKENIZER
+    from pipeline_defs.load_corpus import load_corpus
+    from resources.store.records import required_file
+    from resources.tasks import GLOBAL
+
+    corpus = load_corpus()
+    made = corpus.store.newest(TOKENIZER, GLOBAL)
+    tokenizer = corpus.store.path_of(made, required_file(made, made.parts[0], "tokenizer"))
+    workers = corpus.settings.engine.num_workers()
+    text_bytes = write_sample(folder / "input", megabytes * 1e6, workers)
+    script = str(ROOT / "benchmarks/datatrove_chain.py")
+    options = ["--tokenizer", str(tokenizer), "--workers", str(workers)]
+    run = measure([sys.executable, script, str(folder), *options], {}, folder)
+    return run, text_bytes / 1e6
+
+
+def write_sample(folder: Path, num_bytes: float, num_files: int) -> int:
+    """Write documents of every source, as raw published them, into a file per worker."""
+    import polars as pl
+
+    folder.mkdir(parents=True)
+    texts = pl.DataFrame({"text": list(sample_texts(num_bytes))}).with_row_index("id")
+    documents = texts.select(pl.col("id").cast(pl.String), "text")
+    for number in range(num_files):
+        chosen = documents.gather_every(num_files, number)
+        chosen.write_parquet(folder / f"{number}.parquet")
+    return int(texts["text"].str.len_bytes().sum())
+
+
+def sample_texts(num_bytes: float) -> Iterator[str]:
+    """Yield texts of every source, as many bytes of each as its share of the corpus."""
+    import polars as pl
+
+    from assets.raw.asset import RAW
+    from pipeline_defs.load_corpus import load_corpus
+    from resources.store.records import required_file
+
+    corpus = load_corpus()
+    newest = [corpus.store.newest(RAW, name) for name in corpus.settings.source_names()]
+    total = sum(manifest.stats.bytes for manifest in newest)
+    for manifest in newest:
+        left = num_bytes * manifest.stats.bytes / total
+        for part in manifest.parts:
+            file = required_file(manifest, part, "documents")
+            for text in pl.read_parquet(corpus.store.path_of(manifest, file))["text"]:
+                if left <= 0:
+                    break
+                left -= len(text.encode())
+                yield text
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def unsealed(content: bytes) -> bytes:
     tail = content[-SEAL_BYTES:]
     found = seal.search(tail)
     if found is None:
-        if not is_indented or content.endswith(b'"' + INDENTED_END):
+        if content.endswith(b'"' + end):
             raise ValueError("its seal, the key sha256 at its end, is damaged")
         return content
     inside = content[: len(content) - len(tail) + found.start()] + end

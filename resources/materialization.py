@@ -40,8 +40,9 @@ from resources.source_faults import (
     state_of,
 )
 from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, Stage, WarningCheck
-from resources.store.disk import has_size, xxh3_of
+from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
+from resources.store.snapshot import Listing
 from resources.store.store import Partition, typed
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
@@ -219,7 +220,10 @@ def commit(
     outcomes: list[Outcome],
 ) -> Committed:
     """Commit the manifest of one partition, and describe it."""
-    manifest = folder.commit(manifest_of(stage, folder.name, plan, outcomes))
+    manifest = folder.commit(
+        manifest_of(stage, folder.name, plan, outcomes),
+        has_new_files=not all(outcome.is_reused for outcome in outcomes),
+    )
     ran = report_of(outcomes)
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
@@ -366,11 +370,12 @@ def manifest_of(
 def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -> list[str]:
     """Return files that differ from the manifest: by hash if this run wrote them, else by size."""
     written = {record.name for o in outcomes if not o.is_reused for record in o.records}
+    listing = Listing(corpus.store.partition(manifest.stage, manifest.partition).folder)
     damaged = []
     for part in manifest.parts:
         for file in part.files:
-            path = corpus.store.path_of(manifest, file)
-            is_there = has_size(path, file.bytes)
+            path = listing.folder / file.path
+            is_there = listing.has_size(file)
             if not is_there or (part.name in written and xxh3_of(path) != file.xxh3):
                 damaged.append(str(path))
     return damaged

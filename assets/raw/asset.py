@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,7 +24,9 @@ from assets.raw.places.observed_inputs import (
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
+from assets.raw.readers.read_lines import LineRun
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.progress import current
@@ -191,13 +193,13 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
 
 def read_files(inputs: RawInputs) -> Iterator[Piece]:
     """Read the files of a task, to the size that it stops at, and check each when it is read."""
-    left = sys.maxsize if inputs.max_bytes is None else inputs.max_bytes
+    is_capped, left = inputs.max_bytes is not None, inputs.max_bytes or 1
     for file in inputs.files:
         file_slice = inputs.file_slice or whole(file)
         try:
             for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
                 yield Piece(file, chunk)
-                left -= count_bytes(chunk.documents["text"])
+                left -= count_bytes(chunk.documents["text"]) if is_capped else 0
                 if left <= 0:
                     break
         except FileNotFoundError:
@@ -420,6 +422,8 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
+
 RAW = Stage(
     name="raw",
     code_version="3",
@@ -442,4 +446,5 @@ RAW = Stage(
     ),
     flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
+    warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from assets.raw.readers.documents import Chunk
 from assets.raw.readers.input_file import InputFile
-from assets.text.table_rows import count_bytes
 from resources.content_windows import content_windows
 
 SMALL_SHARE = (
@@ -28,12 +27,6 @@ class Piece(NamedTuple):
 
     file: InputFile
     chunk: Chunk
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of its documents in memory, about."""
-        documents = self.chunk.documents
-        return count_bytes(documents["text"]) + count_bytes(documents["meta"])
 
 
 def text_bytes(file: InputFile) -> int:
@@ -68,7 +61,7 @@ def pack(pieces: Iterable[Piece], least_bytes: int) -> Iterator[list[Piece]]:
     part, num_bytes, is_first = list[Piece](), 0, True
     for piece in pieces:
         part.append(piece)
-        num_bytes += piece.num_bytes
+        num_bytes += piece.chunk.num_bytes
         if num_bytes >= least_bytes:
             yield part
             part, num_bytes, is_first = [], 0, False

@@ -17,6 +17,7 @@ VERBS = {  # group: {verb: help}
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
         "build": "Build the corpus, or some sources, or as far as a stage.",
+        "explain": "Explain what a part was made of, and why it would be computed again.",
         "config": "List every key of pipeline.yaml with its meaning and default.",
         "presets": "List the presets of rules, or print one as YAML.",
     },
@@ -125,9 +126,9 @@ def add_verbs() -> None:
         verb = function.partition(":")[2]
         tokenizer.command(f"{HERE}.build.{function}", name=verb, help=text)
     app.command(tokenizer)
-    shards = App(name="shards", help="Look at the shards of all sources.", group=GROUPS["look"])
+    shards = App(name="shards", help="Keep the order of shards.", group=GROUPS["life"])
     text = "Write the generations of all sources to a folder, for another `shards.ledger`."
-    shards.command(f"{HERE}.look.shard_ledger:ledger_of_shards", name="ledger", help=text)
+    shards.command(f"{HERE}.life.shard_ledger:ledger_of_shards", name="ledger", help=text)
     app.command(shards)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."

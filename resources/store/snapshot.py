@@ -5,9 +5,26 @@ For many parts: to read the record of one, and to look at each of its files, tak
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from resources.store.disk import sizes_in
 from resources.store.records import FileRecord, PartRecord
 from resources.store.store import Partition, StoreError, read_record, record_name
+
+
+class Listing:
+    """Sizes of the files of a partition, listed folder by folder when they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sizes: dict[str, dict[str, int]] = {}  # by folder and name
+
+    def has_size(self, file: FileRecord) -> bool:
+        """Return whether a file is there with the size of its record."""
+        folder, _, name = file.path.rpartition("/")
+        if folder not in self.sizes:
+            self.sizes[folder] = sizes_in(self.folder / folder)
+        return self.sizes[folder].get(name) == file.bytes
 
 
 class Snapshot:
@@ -16,7 +33,7 @@ class Snapshot:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.records = sizes_in(partition.records).keys()
-        self.sizes: dict[str, dict[str, int]] = {}  # of the files, by folder and name
+        self.files = Listing(partition.folder)
         self.parts = {(part.name, part.fingerprint): part for part in newest_parts(partition)}
 
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
@@ -33,14 +50,7 @@ class Snapshot:
             record = read_record(self.partition.records / file_name)
         if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
-        return record if all(map(self.has_size, record.files)) else None
-
-    def has_size(self, file: FileRecord) -> bool:
-        """Return whether a file is listed with its size."""
-        folder, _, name = file.path.rpartition("/")
-        if folder not in self.sizes:
-            self.sizes[folder] = sizes_in(self.partition.folder / folder)
-        return self.sizes[folder].get(name) == file.bytes
+        return record if all(map(self.files.has_size, record.files)) else None
 
 
 def newest_parts(partition: Partition) -> tuple[PartRecord, ...]:

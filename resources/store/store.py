@@ -150,13 +150,7 @@ def typed(
 
     Raises StoreError if the manifest was written by a version of the stage with other records.
     """
-    try:
-        return msgspec.convert(
-            msgspec.to_builtins(manifest),
-            Manifest[stage.provenance, stage.numbers],  # type: ignore[name-defined]
-        )
-    except msgspec.ValidationError as error:
-        raise other_version(manifest, error) from error
+    return decoded(to_line(manifest), stage)  # in half the time of builtins and a conversion
 
 
 def decoded(content: bytes, stage: StageRecords[Any, Any] | None) -> Manifest:
@@ -276,7 +270,7 @@ class Partition:
         removed = old + [
             path
             for path in unnamed
-            if not needed.intersection((path, path.parent)) and path.name != ".lock"
+            if path.name != ".lock" and not needed.intersection((path, path.parent))
         ]
         for path in removed:
             path.unlink()

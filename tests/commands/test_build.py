@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for
+from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for, rehash_commands
 from pipeline_defs.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +59,21 @@ def test_commands_of_dagster(
     commands = commands_for(open_corpus(write_corpus(tmp_path)), sources, stage)
     shown = [[word for word in command if word not in MODULE] for command in commands]
     assert [" ".join(words) for words in shown] == expected
+
+
+def test_rehash_reads_the_files_of_the_sources_first(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path))
+    config = '--config-json {"ops": {"raw": {"config": {"rehash": true}}}}'
+
+    shown = [
+        [" ".join(word for word in command if word not in MODULE) for command in commands]
+        for commands in (rehash_commands(corpus, []), rehash_commands(corpus, ["notes"]))
+    ]
+
+    assert shown == [
+        [f"asset materialize --select *raw {ALL} {config}"],
+        [f"asset materialize --select *raw --partition notes {config}"],
+    ]
 
 
 @pytest.mark.parametrize(

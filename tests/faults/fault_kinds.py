@@ -36,7 +36,8 @@ from faults.fault_runs import (
 )
 
 CLOCK = Path(__file__).with_name("jumping_clock")
-CALLS = ("fsync", "rename", "link", "ftruncate", "pwrite64", "mkdir")  # a store's; few of others
+# a store's; few of others
+CALLS = ("fsync", "syncfs", "rename", "link", "ftruncate", "pwrite64", "mkdir")
 ONE_SOURCE = (*DAGSTER, "asset", "materialize", *MODULE, "--select", "raw", "--partition", "prose")
 
 Strike = Callable[[Site, Site], str | None]  # (disturbed, clean) -> what was lost

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.page_form import WINDOW, Form, count_form, form_classes
+from assets.filtered.kernels.page_form import (
+    WINDOW,
+    Form,
+    count_form,
+    form_classes,
+    letter_numbers,
+    pair_table,
+)
 from assets.filtered.pages.page_files import KINDS, load_models
 from assets.filtered.pages.page_scores import FEATURES, PAGE_SCORES, page_terms, score_pages
 from assets.filtered.rules.rules import rules_for
@@ -41,7 +48,8 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
     """Counts of some texts by name."""
     data, starts = text_buffers(pl.Series(texts, dtype=pl.String))
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    count_form(data, starts, form_classes(), load_models().letter_pairs, counts)
+    tables = (form_classes(), letter_numbers(), pair_table(load_models().letter_pairs))
+    count_form(data, starts, tables, counts)
     return {count.name: counts[:, count].tolist() for count in Form}
 
 

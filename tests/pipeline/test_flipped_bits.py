@@ -16,7 +16,7 @@ from every_stage import build, names_of, run_stage, write_inputs
 
 from assets.deduped.evaluation_asset import load_index
 from assets.stages import BY_NAME, STAGES
-from corpus_loader.seal import unsealed
+from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
 from resources.store.disk import hash_file
@@ -282,11 +282,11 @@ def damage(path: Path) -> None:
 
 
 def trust(folder: Any, manifest: Manifest, damaged: FileRecord) -> None:
-    """Write the hashes of a damaged file into its manifest and record, without a seal."""
+    """Write the hashes of a damaged file into its manifest and record, sealed again."""
     path = folder.folder / damaged.path
     now = msgspec.structs.replace(
         damaged, **dict(zip(("sha256", "xxh3"), hash_file(path), strict=True))
     )
     for file in (*folder.manifests.glob("*.json"), *folder.records.glob("*.json")):
         content = unsealed(file.read_bytes()).replace(damaged.sha256.encode(), now.sha256.encode())
-        file.write_bytes(content.replace(damaged.xxh3.encode(), now.xxh3.encode()))
+        file.write_bytes(sealed(content.replace(damaged.xxh3.encode(), now.xxh3.encode())))

@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 from functools import cache
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit, uint8, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import (
@@ -22,12 +22,13 @@ from assets.text.kernels.character_classes import (
     classes_by,
 )
 from assets.text.kernels.hashing import hash_bytes, join
-from assets.text.kernels.utf8 import decode
+from assets.text.kernels.utf8 import ONE, decode
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
+Tables = tuple[Classes, Bytes, Bytes]
 
 WINDOW = 128  # words
 SLOTS = 512  # of a window's table: a quarter full at most
@@ -37,6 +38,7 @@ GRAM = 4  # words
 SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = (
     1 << i for i in range(10)
 )
+NO_LETTER = 31
 CLAUSES = ",;:،؛、，；："
 CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
@@ -101,33 +103,53 @@ def form_classes() -> Classes:
     return classes
 
 
+@cache
+def letter_numbers() -> Bytes:
+    """Return the number of each letter of ASCII, in any case, and NO_LETTER, uint8 [128]."""
+    numbers = np.full(128, NO_LETTER, np.uint8)
+    for first in (ord("a"), ord("A")):
+        numbers[first : first + 26] = np.arange(26)
+    return numbers
+
+
+def pair_table(scores: Bytes) -> Bytes:
+    """Return the likelihood of each pair of letters, uint8 [26 * 26], as [32 * 32]; others have 0.
+
+    The number of a letter is in five bits, and NO_LETTER for all that is none.
+    """
+    table = np.zeros((32, 32), np.uint8)
+    table[:26, :26] = scores.reshape(26, 26)
+    return table.ravel()
+
+
 @njit(**_options)
-def count_form(
-    data: Bytes, starts: Integers, classes: Classes, pair_scores: Bytes, counts: Integers
-) -> None:
+def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) -> None:
     """Fill `counts`, int64 [n, len(Form)], for n texts.
 
-    data: UTF-8; starts: int64 [n + 1]; classes: of `form_classes`; pair_scores: uint8 [26 * 26],
-    the likelihood of each pair of letters.
+    data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes`, `letter_numbers`, `pair_table`.
     """
-    tables = np.zeros((2, SLOTS), np.uint64)
+    seen = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.uint64))
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
-        _count_text(data, span, (classes, pair_scores, tables), counts[row])
-        _look_at_end(data, span, classes, counts[row])
+        _count_text(data, span, tables, seen, counts[row])
+        _look_at_end(data, span, tables[0], counts[row])
 
 
 @njit(**_options)
 def _count_text(
-    data: Bytes, span: tuple[int, int], tables: tuple[Classes, Bytes, Hashes], counts: Integers
+    data: Bytes,
+    span: tuple[int, int],
+    tables: Tables,
+    seen: tuple[Hashes, Hashes],
+    counts: Integers,
 ) -> None:
-    classes, pair_scores, seen = tables
+    classes = tables[0]
     at, stop = span
     line = (0, 0, 0)  # characters, first bits, last bits
     word_bits = np.uint16(0)  # of the first sign of the last word
     label = 0  # characters of the line before, if it may be a label
     words, distinct, repeated = 0, 0, 0  # of the window
-    gram = np.zeros(GRAM, np.uint64)
+    one, two, three = uint64(0), uint64(0), uint64(0)  # hashes of the last words
     while at < stop:
         code, width = decode(data, at)
         if classes[code] & SPACE:
@@ -138,16 +160,16 @@ def _count_text(
             continue
         if words == WINDOW:
             _end_window(words, distinct, repeated, counts)
-            seen[:] = 0
+            seen[0][:] = 0
+            seen[1][:] = 0
             words, distinct, repeated = 0, 0, 0
-        end, characters, last = _read_word(data, (at, stop), classes, pair_scores, counts)
-        gram[:-1] = gram[1:]
-        gram[-1] = hash_bytes(data, at, end)
-        distinct += _enter(seen[0], gram[-1])
+        end, characters, last = _read_word(data, (at, stop), tables, counts)
+        key = hash_bytes(data, at, end)
+        distinct += _enter(seen[0], key)
         words += 1
         if words >= GRAM:
-            key = join(join(join(gram[0], gram[1]), gram[2]), gram[3])
-            repeated += 1 - _enter(seen[1], key)
+            repeated += 1 - _enter(seen[1], join(join(join(one, two), three), key))
+        one, two, three = two, three, key
         word_bits = classes[code]
         first = word_bits if not line[0] else line[1]
         line = (line[0] + characters + 1, np.int64(first), np.int64(last))
@@ -157,7 +179,8 @@ def _count_text(
     _add_label(label, counts)
     if 2 * words >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
         _end_window(words, distinct, repeated, counts)
-    seen[:] = 0
+    seen[0][:] = 0
+    seen[1][:] = 0
 
 
 @njit(**_inlined)
@@ -206,48 +229,74 @@ def _add_label(characters: int, counts: Integers) -> None:
     counts[Form.LABEL_CHARACTERS] += characters
 
 
-@njit(**_options)
+@njit(**_inlined)
+def _has(bits: int, bit: int) -> int:
+    """Return 1 if a bit is set, else 0, without a branch."""
+    return np.int64((bits & bit) != 0)
+
+
+@njit(**_inlined)
+def _read_small_letters(
+    data: Bytes, span: tuple[int, int], scores_of: Bytes, previous: int
+) -> tuple[int, int, int, int]:
+    """Read on to the next byte that is no small letter of ASCII: most of most texts.
+
+    Returns its place, the number of letters, the scores of their pairs, and the last letter.
+    """
+    at, stop = span
+    first, scores = at, np.int64(0)
+    while at < stop and data[at] - uint8(97) < uint8(26):
+        letter = uint64(data[at] - uint8(97))
+        scores += scores_of[(previous << uint64(5)) | letter]
+        previous = letter
+        at += ONE
+    return at, np.int64(at - first), scores, previous
+
+
+@njit(**_inlined)
 def _read_word(
-    data: Bytes, span: tuple[int, int], classes: Classes, pair_scores: Bytes, counts: Integers
+    data: Bytes, span: tuple[int, int], tables: Tables, counts: Integers
 ) -> tuple[int, int, int]:
     """Count a word; return its end, its characters, and the class of its last sign to count."""
-    at, stop = span
-    start = at
-    characters = letters = digits = uppers = damages = runs = switches = pairs = scores = 0
-    before, last, end_bits, is_url = 0, 0, 0, False
-    previous = uint64(0)
+    classes, numbers, scores_of = tables
+    (at, stop), start = span, span[0]
+    characters = letters = digits = uppers = damages = runs = switches = np.int64(0)
+    before = end_bits = last = slashes = pairs = scores = np.int64(0)
+    previous = uint64(NO_LETTER)
     while at < stop:
-        code, width = decode(data, at)
-        bits = np.int64(classes[code])
-        if bits & SPACE or (bits & SINGLE and at > start):
+        wide, width = decode(data, at)
+        code, bits, letter = np.int64(wide), np.int64(classes[wide]), uint64(NO_LETTER)
+        if code < 0x80:
+            letter = uint64(numbers[wide])
+        if bits & (SPACE | SINGLE) and (bits & SPACE or at > start):
             break
         at += width
         characters += 1
-        letters += (bits & LETTER) != 0
-        digits += (bits & DIGIT) != 0
-        uppers += (bits & UPPER) != 0
-        damages += (bits & DAMAGE) != 0
-        runs += (bits & LETTER) != 0 and not before & LETTER
-        switches += (bits & UPPER) != 0 and before & LETTER and not before & UPPER
-        lower = code | uint64(0x20)
-        if uint64(97) <= lower <= uint64(122):
-            if previous:
-                pairs += 1
-                scores += pair_scores[(previous - uint64(97)) * uint64(26) + lower - uint64(97)]
-            previous = lower
-        else:
-            previous = uint64(0)
-        is_url |= code == 47 and last == 47 and characters > 4
-        if not bits & JOINT:
-            before = bits
-        last = np.int64(code)
-        if not bits & CLOSING:
-            end_bits = bits
+        letters += _has(bits, LETTER)
+        digits += _has(bits, DIGIT)
+        uppers += _has(bits, UPPER)
+        damages += _has(bits, DAMAGE)
+        runs += _has(bits, LETTER) & (_has(before, LETTER) ^ 1)
+        switches += _has(bits, UPPER) & _has(before, LETTER) & (_has(before, UPPER) ^ 1)
+        scores += scores_of[(previous << uint64(5)) | letter]
+        pairs += np.int64(previous < 26) & np.int64(letter < 26)
+        previous = letter
+        slashes |= np.int64(code == 47) & np.int64(last == 47) & np.int64(characters > 4)
+        before, last = before if bits & JOINT else bits, code
+        end_bits = end_bits if bits & CLOSING else bits
         if bits & SINGLE:
             break
-    is_url |= characters > 4 and data[start] | 0x20 == 119 and data[start + uint64(3)] == 46
-    sizes = (characters, letters, digits, uppers, damages)
-    _add_word(sizes, (runs, switches, pairs, scores), is_url, (end_bits, before), counts)
+        if letter < 26:
+            at, more, score, previous = _read_small_letters(data, (at, stop), scores_of, letter)
+            scores += score
+            if more:
+                characters, letters, pairs = characters + more, letters + more, pairs + more
+                before, last, end_bits = np.int64(LETTER), np.int64(97), np.int64(LETTER)
+    is_url = slashes != 0 or (
+        characters > 4 and data[start] | 0x20 == 119 and data[start + uint64(3)] == 46
+    )
+    sizes, parts = (characters, letters, digits, uppers, damages), (runs, switches, pairs, scores)
+    _add_word(sizes, parts, is_url, (end_bits, before), counts)
     return at, characters, end_bits
 
 

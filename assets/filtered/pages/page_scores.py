@@ -68,17 +68,24 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
 
 
 def _count(texts: pl.Series) -> pl.DataFrame:
-    from assets.filtered.kernels.page_form import Form, count_form, form_classes
+    from assets.filtered.kernels.page_form import Form, count_form, form_classes, letter_numbers
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    count_form(data, starts, form_classes(), load_models().letter_pairs, counts)
+    count_form(data, starts, (form_classes(), letter_numbers(), _pairs()), counts)
     listed = count_listed(texts, pl.repeat(None, len(texts), dtype=pl.String, eager=True), _lists())
     tails = texts.str.strip_chars_end().str.slice(-TAIL)
     return pl.DataFrame(counts, schema=[count.name.lower() for count in Form]).with_columns(
         listed["list_words", "stop_words", "vocabulary_words"],
         has_more=tails.str.contains(_more_pattern()).cast(pl.Float64),
     )
+
+
+@cache
+def _pairs() -> NDArray[np.uint8]:
+    from assets.filtered.kernels.page_form import pair_table
+
+    return pair_table(load_models().letter_pairs)
 
 
 @cache

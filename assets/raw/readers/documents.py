@@ -8,8 +8,9 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -68,7 +69,8 @@ FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on 
 class Chunk:
     """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
 
-    `fault` is the error that ended the reading of the file in this run, if any.
+    `fault` is the error that ended the reading of the file in this run, if any; `num_bytes` is the
+    size of the records.
     """
 
     documents: pl.DataFrame
@@ -76,6 +78,7 @@ class Chunk:
     rows_in: int
     skipped_by_filter: int
     fault: FileFault | None = None
+    num_bytes: int = 0
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -83,7 +86,13 @@ def document_id(source: str, file: str, row: int) -> str:
 
     The id does not depend on the slices that a file is read in.
     """
-    return xxhash.xxh3_128_hexdigest(f"{source}\0{file}\0{row}".encode())
+    return document_ids(source, file, [row])[0]
+
+
+def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
+    """Return the document_id of each row."""
+    digest, start = xxhash.xxh3_128_hexdigest, f"{source}\0{file}\0".encode()
+    return [digest(b"%b%d" % (start, row)) for row in rows]
 
 
 class DocumentBuilder:
@@ -220,6 +229,7 @@ class DocumentBuilder:
             rows_in=len(documents) + len(self._rejected) + self._skipped,
             skipped_by_filter=self._skipped,
             fault=self._fault,
+            num_bytes=self.num_bytes,
         )
         self._start()
         return chunk
@@ -233,21 +243,35 @@ class DocumentBuilder:
         names = ("text", "id", "url", "lang", "license", "meta")
         values = zip(*self._documents, strict=True) if self._documents else [()] * len(names)
         columns = dict(zip(names, values, strict=True))
-        frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String()))
-        return self._with_origin(frame.with_columns(row=pl.Series(self._rows, dtype=pl.Int64())))
+        texts = [pl.Series(key, column, pl.String()) for key, column in columns.items()]
+        return self._with_origin(pl.DataFrame([*texts, pl.Series("row", self._rows, pl.Int64())]))
 
     def _with_origin(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return documents with a column `row` as those of the source and file."""
-        name, file = self._source.name, self._file
-        ids = [document_id(name, file, row) for row in frame["row"]]
-        origin = pl.struct(file=pl.lit(file, pl.String()), row=pl.col("row"))
-        return frame.with_columns(
-            pl.Series("doc_id", ids, pl.String()), source=pl.lit(name), origin=origin
-        ).select(*DOCUMENT_SCHEMA)
+        """Return documents with a column `row` as those of the source and file.
+
+        Without expressions, each of which costs 0.3 ms: a part may have 20,000 files.
+        """
+        name, file, rows = self._source.name, self._file, frame["row"]
+        ids = document_ids(name, file, rows.to_list())
+        files = pl.Series("file", [file], pl.String()).new_from_index(0, len(rows))
+        made = {
+            "doc_id": pl.Series("doc_id", ids, pl.String()),
+            "source": pl.Series("source", [name], pl.String()).new_from_index(0, len(rows)),
+            "origin": pl.DataFrame([files, rows]).to_struct("origin"),
+        }
+        return pl.DataFrame([made[key] if key in made else frame[key] for key in DOCUMENT_SCHEMA])
 
     def _quarantine_frame(self) -> pl.DataFrame:
+        if not self._rejected:
+            return no_quarantine()
         rows = [(self._source.name, self._file, *rejected) for rejected in self._rejected]
         return pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
+
+
+@cache
+def no_quarantine() -> pl.DataFrame:
+    """Return an empty table of quarantine."""
+    return pl.DataFrame(schema=QUARANTINE_SCHEMA)
 
 
 def mark_damaged(documents: pl.DataFrame) -> pl.DataFrame:

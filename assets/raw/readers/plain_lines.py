@@ -8,6 +8,7 @@ reader cannot prove that it would spell it so, and every line that is refused is
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import msgspec
@@ -18,11 +19,12 @@ from numpy.typing import NDArray
 
 from assets.raw.readers.documents import DocumentBuilder
 from assets.raw.readers.input_record import DECODE_OBJECT, ENCODE, InputRecord
-from assets.raw.readers.read_lines import LineRun, bounded_line, line_record, run_records
+from assets.raw.readers.read_lines import RUN_BYTES, LineRun, bounded_line, line_record, run_records
 from resources.settings.sources import SourceConfig
 
 LEAST_BYTES = 1 << 18  # of a run: a smaller one is not worth loading the kernels
 PLAIN, RESPELLED, REFUSED = 0, 1, 2  # kinds of lines in the kernel
+_of_thread = threading.local()
 COLUMNS = ("text", "id", "lang", "license", "url", "meta")  # in the order of the kernel's roles
 
 
@@ -74,9 +76,9 @@ def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl
     from assets.raw.kernels.json_values import PADDING
 
     data = np.frombuffer(_ended(_refuse_invalid(run.data)) + b"\0" * PADDING, np.uint8)
-    num_bytes, num_lines = len(data) - PADDING, run.data.count(b"\n") + 1
+    num_bytes, num_lines = len(data) - PADDING, run.num_newlines + 1
     names = [name.encode() for name in names_of(source)]
-    columns = np.empty((NUM_COLUMNS, len(data) + PADDING), np.uint8)
+    columns = _scratch(NUM_COLUMNS, len(data) + PADDING)
     ends = np.zeros((NUM_COLUMNS, num_lines + 1), np.uint64)
     lines = np.empty((num_lines, 3), np.uint64)
     num_lines, num_plain = split_json_lines(
@@ -97,6 +99,16 @@ def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl
         row=spans[spans[:, 2] != REFUSED, 0] + run.offset,
     )
     return _respell(spans, documents)
+
+
+def _scratch(num_columns: int, num_bytes: int) -> NDArray[np.uint8]:
+    """Return the buffers of this thread: a new one for each run costs as much as its reading."""
+    kept: NDArray[np.uint8] | None = getattr(_of_thread, "columns", None)
+    if kept is None or kept.shape[1] < num_bytes:
+        kept = np.empty((num_columns, num_bytes), np.uint8)
+        if num_bytes <= 2 * RUN_BYTES:
+            _of_thread.columns = kept
+    return kept
 
 
 def _ended(data: bytes) -> bytes:
@@ -122,9 +134,9 @@ def _refused_if_invalid(line: bytes) -> bytes:
 
 
 def _strings(column: NDArray[np.uint8], ends: NDArray[np.int64]) -> pl.Series:
-    """Return a column of texts that shares the bytes; empty ones are null."""
+    """Return a column of texts from a copy of the bytes; empty ones are null."""
     validity = np.packbits(np.diff(ends) > 0, bitorder="little")
-    buffers = [pa.py_buffer(each) for each in (validity, ends, column[: ends[-1]])]
+    buffers = [pa.py_buffer(each) for each in (validity, ends, column[: ends[-1]].copy())]
     array: Any = pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
     return pl.Series(array)
 

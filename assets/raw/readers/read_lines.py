@@ -7,6 +7,8 @@ which is done only for slices with a record in quarantine.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -77,8 +79,9 @@ def bounded_line(offset: int, data: bytes, num_bytes: int, max_bytes: int) -> Li
     return Line(offset, data)
 
 
-class LineRun(NamedTuple):
-    """Whole lines, the first of which begins at `offset` and is the file's or slice's `number`-th.
+@dataclass(frozen=True)
+class LineRun:
+    """Whole lines, the first of which begins at `offset` and is the slice's `number`-th, from 1.
 
     Only the last line of a file may be without a newline.
     """
@@ -86,6 +89,11 @@ class LineRun(NamedTuple):
     offset: int
     data: bytes
     number: int = 1
+
+    @cached_property
+    def num_newlines(self) -> int:
+        """Count the newlines."""
+        return self.data.count(b"\n")
 
 
 def read_jsonl(
@@ -113,9 +121,9 @@ def read_jsonl_runs(
         if piece.offset >= stop:
             return
         if isinstance(piece, LineRun):
-            run = _within(piece, start, stop)._replace(number=number)
+            run = replace(_within(piece, start, stop), number=number)
+            number += run.num_newlines
             yield run
-            number += run.data.count(b"\n")
         elif piece.offset >= start:
             record = line_record(piece, number)
             number += 1
@@ -194,7 +202,7 @@ def halves(run: LineRun) -> list[LineRun]:
     if not cut:
         return []
     first = LineRun(run.offset, run.data[:cut], run.number)
-    return [first, LineRun(run.offset + cut, run.data[cut:], run.number + first.data.count(b"\n"))]
+    return [first, LineRun(run.offset + cut, run.data[cut:], run.number + first.num_newlines)]
 
 
 def lines_before(file: InputFile, offset: int) -> int:

@@ -10,6 +10,7 @@ beyond, all of them are built as far as that takes.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
@@ -18,6 +19,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
+from assets.sharded.asset import SHARDED
 from assets.stages import BY_NAME, used_stages
 from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
@@ -39,6 +41,10 @@ def build(
         str | None,
         Parameter(help="Last stage to build (default: mixed, or sharded with --source)."),
     ] = None,
+    dry_run: Annotated[
+        bool, Parameter(help="Print what a run would compute, and why; run nothing.")
+    ] = False,
+    json: Annotated[bool, Parameter(help="With --dry-run: print JSON, for programs.")] = False,
     rehash: Annotated[
         bool,
         Parameter(help="Read every input file, also where size and time say that it is unchanged."),
@@ -49,19 +55,15 @@ def build(
     A command that fails only since sources failed in it, each alone, does not stop the next ones.
     """
     corpus = load_corpus()
-    names = corpus.settings.source_names()
+    check_names(corpus, source, to)
     used = used_stages(corpus.settings)
-    for name in source:
-        if name not in names:
-            raise UsageError(unknown_name("source", name, names))
-    if to and to not in BY_NAME:
-        raise UsageError(unknown_name("stage", to, BY_NAME))
-    if to and to not in used:
-        raise UsageError(
-            f"{corpus.config} does not use the stage {to!r}. Add the key that asks for it: "
-            "`corpus config` lists them all."
-        )
     last = used[to or MIXED.name]
+    if json and not dry_run:
+        raise UsageError("--json prints what --dry-run finds: give both, or neither.")
+    if dry_run:
+        from pipeline_defs.commands.build.dry_run import print_forecast
+
+        return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
     if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
         kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
     prepare_home()
@@ -81,6 +83,21 @@ def build(
             if codes[-1] and not failed_sources_only(corpus.store.root, start):
                 break
     return next((code for code in codes if code), 0)
+
+
+def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> None:
+    """Raise UsageError for a source or stage that the corpus does not have."""
+    names = corpus.settings.source_names()
+    for name in sources:
+        if name not in names:
+            raise UsageError(unknown_name("source", name, names))
+    if stage and stage not in BY_NAME:
+        raise UsageError(unknown_name("stage", stage, BY_NAME))
+    if stage and stage not in used_stages(corpus.settings):
+        raise UsageError(
+            f"{corpus.config} does not use the stage {stage!r}. Add the key that asks for it: "
+            "`corpus config` lists them all."
+        )
 
 
 def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[None]:

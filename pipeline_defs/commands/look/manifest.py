@@ -23,9 +23,7 @@ def manifest(
     partition: Annotated[str, Parameter(help="Source or phase; all for other stages.")] = "all",
     /,
     *,
-    number: Annotated[
-        Positive | None, Parameter(help="Its number; the newest if left out.")
-    ] = None,
+    number: Annotated[Positive | None, Parameter(help="Its number; the newest without.")] = None,
     parts: Annotated[Positive | None, Parameter(help="Only so many parts, from the first.")] = None,
 ) -> int:
     """Print a manifest as indented JSON, or list the newest of every partition."""

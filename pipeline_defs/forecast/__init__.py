@@ -1,0 +1,1 @@
+"""Foresee what the next run would compute, and say why."""

@@ -1,0 +1,41 @@
+"""Seconds of CPU that a stage takes for a MB of text: as last run here, else as once measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from resources.corpus import Corpus
+from resources.run_reports import read_report
+from resources.stage import Stage, partition_names
+
+# CPU seconds a MB, of 1 GB of real text on two cores: benchmarks/profile_stages.py prints them.
+MEASURED = {
+    "raw": 0.025,
+    "filtered": 0.054,
+    "signatures": 0.009,
+    "band_index": 0.001,
+    "duplicates": 0.001,
+    "deduped": 0.006,
+    "tokenizer": 0.005,
+    "tokenized": 0.021,
+    "bucketed": 0.0035,
+    "sharded": 0.010,
+    "mixed": 0.0001,
+}
+OTHERS = 0.01
+LEAST_MB = 1.0  # of text computed, below which a run measures its overhead
+
+
+def cpu_per_mb(corpus: Corpus, stage: Stage[Any, Any]) -> tuple[float, bool]:
+    """Return CPU seconds per MB of text, and whether the last runs on this store gave them."""
+    seconds, megabytes = 0.0, 0.0
+    for partition in partition_names(stage, corpus.settings):
+        report = read_report(corpus.store.root, stage.name, partition)
+        if not isinstance(report.mb_per_second, msgspec.UnsetType):
+            seconds += report.cpu_seconds
+            megabytes += report.mb_per_second * report.seconds
+    if megabytes < LEAST_MB:
+        return MEASURED.get(stage.name, OTHERS), False
+    return seconds / megabytes, True

@@ -1,0 +1,66 @@
+"""Identities of sequences: the same wherever they are, others when anything in them differs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from assets.bucketed.sequence_ids import sequence_ids
+from assets.bucketed.sequences import SPAN
+
+Span = tuple[int, int, int]
+
+
+def rows(
+    *sequences: tuple[list[int], list[Span]], dtype: type[pl.DataType] = pl.UInt16
+) -> pl.DataFrame:
+    """Sequences of these tokens and spans (document, start, length)."""
+    spans = [
+        [{"doc_id": f"{doc:032x}", "start": start, "length": size} for doc, start, size in each]
+        for _, each in sequences
+    ]
+    columns = {"tokens": [tokens for tokens, _ in sequences], "spans": spans}
+    return pl.DataFrame(columns, schema={"tokens": pl.List(dtype), "spans": pl.List(SPAN)})
+
+
+ONE = ([1, 2, 3, 0], [(7, 0, 2), (8, 5, 1)])
+OTHERS = {
+    "tokens": ([1, 2, 4, 0], [(7, 0, 2), (8, 5, 1)]),
+    "padding": ([1, 2, 3], [(7, 0, 2), (8, 5, 1)]),
+    "document": ([1, 2, 3, 0], [(7, 0, 2), (9, 5, 1)]),
+    "start": ([1, 2, 3, 0], [(7, 0, 2), (8, 6, 1)]),
+    "length": ([1, 2, 3, 0], [(7, 0, 1), (8, 5, 2)]),
+    "order": ([1, 2, 3, 0], [(8, 5, 1), (7, 0, 2)]),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_sequences_that_differ_have_other_identities(
+    other: tuple[list[int], list[Span]],
+) -> None:
+    first, second = sequence_ids(rows(ONE, other))
+
+    assert first.tolist() != second.tolist()
+
+
+def test_an_identity_depends_on_its_sequence_alone() -> None:
+    table = rows(*OTHERS.values(), ONE)
+
+    alone, sliced = sequence_ids(rows(ONE)), sequence_ids(table[3:])
+
+    assert sequence_ids(table)[-1].tolist() == alone[0].tolist() == sliced[-1].tolist()
+    assert sequence_ids(rows(ONE, dtype=pl.UInt32)).tolist() != alone.tolist()
+
+
+def test_identities_never_change() -> None:
+    assert sequence_ids(rows(ONE)).tolist() == [[7582887606668004925, 15420898477361014539]]
+
+
+def test_sequences_that_are_alike_are_told_apart_by_their_order() -> None:
+    ids = sequence_ids(rows(ONE, OTHERS["start"], ONE, ONE))
+
+    assert len(np.unique(ids, axis=0)) == 4
+    assert ids[0].tolist() == sequence_ids(rows(ONE))[0].tolist()
+
+
+def test_a_part_without_sequences_has_no_identities() -> None:
+    assert sequence_ids(rows()).shape == (0, 2)
