@@ -106,7 +106,8 @@ def slow_c4(text: str, rules: C4Lines | None) -> tuple[str, dict[str, int]]:
     counts = dict.fromkeys((count.name.lower() for count in LineCount), 0)
     counts["line_words"] = len(text.split())
     kept = []
-    for raw in re.split("[\n\u2028\u2029]", text):  # as str.splitlines does
+    ends = "[\n\u2028\u2029]" if rules else "\n"  # the rules split as str.splitlines does
+    for raw in re.split(ends, text):
         line, reason = slow_c4_line(raw.strip(), rules, counts)
         if reason:
             counts[reason] += bool(line.split())
