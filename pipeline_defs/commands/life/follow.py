@@ -21,6 +21,7 @@ from pipeline_defs.commands.life.faults import record_path
 from pipeline_defs.commands.life.make_again import materialize, moved_aside
 from pipeline_defs.commands.life.rebuild_checks import (
     NotRebuilt,
+    OtherPlan,
     check_config,
     check_plan,
     planned,
@@ -30,7 +31,7 @@ from resources.stage import Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord
 from resources.store.store import Partition
-from resources.tasks import GLOBAL, run_tasks
+from resources.tasks import GLOBAL, Plan, run_tasks
 
 
 def follow(corpus: Corpus, damaged: Set[Path], instance: dg.DagsterInstance) -> Iterator[str]:
@@ -43,6 +44,12 @@ def follow(corpus: Corpus, damaged: Set[Path], instance: dg.DagsterInstance) -> 
             if not parts:
                 continue
             wrong = compute_again(corpus, partition, parts, instance, are_inputs_new=bool(replaced))
+        except KeptTokenizer:
+            yield (
+                f"kept {title}, which was trained on a damaged text: it encodes every text without "
+                "loss. `corpus tokenizer retrain` trains the next one"
+            )
+            continue
         except NotRebuilt as error:
             yield f"not proved {title}, which was made of damaged files: {error}"
             continue
@@ -139,15 +146,30 @@ def compute_again(
     records = [record_path(partition, part) for part in parts]
     with moved_aside([own, *files, *records]):
         plan = planned(corpus, partition)
-        # A tokenizer is not trained on other documents than its own just to repair a file.
-        is_tokenizer = partition.stage == TOKENIZER.name
-        (check_config if are_inputs_new and not is_tokenizer else check_plan)(plan, before)
+        check_again(plan, before, are_inputs_new=are_inputs_new)
         materialize(corpus, partition, instance)
     after = partition.newest_manifest()
     assert after is not None, f"{partition.folder} has no manifest"
     then, now = hashes_of(partition, before), hashes_of(partition, after)
     remove_contradicted(partition)
     return {path for path in then | now if then.get(path) != now.get(path)}
+
+
+class KeptTokenizer(RuntimeError):
+    """A tokenizer whose sample changed, and which is not trained on another to repair a file."""
+
+
+def check_again(plan: Plan, before: Manifest, *, are_inputs_new: bool) -> None:
+    """Raise NotRebuilt unless a plan may take the place of a manifest: see `compute_again`."""
+    if not are_inputs_new:
+        check_plan(plan, before)
+        return
+    check_config(plan, before)
+    if before.stage == TOKENIZER.name:
+        try:
+            check_plan(plan, before)
+        except OtherPlan as error:
+            raise KeptTokenizer from error
 
 
 def remove_contradicted(partition: Partition) -> None:
