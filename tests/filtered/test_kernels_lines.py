@@ -186,20 +186,22 @@ def c4_slowly(text: str, rules: C4Settings) -> tuple[str, Counter[LineCount]]:
     kept, counts = [], Counter({LineCount.LINE_WORDS: len(text.split())})
     for raw in text.split("\n"):
         line, reason = raw.strip(), None
+        words = line.split()
         if rules.max_word_length and any(len(w) > rules.max_word_length for w in line.split()):
             counts[LineCount.LONG_WORD_LINES] += 1
             continue
         if rules.citations:
             line, removed = re.subn(r"\[\d*\]|\[edit\]|\[citation needed\]", "", line)
             counts[LineCount.CITATIONS] += removed
+            words = words if rules.count_citations else line.split()
         low = lower(line)
         has_policy = any(policy in low for policy in PHRASES.split("/")[2 : phrases.EDIT])
         if rules.has_end_marks and (not line.endswith(MARKS) or line.endswith("...")):
             reason = LineCount.UNFINISHED_LINES
-        elif len(line.split()) < rules.min_words:
+        elif len(words) < rules.min_words:
             reason = LineCount.FEW_WORD_LINES
         if reason is not None:
-            counts[reason] += bool(line.split())
+            counts[reason] += bool(words)
             continue
         counts[LineCount.LOREM_IPSUM_LINES] += "lorem ipsum" in low
         counts[LineCount.JAVASCRIPT_LINES] += "javascript" in low

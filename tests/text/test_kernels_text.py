@@ -43,7 +43,7 @@ MASK = (1 << 64) - 1
 NASTY_BYTES = st.lists(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0x81, 0xFE, 0xFF]), min_size=1)
 NASTY_TEXT = st.text(
     st.one_of(
-        st.characters(exclude_categories=["Cs"]),
+        st.characters(exclude_categories=["Cs", "Cn"]),  # Polars knows newer letters than Python
         st.sampled_from(
             " \t\n\r\x1c\x85\u00a0\u2003\u3000'-_.aZ9éİςΣßｱ漢々ไทยကខ\u0301\u200b"
             "\U0001f600\U0001afff\U0001b000\U00020000\U0003ffff\U00040000\U0010ffff"
