@@ -8,12 +8,20 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import Segment, absorbed_from
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.index.index_files import KeyFile, SegmentFiles
-from assets.deduped.index.ledger import LedgerEntry, Order, SignedPart, continue_ledger, read_order
+from assets.deduped.index.ledger import (
+    FileRows,
+    LedgerEntry,
+    Order,
+    SignedPart,
+    continue_ledger,
+    read_order,
+)
 from assets.deduped.index.segment_files import (
     BandIndexNumbers,
     PrefixInputs,
@@ -21,13 +29,13 @@ from assets.deduped.index.segment_files import (
     find_unpaired,
     index_prefix,
 )
-from assets.deduped.signatures_asset import SIGNATURES, signed_sources
+from assets.deduped.signatures_asset import SIGNATURES, SignaturesNumbers, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.settings.named_files import read_named_file
 from resources.stage import Metadata, Stage
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import Manifest, PartRecord, numbers_of, required_file
 from resources.store.store import published_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -171,11 +179,18 @@ def plan_update(corpus: Corpus, index: Index, signed: Sequence[Manifest[Any, Any
     """Continue the ledger of the index with the parts that are signed now."""
     parts = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
     signed_parts = [
-        SignedPart(*key, part.fingerprint, part.stats.rows_kept) for key, (_, part) in parts.items()
+        SignedPart(*key, part.fingerprint, part.stats.rows_kept, files_in(part))
+        for key, (_, part) in parts.items()
     ]
     kept, added = continue_ledger(index.ledger, signed_parts, read_ledger(corpus), index.next_id)
     keys = {entry.id: key_file(corpus, entry.id, *parts[entry.key]) for entry in kept + added}
     return Update(index, kept, added, keys)
+
+
+def files_in(part: PartRecord[Any]) -> FileRows:
+    """Return the files of a signed part, none if an earlier version signed it."""
+    files = numbers_of(part, SignaturesNumbers).files
+    return () if files is UNSET else files
 
 
 def read_ledger(corpus: Corpus) -> Order:

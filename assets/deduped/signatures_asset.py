@@ -10,6 +10,7 @@ from unicodedata import unidata_version
 
 import msgspec
 import polars as pl
+import xxhash
 
 from assets.deduped.decontamination.contaminated_documents import is_contaminated
 from assets.deduped.decontamination.contamination import find_contamination
@@ -19,6 +20,7 @@ from assets.deduped.evaluation_asset import (
     find_evaluation_index,
     load_index,
 )
+from assets.deduped.index.ledger import FileRows
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.asset import FILTERED
@@ -63,9 +65,14 @@ class SignaturesProvenance(msgspec.Struct, frozen=True):
 
 
 class SignaturesNumbers(msgspec.Struct, frozen=True):
-    """Number of documents with a value of each field that the config names."""
+    """Numbers of a signed part.
+
+    documents_with   documents with a value of each field that the config names
+    files            (XXH3-64 of a file's name, row that its rows end before), by row
+    """
 
     documents_with: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    files: FileRows | msgspec.UnsetType = msgspec.UNSET
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
@@ -105,10 +112,21 @@ def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     writer.write_arrow("signatures", signed)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
     rows, num_bytes = documents.height, count_bytes(documents["text"])
-    numbers = SignaturesNumbers(count_values(signed, config) or msgspec.UNSET)
+    numbers = SignaturesNumbers(
+        count_values(signed, config) or msgspec.UNSET,
+        file_rows(task.payload.documents) or msgspec.UNSET,
+    )
     return [
         writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=numbers))
     ]
+
+
+def file_rows(documents: PublishedFile) -> FileRows:
+    """Return the files of a part of documents, and the row that the rows of each end before."""
+    origin = pl.read_parquet(documents.checked(), columns=["origin"])["origin"]
+    runs = origin.struct.field("file").rle().struct.unnest()
+    names = (xxhash.xxh3_64_hexdigest(name.encode()) for name in runs["value"].to_list())
+    return tuple(zip(names, runs["len"].cum_sum().to_list(), strict=True))
 
 
 def count_values(signed: pl.DataFrame, config: DedupConfig) -> dict[str, int]:
@@ -160,7 +178,7 @@ def without_documents(
 
 SIGNATURES = Stage(
     name="signatures",
-    code_version="3",
+    code_version="4",
     description="For each document a hash of its text and a MinHash signature; keys that equal "
     "ones share.",
     group="deduplicate",
@@ -172,6 +190,7 @@ SIGNATURES = Stage(
     settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     work=sign_part,
+    describe=lambda corpus, manifest: {"files": None},  # of a single part: for the ledger
     main_table=MainTable("signatures", SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )

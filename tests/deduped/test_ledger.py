@@ -2,7 +2,15 @@
 
 import pytest
 
-from assets.deduped.index.ledger import LedgerEntry, SignedPart, continue_ledger, extend, read_order
+from assets.deduped.index.ledger import (
+    FileRows,
+    Ingested,
+    LedgerEntry,
+    SignedPart,
+    continue_ledger,
+    extend,
+    read_order,
+)
 
 
 def signed(part: str, fingerprint: str = "f", rows: int = 4) -> SignedPart:
@@ -39,6 +47,34 @@ def test_a_part_that_grew_has_new_rows_of_a_new_generation() -> None:
 
 
 @pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((("m", 4), ("z", 6)), ((4, 1), (6, 2))),  # a file came behind
+        ((("a", 3), ("m", 7)), ((3, 2), (7, 1))),  # before, which renames the part
+        ((("a", 1), ("m", 6), ("z", 7)), ((1, 2), (5, 1), (7, 2))),  # and it was appended to
+        ((("m", 2),), ((2, 1),)),
+        ((("new", 2),), ((2, 2),)),
+    ],
+)
+def test_files_of_a_part_keep_their_generations(
+    files: FileRows, expected: tuple[tuple[int, int], ...]
+) -> None:
+    ledger = [LedgerEntry(0, ((4, 1),), "s", "m-0000", "f", 4, (("m", 4),))]
+    now = SignedPart("s", f"{files[0][0]}-0000", "g", files[-1][1], files)
+
+    assert continue_ledger(ledger, [now], {}, 1)[1][0].generations == expected
+
+
+def test_slices_of_a_file_keep_generations_by_part() -> None:
+    ledger = [LedgerEntry(0, ((4, 1),), "s", "m-0000", "f", 4, (("m", 4),))]
+    slices = [SignedPart("s", f"m-000{n}", "g", 4, (("m", 4),)) for n in range(2)]
+
+    added = continue_ledger(ledger, slices, {}, 1)[1]
+
+    assert [entry.generations for entry in added] == [((4, 1),), ((4, 2),)]
+
+
+@pytest.mark.parametrize(
     ("before", "rows", "expected"),
     [
         ((), 5, ((5, 9),)),
@@ -56,7 +92,7 @@ def test_rows_keep_their_generations(
 
 
 def test_the_order_of_another_build_comes_first() -> None:
-    order = {("s", "c"): (0, ((4, 2),)), ("s", "a"): (1, ((4, 1),))}
+    order = {("s", "c"): Ingested(0, ((4, 2),)), ("s", "a"): Ingested(1, ((4, 1),))}
 
     _, added = continue_ledger([], [signed("a"), signed("b"), signed("c")], order, 0)
 
@@ -75,7 +111,7 @@ def test_parts_under_another_config_keep_their_order_and_generations() -> None:
 def test_an_exported_ledger_is_read_back() -> None:
     content = b'[{"source": "s", "part": "a", "generations": [[4, 1], [9, 2]], "id": 7}]'
 
-    assert read_order("x.json", content) == {("s", "a"): (0, ((4, 1), (9, 2)))}
+    assert read_order("x.json", content) == {("s", "a"): Ingested(0, ((4, 1), (9, 2)))}
 
 
 @pytest.mark.parametrize(

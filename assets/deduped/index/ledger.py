@@ -3,17 +3,31 @@
 A part gets a number when it is first seen, and keeps it. A part whose content changed goes to the
 end under a new number. A generation is the set of rows that one run added. When a part changes, its
 old rows keep their generations, and rows beyond them, as of a file that was appended to, belong to
-the newest one. Rows are told apart by position: edits inside already published rows are not
+the newest one. Rows are told apart by their position in the part or, in a part of several files, in
+their file: files come and go beside each other there. Edits inside already published rows are not
 detected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple, Self
 
 import msgspec
 
 PartKey = tuple[str, str]  # source, name of the part
-Generations = tuple[tuple[int, int], ...]  # (row that they end before, generation), both ascending
-Order = Mapping[PartKey, tuple[int, Generations]]  # position and generations of each part
+Generations = tuple[tuple[int, int], ...]  # (row that they end before, generation), by row
+FileRows = tuple[tuple[str, int], ...]  # (file, row that its rows end before), by row
+
+
+class Ingested(NamedTuple):
+    """A part in the ingest order: its position there, and what its ledger entry says."""
+
+    position: int
+    generations: Generations
+    files: FileRows = ()
+
+
+Order = Mapping[PartKey, Ingested]
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,6 +39,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     part: str
     fingerprint: str
     rows: int
+    files: FileRows = ()
 
     @property
     def key(self) -> PartKey:
@@ -39,6 +54,7 @@ class SignedPart(msgspec.Struct, frozen=True):
     part: str
     fingerprint: str
     rows: int
+    files: FileRows = ()
 
 
 def continue_ledger(
@@ -52,9 +68,10 @@ def continue_ledger(
     now = {(part.source, part.part, part.fingerprint) for part in signed}
     kept = [entry for entry in ledger if (*entry.key, entry.fingerprint) in now]
     known = {(*entry.key, entry.fingerprint) for entry in kept}
-    before = {entry.key: entry.generations for entry in ledger}
-    before |= {key: generations for key, (_, generations) in order.items()}
-    newest = 1 + max((g for spans in before.values() for _, g in spans), default=0)
+    before = {entry.key: Ingested(0, entry.generations, entry.files) for entry in ledger}
+    before |= order
+    newest = 1 + max((g for each in before.values() for _, g in each.generations), default=0)
+    history = History.of(before, signed)
     added = [part for part in signed if (part.source, part.part, part.fingerprint) not in known]
     places = [*order, *(entry.key for entry in ledger if entry.key not in order)]
     position = {key: number for number, key in enumerate(places)}
@@ -62,14 +79,61 @@ def continue_ledger(
     return kept, [
         LedgerEntry(
             next_id + number,
-            extend(before.get((part.source, part.part), ()), part.rows, newest),
+            history.generations_of(part, newest),
             part.source,
             part.part,
             part.fingerprint,
             part.rows,
+            part.files,
         )
         for number, part in enumerate(added)
     ]
+
+
+class History(NamedTuple):
+    """Generations of the rows of parts, and of files that are whole in one part."""
+
+    parts: Mapping[PartKey, Generations]
+    files: Mapping[tuple[str, str], Generations]  # by source and file
+    split: Set[tuple[str, str]]  # files that have several parts, or had
+
+    @classmethod
+    def of(cls, parts: Mapping[PartKey, Ingested], signed: Sequence[SignedPart]) -> Self:
+        """Collect the generations of all parts and their files."""
+        now = Counter((part.source, name) for part in signed for name, _ in part.files)
+        then = Counter((key[0], name) for key, part in parts.items() for name, _ in part.files)
+        split = {file for counts in (now, then) for file, number in counts.items() if number > 1}
+        files: dict[tuple[str, str], Generations] = {}
+        for (source, _), part in parts.items():
+            start = 0
+            for name, stop in part.files:
+                files[source, name] = between(part.generations, start, stop)
+                start = stop
+        return cls({key: part.generations for key, part in parts.items()}, files, split)
+
+    def generations_of(self, part: SignedPart, newest: int) -> Generations:
+        """Return the generations of a part; rows that are new in their file are of the `newest`."""
+        names = [(part.source, name) for name, _ in part.files]
+        if not names or not self.split.isdisjoint(names):
+            return extend(self.parts.get((part.source, part.part), ()), part.rows, newest)
+        spans: list[tuple[int, int]] = []
+        start = 0
+        for name, stop in part.files:
+            known = self.files.get((part.source, name))
+            if known is None and len(names) == 1:  # of a ledger that did not name files
+                known = self.parts.get((part.source, part.part))
+            for end, generation in extend(known or (), stop - start, newest):
+                if spans and spans[-1][1] == generation:
+                    spans.pop()
+                spans.append((start + end, generation))
+            start = stop
+        return tuple(spans)
+
+
+def between(generations: Generations, start: int, stop: int) -> Generations:
+    """Return the generations of some rows of a part, counted from the first of them."""
+    ends = ((min(end, stop) - start, generation) for end, generation in generations)
+    return tuple((end, generation) for end, generation in ends if end > 0)
 
 
 def extend(generations: Generations, rows: int, newest: int) -> Generations:
@@ -88,10 +152,11 @@ class _Exported(msgspec.Struct):
     source: str
     part: str
     generations: Generations
+    files: FileRows = ()
 
 
-def read_order(name: str, content: bytes) -> dict[PartKey, tuple[int, Generations]]:
-    """Return (position, generations) of each part in an exported ledger.
+def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
+    """Return the parts of an exported ledger.
 
     Raises ValueError if the file is not a ledger, or names a part twice.
     """
@@ -103,7 +168,7 @@ def read_order(name: str, content: bytes) -> dict[PartKey, tuple[int, Generation
             "`corpus duplicates ledger`."
         ) from error
     order = {
-        (part.source, part.part): (position, part.generations)
+        (part.source, part.part): Ingested(position, part.generations, part.files)
         for position, part in enumerate(exported)
     }
     if len(order) < len(exported) or any(g < 1 for part in exported for _, g in part.generations):

@@ -100,8 +100,8 @@ def list_clusters(
 def ledger_of_build() -> int:
     """Print the ingest order as JSON."""
     ledger = load_corpus().store.newest("band_index", GLOBAL).provenance["ledger"]
-    keys = ("source", "part", "generations")
-    print_json([{key: record[key] for key in keys} for record in ledger])
+    keys = ("source", "part", "generations", "files")
+    print_json([{key: record[key] for key in keys if record.get(key)} for record in ledger])
     return 0
 
 
