@@ -27,9 +27,12 @@ def page(number: int, *, header: str = HEADER, footer: str = FOOTER) -> dict[str
     return {"text": f"{header}\n\n{sentence(number)}\n\n{footer}"}
 
 
+PART_BYTES = 1100  # a part for each file: files of less than a quarter would share one
+
+
 def write_pages(folder: Path, **changes: Any) -> Any:
     """Prose in two files whose pages share a header and a footer; notes as they are."""
-    config = write_corpus(folder, **changes)
+    config = write_corpus(folder, **{"part_bytes": PART_BYTES} | changes)
     write_jsonl(folder / "input/prose/a.jsonl", [page(i) for i in range(3)])
     write_jsonl(folder / "input/prose/b.jsonl", [page(i) for i in range(3, 5)])
     return open_corpus(config)

@@ -12,8 +12,8 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import PROVIDERS, counts_behind, scores_of
-from assets.raw.asset import RAW
 from assets.stages import STAGES
+from assets.tokenized.tokenizer_asset import TOKENIZER
 from pipeline_defs import compile_kernels
 from resources.settings.dedup import DedupConfig
 from resources.settings.filters import FilterConfig
@@ -66,7 +66,7 @@ def test_stages_without_kernels_compile_none(
 ) -> None:
     monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
 
-    compile_kernels.compile_kernels([RAW])
+    compile_kernels.compile_kernels([TOKENIZER])
 
     assert capsys.readouterr().out == ""
 

@@ -225,7 +225,7 @@ def test_failures_show_no_secret(
     identity = f"http://{host}/hook/${{SITE_HOOK}}/{name}.jsonl"
     assert f"{identity} could not be fetched (" in shown.err and REASONS[name] in shown.err
     assert MARK not in shown.out + shown.err
-    records = b"".join(path.read_bytes() for path in dagster_home.rglob("*.db"))
+    records = b"".join(path.read_bytes() for path in dagster_home.rglob("*.db*"))
     assert b"could not be fetched" in records
     assert leaks(tmp_path / "corpus/store", dagster_home) == {}
 
