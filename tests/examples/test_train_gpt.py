@@ -99,7 +99,7 @@ def test_a_document_in_a_packed_sequence_is_seen_as_if_it_stood_alone(
     batch = training.loader.samples(range(200))
     tokens, positions, _ = example.tensors(batch)
     row = int((positions == 0).sum(1).argmax())  # the sequence of most documents
-    start, stop, *_ = (positions[row] == 0).nonzero().flatten().tolist()[1:]
+    _, start, stop, *_ = *(positions[row] == 0).nonzero().flatten().tolist(), tokens.shape[1]
 
     with torch.no_grad():
         packed = training.model(tokens[[row]], positions[[row]])[0, start:stop]

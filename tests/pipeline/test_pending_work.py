@@ -34,7 +34,7 @@ def test_only_a_run_with_work_has_processes_for_its_steps(
     assert not is_pending(config)
     second = build(config)
 
-    assert "0 parts computed" not in first
+    assert " 0 parts computed" not in first
     assert "Launching subprocess" in first and "Launching subprocess" not in second
     assert second.count(" 0 parts computed") == first.count(" parts computed")
 
