@@ -189,8 +189,10 @@ def plan_update(corpus: Corpus, index: Index, signed: Sequence[Manifest[Any, Any
 
 def files_in(part: PartRecord[Any]) -> FileRows:
     """Return the files of a signed part, none if an earlier version signed it."""
-    files = numbers_of(part, SignaturesNumbers).files
-    return () if files is UNSET else files
+    numbers = numbers_of(part, SignaturesNumbers)
+    if numbers.files is UNSET or numbers.file_stops is UNSET:
+        return ()
+    return tuple(zip(numbers.files, numbers.file_stops, strict=True))
 
 
 def read_ledger(corpus: Corpus) -> Order:

@@ -20,7 +20,6 @@ from assets.deduped.evaluation_asset import (
     find_evaluation_index,
     load_index,
 )
-from assets.deduped.index.ledger import FileRows
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.asset import FILTERED
@@ -68,11 +67,13 @@ class SignaturesNumbers(msgspec.Struct, frozen=True):
     """Numbers of a signed part.
 
     documents_with   documents with a value of each field that the config names
-    files            (XXH3-64 of a file's name, row that its rows end before), by row
+    files            XXH3-64 of the name of each of its files, in the order of rows
+    file_stops       the row that the rows of each end before
     """
 
     documents_with: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    files: FileRows | msgspec.UnsetType = msgspec.UNSET
+    files: list[str] | msgspec.UnsetType = msgspec.UNSET
+    file_stops: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
@@ -112,21 +113,19 @@ def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     writer.write_arrow("signatures", signed)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
     rows, num_bytes = documents.height, count_bytes(documents["text"])
-    numbers = SignaturesNumbers(
-        count_values(signed, config) or msgspec.UNSET,
-        file_rows(task.payload.documents) or msgspec.UNSET,
-    )
+    files, stops = file_rows(task.payload.documents)
+    numbers = SignaturesNumbers(count_values(signed, config) or msgspec.UNSET, files, stops)
     return [
         writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=numbers))
     ]
 
 
-def file_rows(documents: PublishedFile) -> FileRows:
-    """Return the files of a part of documents, and the row that the rows of each end before."""
+def file_rows(documents: PublishedFile) -> tuple[list[str], list[int]]:
+    """Return `files` and `file_stops` of a part of documents: see SignaturesNumbers."""
     origin = pl.read_parquet(documents.checked(), columns=["origin"])["origin"]
     runs = origin.struct.field("file").rle().struct.unnest()
-    names = (xxhash.xxh3_64_hexdigest(name.encode()) for name in runs["value"].to_list())
-    return tuple(zip(names, runs["len"].cum_sum().to_list(), strict=True))
+    names = [xxhash.xxh3_64_hexdigest(name.encode()) for name in runs["value"].to_list()]
+    return names, runs["len"].cum_sum().to_list()
 
 
 def count_values(signed: pl.DataFrame, config: DedupConfig) -> dict[str, int]:
@@ -190,7 +189,7 @@ SIGNATURES = Stage(
     settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     work=sign_part,
-    describe=lambda corpus, manifest: {"files": None},  # of a single part: for the ledger
+    describe=lambda corpus, manifest: {"files": None, "file_stops": None},  # for the ledger
     main_table=MainTable("signatures", SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )

@@ -275,7 +275,7 @@ def test_a_list_without_clusters_says_what_was_looked_for(
 def test_the_ledger_is_printed_as_the_config_takes_it(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from assets.deduped.index.ledger import read_order
+    from assets.deduped.index.ledger import Ingested, read_order
 
     entry = {
         "id": 7,
@@ -293,7 +293,7 @@ def test_the_ledger_is_printed_as_the_config_takes_it(
     text = run(capsys, "ledger")
 
     assert json.loads(text) == [{"source": "prose", "part": "p", "generations": [[4, 2]]}]
-    assert read_order("l", text.encode()) == {("prose", "p"): (0, ((4, 2),))}
+    assert read_order("l", text.encode()) == {("prose", "p"): Ingested(0, ((4, 2),))}
 
 
 def test_without_clusters_the_stage_to_run_is_named(

@@ -29,7 +29,6 @@ from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.files import Verify
 from corpus_loader.mixture import find_mixture
 from corpus_loader.remote import open_files
-from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 
 REMOVED = {"books": {0: [0, 5, 15]}, "web": {0: [4], 2: [0, 1, 2, 3]}}
 GONE = {1, 6, 16, 105, 111, 112, 113, 114}
@@ -147,6 +146,9 @@ def test_a_url_gives_what_the_folder_gives_without_removed_rows(
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_workers_of_torch_skip_removed_rows(store: Path, workers: int) -> None:
+    pytest.importorskip("torch")
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+
     dataset = CorpusDataset(every_sample(store, batch_size=4))
     loader = CorpusDataLoader(dataset, num_workers=workers)
 

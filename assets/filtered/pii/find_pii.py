@@ -205,17 +205,31 @@ def _moved(place: int, marks: list[tuple[int, int, int, int]], is_end: int) -> i
 def _report(
     spans: dict[int, list[_PiiSpan]], num_rows: int, kinds: Sequence[PiiKind]
 ) -> pl.DataFrame:
-    records = [
-        [{"kind": kind, "start": start, "end": end} for start, end, kind in row]
-        for row in (*spans.values(), [])
-    ]
-    places = np.full(num_rows, len(spans), np.int64)
-    counts = {kind: np.zeros(num_rows, np.int64) for kind in kinds}
-    for place, (row, row_spans) in enumerate(spans.items()):
-        places[row] = place
-        for _, _, kind in row_spans:
-            counts[kind][row] += 1
-    listed = pl.Series("pii_spans", records, dtype=pl.List(_SPAN)).gather(places)
-    columns = [pl.Series(f"pii_{kind}", counts[kind], dtype=pl.Int64) for kind in kinds]
+    import pyarrow as pa
+
+    number = {kind: index for index, kind in enumerate(KINDS)}
+    rows = sorted(spans)
+    lengths = np.zeros(num_rows, np.int64)
+    lengths[rows] = [len(spans[row]) for row in rows]
+    ends = np.concatenate([[0], lengths.cumsum()])
+    every = ((start, end, number[kind]) for row in rows for start, end, kind in spans[row])
+    table = np.fromiter(every, np.dtype((np.int64, 3)), int(ends[-1]))
+    columns = {
+        "kind": pl.Series(KINDS, dtype=pl.String).gather(table[:, 2]),
+        "start": table[:, 0],
+        "end": table[:, 1],
+    }
+    listed = pl.DataFrame(columns, schema=_SPAN.to_schema()).to_struct().to_arrow()
+    frame = pl.DataFrame(
+        [pl.Series("pii_spans", pa.LargeListArray.from_arrays(ends, listed), pl.List(_SPAN))]
+    )
+    of_row = np.repeat(np.arange(num_rows), lengths)
+    counts = {
+        f"pii_{kind}": np.bincount(of_row[table[:, 2] == number[kind]], minlength=num_rows)
+        for kind in kinds
+    }
     total = sum(counts.values(), np.zeros(num_rows, np.int64))
-    return pl.DataFrame([listed, *columns, pl.Series("pii_total", total, dtype=pl.Int64)])
+    return frame.with_columns(
+        pl.Series(name, count, dtype=pl.Int64)
+        for name, count in (counts | {"pii_total": total}).items()
+    )
