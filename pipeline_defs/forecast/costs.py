@@ -10,7 +10,8 @@ from resources.corpus import Corpus
 from resources.run_reports import read_report
 from resources.stage import Stage, partition_names
 
-# CPU seconds a MB, of 1 GB of real text on two cores: benchmarks/profile_stages.py prints them.
+# CPU seconds a MB of real text on two cores, see docs/performance.md; those of band_index,
+# duplicates and mixed are estimates.
 MEASURED = {
     "raw": 0.025,
     "filtered": 0.054,
