@@ -144,6 +144,7 @@ def datatrove_speed(documents: pl.DataFrame) -> float | None:
     try:
         from datatrove.data import Document
         from datatrove.pipeline import filters
+        from datatrove_chain import passes
     except ImportError:
         print("datatrove is not installed: pip install -r requirements-bench.lock")
         return None
@@ -166,15 +167,6 @@ def datatrove_speed(documents: pl.DataFrame) -> float | None:
         line(name, spent, size, documents.height)
     line("all four", total, size, documents.height)
     return documents.height / total
-
-
-def passes(step: Any, document: Any) -> bool:
-    """Whether datatrove keeps a document; it raises on some empty texts."""
-    try:
-        result = step.filter(document)
-    except ZeroDivisionError:
-        return False
-    return result is True or (isinstance(result, tuple) and result[0])
 
 
 if __name__ == "__main__":

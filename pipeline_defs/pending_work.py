@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from assets.raw.asset import RAW
 from assets.stages import used_stages
 from resources.corpus import Corpus
-from resources.stage import Stage
-from resources.tasks import GLOBAL
+from resources.settings.sources import is_web_url
+from resources.stage import Stage, partition_names
+from resources.tasks import look_up
 
 
 def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
@@ -25,7 +25,7 @@ def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
         return any(
             has_pending_part(corpus, stage, partition)
             for stage in stages
-            for partition in partitions_in(corpus, stage)
+            for partition in partition_names(stage, corpus.settings)
         )
     except Exception:  # noqa: BLE001 - whatever it is
         return True
@@ -33,16 +33,6 @@ def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
 
 def has_pending_part(corpus: Corpus, stage: Stage[Any, Any], partition: str) -> bool:
     """Return whether a partition has a part that is not published."""
-    if stage is RAW:
-        places = corpus.settings.source(partition).where
-        if any(urlsplit(place).scheme in ("http", "https") for place in places):
-            return True
-    tasks = stage.plan(corpus, partition).tasks
-    return any(task.published() is None for task in tasks)
-
-
-def partitions_in(corpus: Corpus, stage: Stage[Any, Any]) -> Iterable[str]:
-    """Return all partitions of a stage."""
-    settings = corpus.settings
-    names = {"source": settings.source_names(), "phase": settings.phase_names(), "none": [GLOBAL]}
-    return names[stage.partitions]
+    if stage is RAW and any(map(is_web_url, corpus.settings.source(partition).where)):
+        return True
+    return None in look_up(stage.plan(corpus, partition).tasks)

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any
 
 from assets.raw.asset import RAW
-from assets.raw.places.observed_inputs import REMOTE
 from assets.stages import used_stages
 from pipeline_defs.forecast.costs import cpu_per_mb
 from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
 from resources.settings.pipeline import SettingsError
+from resources.settings.sources import is_web_url
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -154,7 +154,7 @@ def look(
 
 def has_urls(corpus: Corpus, source: str) -> bool:
     """Return whether a source reads URLs, which planning downloads."""
-    return any(each.lower().startswith(REMOTE) for each in corpus.settings.source(source).where)
+    return any(map(is_web_url, corpus.settings.source(source).where))
 
 
 def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:
