@@ -9,8 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 from dedup_flow import clusters_of, removed_of
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from assets.deduped.clusters.cleanliness import damage_of
+from assets.deduped.clusters.cleanliness import (
+    BY_CHARACTER,
+    CLASSES,
+    CODE_POINTS,
+    character_classes,
+    count_by_character,
+    damage_of,
+)
 from assets.deduped.kernels.agreement import EDGE, UNIT, agreements
 from assets.deduped.minhash.minhash import shingle_edges, shingle_sets
 from resources.settings.dedup import DedupConfig
@@ -48,6 +57,34 @@ def kept_of(*texts: str, config: DedupConfig = CONFIG) -> list[str]:
 def damage(*texts: str) -> pl.DataFrame:
     num_words = pl.Series([len(text.split()) for text in texts])
     return damage_of(pl.Series(texts), num_words)
+
+
+SIGNIFICANT = (
+    "aZ' \n\t\x017.\u00c3\u00e2\u00e9\u00f0\u20ac\u00a9\ufffd\u2019\u00ad"
+    "\u01c5\u4e2d\U0001f600\u0391\u03b1"
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.sampled_from(SIGNIFICANT) | st.characters(codec="utf-8"), max_size=40)))
+@example(["\u00e2\ufffd\ufffdx\u00e2\ufffd\u00e2\ufffd", "Ab aB \u00f0\u0178\u02dc\u20ac", ""])
+def test_characters_are_counted_as_the_regexes_do(texts: list[str]) -> None:
+    series = pl.Series(texts, dtype=pl.String)
+    expected = {name: series.str.count_matches(regex) for name, regex in BY_CHARACTER.items()}
+    counted = count_by_character(series)
+    assert {name: counts.to_list() for name, counts in counted.items()} == {
+        name: counts.to_list() for name, counts in expected.items()
+    }
+
+
+def test_the_class_of_every_character_is_that_of_the_regex() -> None:
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    characters = pl.Series(map(chr, points))
+    for bit, regex in enumerate(CLASSES):
+        is_of_class = characters.str.contains(regex).to_numpy()
+        classes = np.zeros(0x110000, np.uint8)
+        classes[:CODE_POINTS] = character_classes()
+        assert (is_of_class == (classes[points] >> bit & 1)).all()
 
 
 DAMAGES: dict[str, Callable[[str], str]] = {

@@ -165,17 +165,23 @@ def list_series(values: Words, offsets: NDArray[np.int64]) -> pl.Series:
     """Make a List(UInt64) series whose item i is values[offsets[i] : offsets[i + 1]]."""
     import pyarrow as pa
 
-    array = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
-    series = pl.from_arrow(array)
-    assert isinstance(series, pl.Series)
-    return series
+    # pa.array would import pandas, if it is installed, which takes half a second.
+    content = pa.Array.from_buffers(pa.uint64(), values.size, [None, pa.py_buffer(values)])
+    kind, buffers = pa.large_list(pa.uint64()), [None, pa.py_buffer(offsets)]
+    return pl.Series(
+        values=pa.Array.from_buffers(kind, offsets.size - 1, buffers, children=[content])
+    )
 
 
 def list_buffers(series: pl.Series) -> tuple[Words, NDArray[np.int64]]:
     """Return values and offsets, int64 [n + 1], of a List(UInt64): undo `list_series`."""
     array: Any = series.rechunk().to_arrow()
-    offsets = array.offsets.to_numpy()
-    return array.values.to_numpy(), offsets
+    offsets = np.frombuffer(array.buffers()[1], np.int64)  # to_numpy would import pandas, too
+    values = np.frombuffer(array.values.buffers()[1] or b"", np.uint64)
+    return (
+        values[array.values.offset :][: len(array.values)],
+        offsets[array.offset :][: len(array) + 1],
+    )
 
 
 def flush(held: list[pl.DataFrame], files: list[list[Path]], scratch: Path) -> None:

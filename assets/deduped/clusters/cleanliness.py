@@ -7,13 +7,15 @@ Signs of damage occur in clean text, too: code without capitals, manuals with ha
 copies of it have them then, in about the same number per word, so that a sign counts by the
 logarithm of its rate: a little more or less weighs less than a missing end of the text.
 Trade-off: the texts of candidates are read when clusters are decided, and nothing is stored. Exact
-verification reads them anyway. Each sign is a pass of a regular expression in linear time.
+verification reads them anyway. Each sign is a regular expression in linear time; those of single
+characters are counted together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.minhash.minhash import shingle_edges
+from assets.text.buffers import text_buffers
 from resources.settings.dedup import DedupConfig
 
 if TYPE_CHECKING:
@@ -47,10 +50,22 @@ PHRASES = [
     *("copyright", "reserved", "privacy", "cookies", "newsletter", "subscribe", "login", "sitemap"),
     *("advertisement", "\u00a9"),
 ]
+CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"
+# What one pass over the characters counts, and its classes in the order of their bits there.
+BY_CHARACTER = {
+    "mojibake": MOJIBAKE,
+    "controls": CONTROLS,
+    "upper": r"\p{Lu}",
+    "lower": r"\p{Ll}",
+    "titled": r"(?:^|[^\p{L}\p{N}'\u2019])\p{Lu}\p{Ll}",
+    "words_lower": r"(?:^|[^\p{L}\p{N}'\u2019])\p{Ll}",
+    "words": r"\s\S",
+}
+CLASSES = (r"\p{Ll}", r"\p{Lu}", r"[\p{L}\p{N}'\u2019]", r"\s", CONTROLS, _CONTINUATION)
+CODE_POINTS = 0x40000  # the planes with letters
 STEPS = 1024  # of a share; 8 million copies of a text still fit an Int64
 PER_WORDS = 200  # words in which an occurrence of a sign weighs 0.3 of its weight
 FORM_CHARS = 2000  # from the beginning: case and white space are alike all through a text
-CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\u009f\u00ad\u200b]"
 
 
 def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> pl.DataFrame:
@@ -95,29 +110,48 @@ def cleanliness(
 
 def damage_of(texts: pl.Series, num_words: pl.Series) -> pl.DataFrame:
     """Return damage and form_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
-    text = pl.col("text")
-    begin = text.str.strip_chars().str.slice(0, FORM_CHARS)
-    counted = pl.DataFrame({"text": texts, "num_words": num_words}).with_columns(begin=begin)
-    begin = pl.col("begin")
-    signs = counted.select(
-        "num_words",
-        mojibake=text.str.count_matches(MOJIBAKE),
+    text, begin = pl.col("text"), pl.col("begin")
+    begins = texts.str.strip_chars().str.slice(0, FORM_CHARS)
+    of_texts, of_begins = count_by_character(texts), count_by_character(begins)
+    counted = pl.DataFrame(
+        {
+            "text": texts,
+            "num_words": num_words,
+            "begin": begins,
+            **(of_begins | {name: of_texts[name] for name in ("mojibake", "controls")}),
+        }
+    )
+    signs = counted.with_columns(
         entities=text.str.count_matches(ENTITIES),
         tags=text.str.count_matches(TAGS),
         phrases=text.str.find_many(PHRASES, ascii_case_insensitive=True).list.len(),
-        controls=text.str.count_matches(CONTROLS),
         is_long=begin.str.len_chars() >= LEAST_CHARS,
-        upper=begin.str.count_matches(r"\p{Lu}"),
-        lower=begin.str.count_matches(r"\p{Ll}"),
-        titled=begin.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Lu}\p{Ll}"),
-        words_lower=begin.str.count_matches(r"(?:^|[^\p{L}\p{N}'\u2019])\p{Ll}"),
         newlines=begin.str.count_matches("\n", literal=True),
-        words=begin.str.count_matches(r"\s\S"),
         hyphens=begin.str.count_matches(HYPHENATED),
         broken=begin.str.count_matches(BROKEN_LINES),
-        gaps=begin.str.count_matches(GAPS) + ~text.str.starts_with(pl.col("begin")),
+        gaps=begin.str.count_matches(GAPS) + ~text.str.starts_with(begin),
     )
     return signs.select(damage=_sum_of(_damage_signs()), form_damage=_sum_of(_form_signs()))
+
+
+def count_by_character(texts: pl.Series) -> dict[str, pl.Series]:
+    """Count in each text what the regexes `BY_CHARACTER` do, UInt32."""
+    from assets.deduped.kernels.damage_signs import SIGNS, count_signs
+
+    counts = count_signs(*text_buffers(texts), character_classes())
+    return {name: pl.Series(counts[:, n].astype(np.uint32)) for n, name in enumerate(SIGNS)}
+
+
+@cache
+def character_classes() -> NDArray[np.uint8]:
+    """Return the classes of `damage_signs` by code point, as regexes tell them, uint8."""
+    classes = np.zeros(CODE_POINTS, np.uint8)
+    points = np.delete(np.arange(CODE_POINTS, dtype="<u4"), slice(0xD800, 0xE000))  # surrogates
+    every = pl.Series([points.tobytes().decode("utf-32-le")])
+    for bit, characters in enumerate(CLASSES):
+        for run in every.str.extract_all(f"{characters}+").explode():
+            classes[ord(run[0]) : ord(run[-1]) + 1] |= 1 << bit
+    return classes
 
 
 def _damage_signs() -> Iterable[pl.Expr]:

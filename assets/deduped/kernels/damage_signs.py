@@ -1,0 +1,69 @@
+"""Signs of damage that are counted character by character, in one pass.
+
+`cleanliness.BY_CHARACTER` defines them as regular expressions, with which the tests compare. Seven
+passes of those took a third of the clustering.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import int64, njit, types, uint64
+from numpy.typing import NDArray
+
+from assets.text.kernels.utf8 import decode
+
+# Bits of a character's classes, in the order of `cleanliness.CLASSES`.
+LOWER, UPPER, WORD, SPACE, CONTROL, CONTINUATION = range(6)
+SIGNS = ("mojibake", "controls", "upper", "lower", "titled", "words_lower", "words")
+REPLACEMENT = 0xFFFD
+
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+_bytes = types.Array(types.uint8, 1, "C", readonly=True)
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@njit(types.int64[:, ::1](_bytes, _offsets, _bytes), cache=True, nogil=True)
+def count_signs(data: Bytes, offsets: Offsets, classes: Bytes) -> Offsets:
+    """Count the `SIGNS` of n texts, int64 [n, 7].
+
+    `classes` is indexed by code point; those beyond it are of none. Mojibake is a leading character
+    of U+00C2 to U+00F4 with its one to three continuations, or a replacement character.
+    """
+    signs = np.zeros((len(offsets) - 1, 7), np.int64)
+    for i in range(len(signs)):
+        at, stop = uint64(offsets[i]), uint64(offsets[i + 1])
+        mojibake, missing, replaced = 0, 0, 0  # continuations that a leading character still needs
+        controls, upper, lower, titled, words_lower, words = 0, 0, 0, 0, 0, 0
+        before, earlier = int64(0), int64(0)  # classes of the last character, and of the one before
+        while at < stop:
+            point, width = decode(data, at)
+            at += width
+            found = int64(classes[point]) if point < uint64(len(classes)) else int64(0)
+            is_lower, is_upper_before = found >> LOWER & 1, before >> UPPER & 1
+            lower += is_lower
+            upper += found >> UPPER & 1
+            controls += found >> CONTROL & 1
+            words += before >> SPACE & 1 & ~(found >> SPACE)
+            words_lower += is_lower & ~(before >> WORD)
+            titled += is_lower & is_upper_before & ~(earlier >> WORD)
+            earlier, before = before, found
+            if point < 0x80:
+                mojibake += replaced
+                missing, replaced = 0, 0
+                continue
+            if missing and found >> CONTINUATION & 1:
+                missing -= 1
+                replaced += point == uint64(REPLACEMENT)
+                if missing == 0:
+                    mojibake += 1
+                    replaced = 0
+                continue
+            mojibake += replaced + (point == uint64(REPLACEMENT))
+            missing, replaced = 0, 0
+            if uint64(0xC2) <= point <= uint64(0xF4):
+                missing = 1 + (point >= uint64(0xE0)) + (point >= uint64(0xF0))
+        mojibake += replaced
+        row = signs[i]
+        row[0], row[1], row[2], row[3] = mojibake, controls, upper, lower
+        row[4], row[5], row[6] = titled, words_lower, words
+    return signs
