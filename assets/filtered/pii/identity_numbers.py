@@ -6,7 +6,7 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 
 def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
@@ -135,6 +135,8 @@ SCANS = (
         _SSN_NAMED,
         _check_ssn,
         (r"[sS][sS][nN][^\n<>\[\]{}]", r"[oO]cial [sS]ecurity"),
+        r"[^\n<>\[\]{}]",
+        144,
     ),
     Scan(
         "credit_card",
@@ -142,6 +144,8 @@ SCANS = (
         "[0-9]{4}(?:[ -]?[0-9]){9,}",
         _check_card,
         (r"[2-6]\d{3}[- \d]\d{3}[- \d]{2}",),
+        "[0-9 -]",
+        FAR,
     ),
     Scan(
         "iban",
@@ -149,5 +153,7 @@ SCANS = (
         f"[A-Z]{{2}}{_IBAN_CORE}[A-Z0-9 ]*",
         _check_iban,
         (r"[A-Z]{2}\d\d[ A-Z0-9]{4}",),
+        "[A-Z0-9 ]",
+        FAR,
     ),
 )

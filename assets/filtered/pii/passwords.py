@@ -7,7 +7,7 @@ in quotes, or after "=" in configuration, any secret counts; in prose only what 
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_words import is_placeholder, is_strong
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
@@ -327,5 +327,7 @@ SCANS = (
         _COMMANDS + "[^\n]*",
         _check_option,
         ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
+        r"[^\n]",
+        FAR,
     ),
 )

@@ -120,5 +120,6 @@ SCANS = (
         _INTRODUCED_CORE,
         _check_introduced,
         (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
+        r"[^\n<>\[\]{}]",
     ),
 )
