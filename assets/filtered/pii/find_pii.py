@@ -9,13 +9,14 @@ street addresses are not detected. Placeholders are words in brackets, which no 
 rows where a span may have hidden another are searched again, so redaction is idempotent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.pii.candidates import candidates
+from assets.filtered.pii.checks import REJECTED, check_candidates
 from assets.filtered.pii.clues import windows_of
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan
@@ -27,7 +28,6 @@ from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
 # The text beside a span can become a span once the first is replaced.
 _MAX_ROUNDS = 4
 _REACH = 120  # characters; a check reads at most 100 before a candidate
-_REJECTED = len(KINDS)  # stands for the kind of a rejected candidate
 
 Integers = NDArray[np.int64]
 
@@ -78,39 +78,16 @@ def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[Integers, Intege
 
     The latter have a rejected candidate so near to a span that its check may have read the span.
     """
-    from assets.filtered.kernels.span_edit import to_characters
-
     data, offsets = text_buffers(texts.rechunk())
     found = [NO_SPANS]
-    strings: dict[int, str] = {}
     for scan, windows in zip(scans, windows_of(data, offsets, scans), strict=True):
         places = candidates(data, windows, scan)
-        to_characters(data, offsets, places)
-        found.append(_checked(texts, strings, scan, places))
+        if len(places):
+            found.append(check_candidates(data, offsets, scan, places))
     checked = np.concatenate(found)
-    is_rejected = checked[:, 3] == _REJECTED
+    is_rejected = checked[:, 3] == REJECTED
     spans, hidden = without_overlap(checked[~is_rejected])
     return spans, rows_near(np.concatenate([checked[is_rejected], hidden]), spans, _REACH)
-
-
-def _checked(texts: pl.Series, strings: dict[int, str], scan: Scan, places: Integers) -> Integers:
-    """Return the spans of the candidates of a scan, and those of rejected candidates."""
-    kind = KINDS.index(scan.kind)
-
-    def every() -> Iterator[tuple[int, int, int, int]]:
-        for row, start, end in places.tolist():
-            text = strings.get(row)
-            if text is None:
-                text = strings[row] = texts[row]
-            is_found = False
-            for span in scan.check(text, start, end):
-                yield row, *span, kind
-                is_found = True
-            # Two words can lead to one password: the first may find another once it is gone.
-            if not is_found or scan.kind == "password":
-                yield row, start, end, _REJECTED
-
-    return np.fromiter(every(), np.dtype((np.int64, 4)))
 
 
 def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.DataFrame:

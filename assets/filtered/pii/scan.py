@@ -15,7 +15,8 @@ class Scan(NamedTuple):
     Texts that match the regex `core` are searched for the regex `candidate`; `check(text, start,
     end)` yields the spans of a candidate that count. Every candidate that can count begins or holds
     one of `clues` (see `pii.clues`), has only bytes of the class `held`, and ends at most `reach`
-    bytes before and after the begin of the clue: no more of a text needs to be searched.
+    bytes before and after the begin of the clue: no more of a text needs to be searched. A check
+    reads at most 120 characters before a candidate, and `sight` after it.
     """
 
     kind: PiiKind
@@ -25,3 +26,4 @@ class Scan(NamedTuple):
     clues: tuple[str, ...]
     held: str = "."
     reach: int = 64
+    sight: int = 640

@@ -160,6 +160,7 @@ SCANS = (
         (r"\.eyJ",),
         "[A-Za-z0-9_.-]",
         FAR,
+        sight=32_000,
     ),
     Scan(
         "api_key",
@@ -171,5 +172,12 @@ SCANS = (
         96,
     ),
     Scan("api_key", "AccountKey=", "AccountKey=", _check_account_key, ("AccountKey=",)),
-    Scan("private_key", "PRIVATE KEY", _PEM, _check_private_key, ("PRIVATE KEY",)),
+    Scan(
+        "private_key",
+        "PRIVATE KEY",
+        _PEM,
+        _check_private_key,
+        ("PRIVATE KEY",),
+        sight=MAX_KEY_CHARS + 100,
+    ),
 )
