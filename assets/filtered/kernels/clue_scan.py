@@ -70,7 +70,7 @@ def _next_clue(
 def _left_of(
     data: Bytes, text: tuple[int, int], place: int, done: int, scan: tuple[Bytes, int]
 ) -> int:
-    """Return where a candidate with a clue at `place` may begin, `done` or before if it is there."""
+    """Return where a candidate with a clue at `place` may begin; not far before `done`."""
     left, lower = place, max(text[0], place - scan[1], done)
     while left > lower and scan[0][data[left - 1]]:
         left -= 1
@@ -118,15 +118,19 @@ def _add_window(
 
 
 @njit(**_options)
-def _find_likely(data: Bytes, text: tuple[int, int, int], tables: ClueTables, places: Integers) -> int:
-    """Write the places that follow a gram of a clue or a sign, from `at` on; return their number.
+def _find_likely(
+    data: Bytes, span: tuple[int, int, int], tables: ClueTables, places: Integers
+) -> int:
+    """Write the places after a gram of a clue or a sign; return their number.
+
+    span: begin of the text, then the bytes to search; places: int64 [>= bytes].
 
     Without a branch: one that is wrong for 1 byte in 30 takes longer than the rest.
     """
-    start, at, end = uint64(text[0]), uint64(text[1]), uint64(text[2])
+    at, end = uint64(span[1]), uint64(span[2])
     folded, bits = tables.folded, tables.bits
     gram = uint32(0)
-    for i in range(max(text[0], text[1] - GRAM), text[1]):
+    for i in range(max(span[0], span[1] - GRAM), span[1]):
         gram = (gram >> uint32(8)) | folded[data[i]]
     count = uint64(0)
     while at < end:
@@ -149,6 +153,23 @@ def _key_before(data: Bytes, text: tuple[int, int], at: int, folded: NDArray[np.
     return hash_gram(gram)
 
 
+@njit(**_inlined)
+def _clues_at(
+    data: Bytes, span: tuple[int, int], at: int, tables: ClueTables, clues: Integers
+) -> int:
+    """Write the clues that are there and whose gram or sign ends before `at`; return how many."""
+    link = tables.slots[_key_before(data, span, at, tables.folded)]
+    signs = tables.slots[-1] if at <= span[1] and data[at - 1] == SIGN else -1
+    count = 0
+    while link >= 0 or signs >= 0:
+        if link < 0:
+            link, signs = signs, -1
+        clue, link = _next_clue(data, span, at, tables, link)
+        clues[count] = clue
+        count += clue >= 0
+    return count
+
+
 @njit(**_options)
 def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers:
     """Return the windows around the clues of n texts, int64 [windows, 4]: scan, row, start, stop.
@@ -158,28 +179,22 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
     windows = np.empty((1024, 4), np.int64)
     last = np.full(len(tables.reaches) + 1, -1)  # the last window of each scan; their number
     last[-1] = 0
-    places = np.empty(BLOCK + 2, np.int64)
+    places, clues = np.empty(BLOCK + 1, np.int64), np.empty(len(tables.ends) + 1, np.int64)
     for row in range(len(offsets) - 1):
-        text = offsets[row], offsets[row + 1]
-        for begin in range(text[0], text[1], BLOCK):
-            end = min(begin + BLOCK, text[1])
-            count = _find_likely(data, (text[0], begin, end), tables, places)
-            if end == text[1]:
-                places[count] = end + 1  # a clue may end with the byte after the text
+        start, stop = offsets[row], offsets[row + 1]
+        for begin in range(start, stop + 1, BLOCK):
+            end = min(begin + BLOCK, stop)
+            count = _find_likely(data, (start, begin, end), tables, places)
+            if begin + BLOCK > stop:
+                places[count] = stop + 1  # a clue may end with the byte after the text
                 count += 1
             for at in places[:count]:
-                link = tables.slots[_key_before(data, text, at, tables.folded)]
-                signs = tables.slots[-1] if at <= text[1] and data[at - 1] == SIGN else -1
-                while link >= 0 or signs >= 0:
-                    if link < 0:
-                        link, signs = signs, -1
-                    clue, link = _next_clue(data, text, at, tables, link)
-                    if clue < 0:
-                        continue
+                num_clues = _clues_at(data, (start, stop), at, tables, clues)
+                if len(windows) - last[-1] < num_clues:
+                    windows = np.concatenate((windows, np.empty_like(windows)))
+                for clue in clues[:num_clues]:
                     scan = tables.scans[clue]
-                    if last[-1] == len(windows):
-                        windows = np.concatenate((windows, np.empty_like(windows)))
-                    place = at - tables.ends[clue], scan
-                    around = tables.held[scan], tables.reaches[scan]
-                    _add_window(data, (row, *text), place, around, (windows, last))
+                    place = (at - tables.ends[clue], scan)
+                    around = (tables.held[scan], tables.reaches[scan])
+                    _add_window(data, (row, start, stop), place, around, (windows, last))
     return windows[: last[-1]]

@@ -1,4 +1,4 @@
-"""Check the candidates of a scan in pages of text: pieces long enough for all that a check reads."""
+"""Check the candidates of a scan in pages of text, which have all that a check reads."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
     characters, bases = places.copy(), pages[:, [0, 1, 1]]
     to_characters(data, offsets, characters)
     to_characters(data, offsets, bases)
-    kind, content = KINDS.index(scan.kind), memoryview(data)
+    kind, content = KINDS.index(scan.kind), data.data
 
     def every() -> Iterator[tuple[int, int, int, int]]:
         lasts = [*firsts[1:].tolist(), len(places)]

@@ -159,7 +159,6 @@ _LOCAL_WORD = r"[A-Za-z0-9_+-]+(?:(?: ?[\[({<] ?(?:dot|DOT|\.) ?[\])}>] ?|\.)[A-
 SCANS = (
     Scan(
         "email",
-        r"[^\s@]@[\p{L}\p{N}]",
         rf"{_ATEXT}+@{_ANY_TOP}",
         _check_email,
         (rf"[{_ATEXT_BYTES}]@{_WORD_BYTE}",),
@@ -168,7 +167,6 @@ SCANS = (
     ),
     Scan(
         "email",
-        r'[^"\n]"@[\p{L}\p{N}]',
         r'"[^"\n]{1,64}"@[\p{L}\p{N}]',
         _check_quoted,
         (rf'"@{_WORD_BYTE}',),
@@ -177,7 +175,6 @@ SCANS = (
     ),
     Scan(
         "email",
-        r"@\[[0-9I]",
         rf"{_ATEXT}+{_LITERAL}",
         _check_literal,
         (r"@\[[0-9I]",),
@@ -186,7 +183,6 @@ SCANS = (
     ),
     Scan(
         "email",
-        _BRACKET_AT,
         rf"{_LOCAL_WORD} ?{_BRACKET_AT}",
         _check_spoken,
         (
@@ -200,7 +196,6 @@ SCANS = (
     ),
     Scan(
         "email",
-        r" (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         r"[A-Za-z0-9_+.-]+(?: (?:dot|DOT) [A-Za-z0-9_+-]+)* (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         _check_spoken,
         (" [dD][oO][tT] ",),

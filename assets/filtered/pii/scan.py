@@ -12,15 +12,14 @@ FAR = 1 << 40  # the reach of a candidate that only `held` bounds
 class Scan(NamedTuple):
     """Patterns and validator of one kind of personal data.
 
-    Texts that match the regex `core` are searched for the regex `candidate`; `check(text, start,
-    end)` yields the spans of a candidate that count. Every candidate that can count begins or holds
-    one of `clues` (see `pii.clues`), has only bytes of the class `held`, and ends at most `reach`
-    bytes before and after the begin of the clue: no more of a text needs to be searched. A check
-    reads at most 120 characters before a candidate, and `sight` after it.
+    The regex `candidate` finds candidates; `check(text, start, end)` yields the spans of one that
+    count. A candidate that can count holds the first byte of one of `clues` (see `pii.clues`), has
+    only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
+    more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
+    after it.
     """
 
     kind: PiiKind
-    core: str
     candidate: str
     check: Callable[[str, int, int], Iterator[Span]]
     clues: tuple[str, ...]

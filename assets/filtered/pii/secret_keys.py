@@ -149,12 +149,11 @@ _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 
 SCANS = (
     *(
-        Scan("api_key", starts, starts, _check_specific_key, clues)
+        Scan("api_key", starts, _check_specific_key, clues)
         for starts, clues in zip(_KEY_STARTS, _KEY_CLUES, strict=True)
     ),
     Scan(
         "api_key",
-        r"\.eyJ",
         _TOKEN_START,
         _check_specific_key,
         (r"\.eyJ",),
@@ -165,16 +164,14 @@ SCANS = (
     Scan(
         "api_key",
         _ASSIGNED,
-        _ASSIGNED,
         _check_assigned_key,
         _ASSIGNED_CLUES,
         r"[A-Za-z0-9_\"'`\s=:>+/.~\x80-\xff-]",
         96,
     ),
-    Scan("api_key", "AccountKey=", "AccountKey=", _check_account_key, ("AccountKey=",)),
+    Scan("api_key", "AccountKey=", _check_account_key, ("AccountKey=",)),
     Scan(
         "private_key",
-        "PRIVATE KEY",
         _PEM,
         _check_private_key,
         ("PRIVATE KEY",),

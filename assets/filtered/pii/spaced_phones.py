@@ -144,12 +144,9 @@ def _is_sequence(number: str) -> bool:
     return is_even or steps == {0} or set(number) <= set("01 ()")
 
 
-_SPACED_CORE = r"[0-9]\)? [0-9]{2,5}[ 0-9][0-9]"
-
 SCANS = (
     Scan(
         "phone",
-        _SPACED_CORE,
         r"[0-9(][0-9() ]{6,}[0-9]",
         _check_spaced,
         (r"[\d)] \d\d[ \d]{2}",),

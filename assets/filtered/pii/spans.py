@@ -79,7 +79,7 @@ def in_original(spans: Integers, replaced: Integers, placeholders: dict[PiiKind,
         mark = np.searchsorted(marks, keys, side="right") - 1
         is_after = (mark >= 0) & (replaced[mark, 0] == spans[:, 0])
         beyond = spans[:, k] - ends[mark]
-        moved[is_after, k] = np.where(
-            beyond < 0, replaced[mark, k], beyond + replaced[mark, 2]
-        )[is_after]
+        moved[is_after, k] = np.where(beyond < 0, replaced[mark, k], beyond + replaced[mark, 2])[
+            is_after
+        ]
     return moved

@@ -52,7 +52,6 @@ SCANS = (
     Scan(
         "url_secret",
         _USER,
-        _USER,
         _check_url,
         (r"[^\s/<>\"@]@",),
         r"[^\s<>\"]",
@@ -60,7 +59,6 @@ SCANS = (
     ),
     Scan(
         "url_secret",
-        r"@(?:tcp|unix)\(",
         _DSN,
         _check_dsn,
         ("@tcp(", "@unix("),
