@@ -7,10 +7,13 @@ pages that the kernel must find and clear first: that takes longer than copying 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+NewArray = Callable[[int, np.dtype[Any]], NDArray[Any]]  # of a size and a type: `np.empty`, or ours
 
 
 class Memory(threading.local):

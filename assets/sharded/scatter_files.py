@@ -32,7 +32,7 @@ from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
 from resources.engine.cost import memory_bytes
-from resources.store.disk import sync_file
+from resources.store.disk import map_arrow, sync_file
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
 from resources.store.store import PartWriter, part_stem
@@ -222,13 +222,3 @@ def read_message(file: BinaryIO, places: NDArray[np.void], number: int) -> bytes
     if xxhash.xxh3_128_digest(message) != places["xxh3"][number].tobytes():
         raise ValueError(f"the hash of its message {number} differs")
     return message
-
-
-def map_arrow(path: Path) -> pl.DataFrame:
-    """Map an Arrow file into memory: of its pages, those that are used are read."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file:
-        frame = pl.from_arrow(pa.ipc.open_file(file).read_all())
-    assert isinstance(frame, pl.DataFrame)
-    return frame

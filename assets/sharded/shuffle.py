@@ -9,9 +9,9 @@ unmixed (batch mixture chi2/dof 471, where 1 is random); a whole permutation rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus_loader.permutation import derive_key, permute
+from resources.reused_array import NewArray
 from resources.settings.buckets import BucketConfig, bucket_names, stored_length
 from resources.settings.shards import ShardConfig
 
@@ -189,9 +190,7 @@ class Pile(NamedTuple):
     positions: NDArray[np.uint64]
 
 
-def gather(
-    piles: Sequence[Pile], new_array: Callable[[int, np.dtype[Any]], NDArray[Any]] = np.empty
-) -> pl.DataFrame:
+def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFrame:
     """Put the sequences of one shard's piles in order: num_tokens, tokens, spans.
 
     Tokens are copied once, from where the piles have them, to a `new_array`.
