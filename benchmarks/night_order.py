@@ -149,7 +149,8 @@ def sequences_of_corpus() -> Iterator[int]:
         for part in manifest.parts:
             file = store.file_of(manifest, required_file(manifest, part, "sequences"))
             tokens = map_arrow(file.checked(), ["tokens"])["tokens"]
-            yield from hashes_of(flat_rows(tokens).content.reshape(len(tokens), -1))
+            if len(tokens):
+                yield from hashes_of(flat_rows(tokens).content.reshape(len(tokens), -1))
 
 
 def hashes_of(tokens: NDArray[np.integer[Any]]) -> Iterator[int]:
