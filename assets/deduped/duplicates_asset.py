@@ -296,7 +296,7 @@ def publish_clusters(
     content = BytesIO()
     clusters.write_parquet(content, compression="uncompressed")
     digest = xxhash.xxh3_128_hexdigest(content.getbuffer())
-    make = TaskMaker(task.root, task.stage, DUPLICATES.code_version, task.partition)
+    make = TaskMaker(*task.place[:2], DUPLICATES.code_version, task.partition, task.compression)
     part_task = make.task(
         f"{part.entry.id:08d}", (part.entry.fingerprint, digest), None, work_bytes=0
     )
