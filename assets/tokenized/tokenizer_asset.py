@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from assets.deduped.asset import DEDUPED
-from assets.tokenized.encode_documents import TokenFormat, encode_documents
+from assets.tokenized.encode_documents import TokenFormat, compared_texts, encode_with
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.kept_tokenizer import (
     MARKS,
@@ -259,10 +259,11 @@ def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) 
     """Encode the sample, and count its tokens by source and language."""
     form = TokenFormat(facts.vocab_size, facts.end_of_document_id, facts.begin_of_document_id)
     encoders = make_encoders(tokenizer_json)
+    encoder = encoders.exact_on(compared_texts(pl.concat(documents for _, documents in sample)))
     kinds = token_kinds(encoders.reference, form)
     served: list[ServedText] = []
     for name, documents in sample:
-        encoded = encode_documents(documents, encoders, form)
+        encoded = encode_with(encoder, encoders.reference, documents, form)
         counts = language_counts(documents, encoded, form.num_marks, kinds)
         served += served_texts({name: counts})
     return sum_served(served)

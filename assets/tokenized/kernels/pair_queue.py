@@ -12,13 +12,15 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.tokenized.kernels.byte_pairs import NO_MERGE, pair_slot
+from assets.text.kernels.hashing import MULTIPLIER
 
-Table = NDArray[np.uint64]  # [slots, 3]: see the columns
+Table = NDArray[np.uint64]  # [slots, 3], a power of two, half of them free
 Queue = NDArray[np.int64]  # [entries, 4]: see the columns
 Changes = NDArray[np.int64]  # [changes, 2]: a pair, and a word in which it is new
 Places = NDArray[np.int32]  # the words of each entry of the queue
 
+NO_PAIR = uint64(0xFFFFFFFFFFFFFFFF)
+HALF = uint64(32)
 NUMBER, MET = 1, 2  # columns of the table after the pair
 COUNT, PAIR, START, STOP = range(4)  # columns of the queue; a range of places
 
@@ -27,10 +29,20 @@ _inlined = {**_compiled, "forceinline": True}
 
 
 @njit(**_inlined)
+def pair_slot(table: Table, pair: int) -> int:
+    """Return the slot of a pair: from that of its hash on, its own or the first free one."""
+    mask = uint64(len(table) - 1)
+    slot = (pair * MULTIPLIER >> HALF) & mask
+    while table[slot, 0] != pair and table[slot, 0] != NO_PAIR:
+        slot = (slot + uint64(1)) & mask
+    return slot
+
+
+@njit(**_inlined)
 def add_to(table: Table, pair: int, number: int) -> bool:
     """Add to the number of a pair; return whether it is new in the table."""
     slot = pair_slot(table, pair)
-    is_new = table[slot, 0] == NO_MERGE
+    is_new = table[slot, 0] == NO_PAIR
     if is_new:
         table[slot, 0], table[slot, NUMBER], table[slot, MET] = pair, uint64(0), uint64(0)
     table[slot, NUMBER] += uint64(number)
@@ -45,9 +57,9 @@ def with_slots(table: Table, used: int) -> Table:
         size *= 2
     if size == len(table):
         return table
-    larger = np.full((size, 3), NO_MERGE, np.uint64)
+    larger = np.full((size, 3), NO_PAIR, np.uint64)
     for old in range(len(table)):
-        if table[old, 0] != NO_MERGE:
+        if table[old, 0] != NO_PAIR:
             slot = pair_slot(larger, table[old, 0])
             larger[slot] = table[old]
     return larger

@@ -9,8 +9,9 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
-from assets.tokenized.kernels.byte_pairs import HALF, ID_BITS, NO_MERGE
 from assets.tokenized.kernels.pair_queue import (
+    HALF,
+    NO_PAIR,
     Changes,
     Places,
     Table,
@@ -26,6 +27,7 @@ Edges = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Words = tuple[Ids, Edges, Edges]  # the ids of all words, their edges, and the number of each word
 
+ID_BITS = uint64(0xFFFFFFFF)
 FIRST_SLOTS = 1 << 18  # twice the pairs of bytes, and more
 
 _compiled = {"cache": True, "nogil": True}
@@ -74,7 +76,7 @@ def merge_in_word(
 def first_pairs(words: Words) -> tuple[Table, int, Changes]:
     """Count the pairs of bytes; return the table, its slots used, and all pairs with their word."""
     ids, edges, numbers = words
-    table, used = np.full((FIRST_SLOTS, 3), NO_MERGE, np.uint64), 0
+    table, used = np.full((FIRST_SLOTS, 3), NO_PAIR, np.uint64), 0
     changes, num_changes = np.empty((len(ids) + 1, 2), np.int64), 0
     for word in range(len(numbers)):
         for at in range(edges[word], edges[word + 1] - 1):

@@ -77,7 +77,7 @@ def count_words(data: Bytes, edges: Edges, classes: Bytes, num_cut: int) -> Edge
         while at < stop:
             end = stop
             if row < num_cut:
-                end, _ = word_end(data, at, stop, classes)
+                end = word_end(data, at, stop, classes)
             size, mask = end - at, uint64(len(table) - 1)
             slot = hash_bytes(data, at, end) & mask
             while table[slot] != NO_WORD:

@@ -71,12 +71,12 @@ def ascii_letters_end(data: Bytes, at: int, stop: int) -> int:
 
 
 @njit(**_inlined)
-def run_end(data: Bytes, at: int, stop: int, kind: int, classes: Bytes) -> tuple[int, int, int]:
-    """Return the end of the run of characters of a class from `at` on.
+def run_end(data: Bytes, at: int, stop: int, kind: int, classes: Bytes) -> tuple[int, int]:
+    """Return the end of the run of characters of a class from `at` on, and the width of its last.
 
-    Then the width of its last character, 0 if the run is empty, and the class after it.
+    The width is 0 if the run is empty, or of ASCII letters.
     """
-    last, following = uint64(0), BLANK
+    last = uint64(0)
     if kind == LETTER:
         at = ascii_letters_end(data, at, stop)
     while at < stop:
@@ -84,19 +84,19 @@ def run_end(data: Bytes, at: int, stop: int, kind: int, classes: Bytes) -> tuple
         if following != kind:
             break
         at, last = at + width, width
-    return at, last, following
+    return at, last
 
 
 @njit(**_inlined)
-def word_end(data: Bytes, at: int, stop: int, classes: Bytes) -> tuple[int, bool]:
+def word_end(data: Bytes, at: int, stop: int, classes: Bytes) -> int:
     """Return the end of the word that begins at byte `at` of a text that ends at `stop`; uint64.
 
-    False if the class of a character in it or after it is unknown, so that the end may be wrong.
+    The classes of all characters must be known.
     """
     if data[at] == ord("'"):
         end = contraction_end(data, at, stop)
         if end > at:
-            return end, True
+            return end
     start = at
     kind, width = class_and_width(data, at, classes)
     if data[at] == ord(" ") and at + ONE < stop:
@@ -105,8 +105,7 @@ def word_end(data: Bytes, at: int, stop: int, classes: Bytes) -> tuple[int, bool
             width = ONE
         else:
             start = at + ONE
-    end, last, following = run_end(data, start + width, stop, kind, classes)
-    is_known = kind != UNKNOWN and following != UNKNOWN
+    end, last = run_end(data, start + width, stop, kind, classes)
     if kind == BLANK and end < stop and last > uint64(0):
-        return end - last, is_known  # the last blank belongs to the next word
-    return end, is_known
+        return end - last  # the last blank belongs to the next word
+    return end
