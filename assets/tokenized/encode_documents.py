@@ -56,16 +56,28 @@ class TokenFormat:
 def encode_documents(
     documents: pl.DataFrame, encoders: Encoders, form: TokenFormat
 ) -> pl.DataFrame:
+    """Encode each document as `encode_with` does, by the best encoder that is exact on a sample."""
+    encoder = encoders.exact_on(compared_texts(documents))
+    return encode_with(encoder, encoders.reference, documents, form)
+
+
+def compared_texts(documents: pl.DataFrame) -> list[str]:
+    """Return the beginnings of a sample of the documents, which encoders must agree on."""
+    return sample_of(documents)["text"].str.slice(0, COMPARED_CHARS).to_list()
+
+
+def encode_with(
+    encoder: Encoder, reference: ReferenceEncoder, documents: pl.DataFrame, form: TokenFormat
+) -> pl.DataFrame:
     """Encode each document; put the begin id, if there is one, before its ids and the end id after.
 
     In: doc_id String, text String. Out, same order, without documents whose text gives no token:
     doc_id, tokens List(UInt16 or UInt32), and with `form.offsets` offsets List(UInt32): the byte of
     the text where each token starts, 0 for the begin id, the text's length for the end id.
     """
-    sample = sample_of(documents)["text"].str.slice(0, COMPARED_CHARS)
     texts = documents["text"]
     capacity = int(texts.str.len_bytes().cast(pl.Int64).sum()) + form.num_marks * len(texts)
-    columns = TokenColumns(encoders.exact_on(sample.to_list()), encoders.reference, form, capacity)
+    columns = TokenColumns(encoder, reference, form, capacity)
     for texts_slice in slices_of(texts):
         columns.add(texts_slice)
     num_tokens = np.concatenate(columns.num_tokens)
@@ -197,11 +209,9 @@ def list_series(values: NDArray[Any], offsets: Offsets) -> pl.Series:
 
 def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:
     """Count the occurrences of each id of the vocabulary, uint64 [vocab_size]."""
-    counts = np.zeros(vocab_size, np.uint64)
-    ids = tokens.explode().to_numpy()
-    for start in range(0, ids.size, SLICE_BYTES):  # bincount makes 8 bytes of every id
-        slice_counts = np.bincount(ids[start : start + SLICE_BYTES])
-        counts[: slice_counts.size] += slice_counts.astype(np.uint64)
+    from assets.tokenized.kernels.token_counts import count_each
+
+    counts: NDArray[np.uint64] = count_each(tokens.explode().to_numpy(), vocab_size)
     return counts
 
 

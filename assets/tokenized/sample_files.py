@@ -87,7 +87,7 @@ def sample_documents(
                 is_open = True
                 most_chars = min(SAMPLED_CHARS, quota - taken.bytes)
                 for documents in documents_between(source, share, config.seed, taken.share):
-                    heads = documents.with_columns(pl.col("text").str.slice(0, most_chars))
+                    heads = compact(documents.with_columns(pl.col("text").str.slice(0, most_chars)))
                     taken.documents += heads.height
                     taken.bytes += count_bytes(heads["text"])
                     yield source.name, heads
@@ -104,4 +104,13 @@ def documents_between(
         doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
         is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
         if is_new.any():  # not so in most parts of a large corpus: their texts are not read
-            yield pl.read_parquet(path, columns=["doc_id", "text", "lang"]).filter(is_new)
+            wanted = pl.col("doc_id").is_in(doc_ids.filter(is_new).implode())
+            texts = pl.scan_parquet(path, parallel="prefiltered")  # decodes no text but those
+            yield texts.select("doc_id", "text", "lang").filter(wanted).collect()
+
+
+def compact(documents: pl.DataFrame) -> pl.DataFrame:
+    """Copy documents, which otherwise keep the texts of their whole part in memory."""
+    copied = pl.from_arrow(documents.to_arrow())
+    assert isinstance(copied, pl.DataFrame)
+    return copied

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.tokenized.byte_level import byte_letters
-from assets.tokenized.encode_documents import SLICE_BYTES, TokenFormat
+from assets.tokenized.encode_documents import TokenFormat
 from assets.tokenized.encoders import ReferenceEncoder
 
 PLAIN_TOKEN, UNKNOWN_TOKEN, BYTE_TOKEN = range(3)
@@ -42,22 +42,12 @@ def token_kinds(reference: ReferenceEncoder, form: TokenFormat) -> NDArray[np.ui
 
 
 def count_kinds(tokens: pl.Series, kinds: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Count the tokens of each document by kind, int64 [kinds, documents]; plain ones stay 0.
+    """Count the tokens of each document by kind, int64 [kinds, documents]; plain ones stay 0."""
+    from assets.tokenized.kernels.token_counts import count_of_kinds
 
-    A trained tokenizer has all bytes among its first ids, where few tokens are: only those are
-    looked up, which takes a fifth of the time.
-    """
-    counts = np.zeros((BYTE_TOKEN + 1, len(tokens)), np.int64)
-    special = np.flatnonzero(kinds)
-    if not special.size:
-        return counts
+    if not kinds.any():
+        return np.zeros((BYTE_TOKEN + 1, len(tokens)), np.int64)
     ids = tokens.explode(empty_as_null=False).to_numpy()
     ends = np.cumsum(tokens.list.len().to_numpy(), dtype=np.int64)
-    for start in range(0, ids.size, SLICE_BYTES):
-        near = ids[start : start + SLICE_BYTES]
-        places = np.flatnonzero(near <= special[-1])
-        found = kinds[near[places]]
-        for kind in (UNKNOWN_TOKEN, BYTE_TOKEN):
-            rows = np.searchsorted(ends, start + places[found == kind], side="right")
-            counts[kind] += np.bincount(rows, minlength=len(tokens))
+    counts: NDArray[np.int64] = count_of_kinds(ids, ends, kinds, BYTE_TOKEN + 1)
     return counts

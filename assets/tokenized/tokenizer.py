@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
 from assets.tokenized.token_facts import MarkedTokenFacts
-from assets.tokenized.training import Texts, train_with_tokenizers
+from assets.tokenized.training import train_byte_pairs
 from resources.settings.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -26,10 +27,14 @@ class TokenizerError(ValueError):
     """Error of a tokenizer that cannot be used as configured."""
 
 
-def train_bpe(batches: Texts, config: TokenizerConfig) -> str:
+def train_bpe(batches: Iterable[Sequence[str] | pl.Series], config: TokenizerConfig) -> str:
     """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
-    trained = train_with_tokenizers(
-        batches, config.special_tokens, config.vocab_size, config.min_frequency
+    texts = [pl.Series(batch, dtype=pl.String) for batch in batches]
+    trained = train_byte_pairs(
+        pl.concat([pl.Series(dtype=pl.String), *texts], rechunk=True),
+        config.special_tokens,
+        config.vocab_size,
+        config.min_frequency,
     )
     return canonical_json(trained)
 

@@ -7,11 +7,12 @@ again as it is, and the manifest stays the same.
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from assets.deduped.asset import DEDUPED
-from assets.tokenized.encode_documents import TokenFormat, encode_documents
+from assets.tokenized.encode_documents import TokenFormat, compared_texts, encode_with
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.kept_tokenizer import (
     MARKS,
@@ -56,6 +57,7 @@ MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much
 NAME = "tokenizer"
 RETRAIN = "retrain"
 
+Sample = list[tuple[str, pl.DataFrame]]  # documents of a source; each source may come many times
 TokenizerManifest = Manifest[TokenizerProvenance, TokenizerNumbers]
 
 
@@ -189,8 +191,9 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
         tokenizer_json, loaded = load_tokenizer(inputs.path, config)
         stats = Stats(numbers=TokenizerNumbers(**asdict(loaded)))
     elif inputs.sources:
-        tokenizer_json, drawn = train_on_sample(inputs.sources, config)
-        stats = trained_stats(inputs, tokenizer_json, drawn)
+        sample, drawn = draw_sample(inputs.sources, config)
+        tokenizer_json = train_bpe((documents["text"] for _, documents in sample), config)
+        stats = trained_stats(inputs, tokenizer_json, sample, drawn)
     else:
         raise TokenizerError(
             f"the file of the published tokenizer is missing in {task.folder.folder}, and so are "
@@ -217,7 +220,7 @@ def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedToke
 
 
 def trained_stats(
-    inputs: TokenizerInputs, tokenizer_json: str, drawn: dict[str, Drawn]
+    inputs: TokenizerInputs, tokenizer_json: str, sample: Sample, drawn: dict[str, Drawn]
 ) -> Stats[TokenizerNumbers]:
     """Count the sample that a tokenizer was trained on, its fit, and the unfilled entries."""
     facts = token_facts(tokenizer_json, inputs.config)
@@ -231,18 +234,17 @@ def trained_stats(
         sample_bytes={name: taken.bytes for name, taken in drawn.items()},
         sample_wanted_bytes=wanted_bytes(available, inputs.config),
         sample_takes_all_of=[name for name, taken in drawn.items() if taken.share >= 1],
-        served=fit_to_sample(tokenizer_json, facts, inputs),
+        served=fit_to_sample(tokenizer_json, facts, sample),
     )
     return Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
 
 
-def train_on_sample(
+def draw_sample(
     sources: tuple[SampledSource, ...], config: TokenizerConfig
-) -> tuple[str, dict[str, Drawn]]:
-    """Train on the sample, read a part at a time; return (tokenizer.json, what was drawn)."""
+) -> tuple[Sample, dict[str, Drawn]]:
+    """Draw the sample, a part at a time; TokenizerError if it has no document."""
     drawn = {source.name: Drawn() for source in sources}
-    sample = sample_documents(sources, config, drawn)
-    tokenizer_json = train_bpe((documents["text"] for _, documents in sample), config)
+    sample = list(sample_documents(sources, config, drawn))
     if not any(taken.documents for taken in drawn.values()):
         available = sum(source.available for source in sources)
         raise TokenizerError(
@@ -250,20 +252,18 @@ def train_on_sample(
             f"{', '.join(drawn)} ({available:,} bytes). Raise tokenizer.sample_bytes "
             "if there are documents; else see `corpus summary` for where they went."
         )
-    return tokenizer_json, drawn
+    return sample, drawn
 
 
-def fit_to_sample(
-    tokenizer_json: str, facts: MarkedTokenFacts, inputs: TokenizerInputs
-) -> list[ServedText]:
-    """Encode the sample, drawn again, and count its tokens by source and language."""
+def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) -> list[ServedText]:
+    """Encode the sample, and count its tokens by source and language."""
     form = TokenFormat(facts.vocab_size, facts.end_of_document_id, facts.begin_of_document_id)
     encoders = make_encoders(tokenizer_json)
+    encoder = encoders.exact_on(compared_texts(pl.concat(documents for _, documents in sample)))
     kinds = token_kinds(encoders.reference, form)
     served: list[ServedText] = []
-    drawn = {source.name: Drawn() for source in inputs.sources}
-    for name, documents in sample_documents(inputs.sources, inputs.config, drawn):
-        encoded = encode_documents(documents, encoders, form)
+    for name, documents in sample:
+        encoded = encode_with(encoder, encoders.reference, documents, form)
         counts = language_counts(documents, encoded, form.num_marks, kinds)
         served += served_texts({name: counts})
     return sum_served(served)
@@ -304,6 +304,7 @@ TOKENIZER = Stage(
     settings=lambda settings: config_of(settings.tokenizer),
     plan=plan_tokenizer,
     work=make_tokenizer,
+    preload=("tokenizers", "pyarrow.parquet"),
     describe=describe_tokenizer,
     conclude=warn_of_sample,
     flags={RETRAIN: "train the next tokenizer, on the documents that `deduped` has now"},

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_tokenizer import changed, trained
 
-from assets.tokenized.encode_documents import TokenFormat
+from assets.tokenized.encode_documents import TokenFormat, count_ids
 from assets.tokenized.encoders import ReferenceEncoder, make_encoders
 from assets.tokenized.served import served_texts, sum_served, warn_of_fit
 from assets.tokenized.token_facts import LanguageCounts, ServedText
@@ -147,3 +151,18 @@ def test_bytes_of_models_that_fall_back_to_them_are_counted() -> None:
     ids = pl.Series([[1, 2, 2, 0], [0], [3, 2, 0]], dtype=pl.List(pl.UInt32))
     assert count_kinds(ids, kinds)[BYTE_TOKEN].tolist() == [2, 0, 1]
     assert count_kinds(ids, np.zeros(4, np.uint8)).sum() == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), max_size=6))
+def test_ids_and_kinds_are_counted_as_a_loop_does(ids: list[list[int]]) -> None:
+    kinds = np.array([0, 0, BYTE_TOKEN, UNKNOWN_TOKEN, BYTE_TOKEN, 0], np.uint8)
+    tokens = pl.Series(ids, dtype=pl.List(pl.UInt16))
+    counted = Counter(token for of_text in ids for token in of_text)
+
+    found = count_kinds(tokens, kinds)
+
+    assert count_ids(tokens, 6).tolist() == [counted[token] for token in range(6)]
+    for kind in (UNKNOWN_TOKEN, BYTE_TOKEN):
+        assert found[kind].tolist() == [sum(kinds[i] == kind for i in each) for each in ids]
+    assert found[0].sum() == 0

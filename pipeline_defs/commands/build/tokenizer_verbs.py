@@ -19,8 +19,8 @@ from assets.tokenized.token_facts import ServedText, TokenizerNumbers
 from assets.tokenized.tokenizer_asset import (
     RETRAIN,
     TOKENIZER,
-    TokenizerInputs,
     TokenizerManifest,
+    draw_sample,
     encoded_sources,
     fit_to_sample,
     refuse_loaded,
@@ -95,8 +95,10 @@ def earlier_fit(
     if before is None or now.provenance.sample is UNSET:
         return []
     sources = tuple(sources_as_then(corpus, now.provenance.sample))
-    inputs = TokenizerInputs(corpus.settings.tokenizer, sources=sources)
-    return fit_to_sample(text, before, inputs)
+    if not sources:
+        return []
+    sample, _ = draw_sample(sources, corpus.settings.tokenizer)
+    return fit_to_sample(text, before, sample)
 
 
 def fit_lines(before: list[ServedText], now: list[ServedText]) -> list[str]:
