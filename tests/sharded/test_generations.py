@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from assets.sharded.generations import (
     ABSENT,
@@ -25,6 +26,10 @@ from assets.sharded.generations import (
     positions_of,
     spans_of,
 )
+from assets.sharded.shuffle import BucketSize, plan_shards, rows_of_shards
+from corpus_loader.epochs import SourceShape
+from corpus_loader.order import SourceOrder
+from resources.settings.shards import ShardConfig
 
 NUM_BUCKETS = 2
 
@@ -278,3 +283,84 @@ def test_generations_grow_with_the_logarithm_of_the_nights() -> None:
 
     assert most <= math.log2(300) + 1
     assert written / 300 <= 2 * math.log2(300)
+
+
+def stored(states: Sequence[State]) -> list[int]:
+    """The sequences in the order of the shards, oldest generation first, without removed ones."""
+    rows: list[int] = []
+    for number, state in enumerate(states, start=1):
+        size = BucketSize(len(state.numbers), 8 * len(state.numbers))
+        plans = plan_shards("web", {"8": size}, 2, ShardConfig(target_bytes=1024), number)
+        is_live = np.array(state.holders) < UNHELD
+        for shard in rows_of_shards(plans, np.ones(len(is_live), np.bool_), is_live):
+            rows += [state.numbers[index] for index in shard.indices.tolist()]
+    return rows
+
+
+def drawn(states: Sequence[State]) -> list[int]:
+    """The sequences in the order of the loader's first epoch."""
+    if not (rows := stored(states)):
+        return []
+    order = SourceOrder(7, None, SourceShape("web", len(rows), (len(rows),)))
+    return [rows[row] for row in order.rows(np.arange(len(rows)))[0].tolist()]
+
+
+@settings(deadline=None)
+@given(nights)
+def test_the_loader_draws_every_sequence_of_the_last_night_once(
+    sets: list[list[set[int]]],
+) -> None:
+    states: list[State] = []
+    for each in sets:
+        states = night(states, parts_of(each))
+
+    assert sorted(drawn(states)) == sorted(set().union(*sets[-1]))
+
+
+def eight_nights() -> list[State]:
+    """A window of 8,000 sequences, which loses 100 every night, while one of 300 comes."""
+    states: list[State] = []
+    for number in range(8):
+        old = [n for n in range(8_000) if n % 800 >= 100 or n // 800 >= number]
+        new = [range(8_000 + 300 * k, 8_300 + 300 * k) for k in range(number)]
+        parts = [part("old", old), *(part(f"new-{k}", list(each)) for k, each in enumerate(new))]
+        states = night(states, parts)
+    return states
+
+
+def night_of(sequences: list[int]) -> NDArray[np.int64]:
+    """The night in which each of the sequences came."""
+    return np.maximum(0, (np.array(sequences) - 8_000) // 300 + 1)
+
+
+def chi2_per_freedom(nights: NDArray[np.int64]) -> float:
+    """chi2/dof of the nights in 16 stretches of an order: 1 where it is random."""
+    stretches = np.array_split(nights, 16)
+    shares = np.bincount(nights) / len(nights)
+    counts = np.array([np.bincount(each, minlength=len(shares)) for each in stretches])
+    expected = counts.sum(axis=1, keepdims=True) * shares
+    return float(((counts - expected) ** 2 / expected).sum() / (15 * (len(shares) - 1)))
+
+
+def test_the_sequences_of_each_night_are_spread_over_the_order() -> None:
+    states = eight_nights()
+    nights = night_of(drawn(states))
+    places = (np.arange(len(nights)) + 0.5) / len(nights)
+
+    assert [(len(state.numbers), len(state.live())) for state in states] == [
+        (8_000, 7_300),
+        (1_500, 1_500),
+        (600, 600),
+    ]
+    assert [round(float(places[nights == number].mean()), 3) for number in range(8)] == [
+        0.501,
+        0.494,
+        0.497,
+        0.518,
+        0.472,
+        0.486,
+        0.502,
+        0.517,
+    ]
+    assert round(chi2_per_freedom(nights), 3) == 1.024
+    assert round(chi2_per_freedom(night_of(stored(states)))) == 167  # shard after shard
