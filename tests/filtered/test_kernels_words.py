@@ -297,9 +297,13 @@ def test_count_words_of_the_lists(texts: list[str], language: int, padding: int)
     data, offsets = text_buffers(pl.Series(texts, dtype=pl.String))
     languages = np.full(len(texts), language, np.uint64)
 
-    counts = count_words(data, offsets, ENTRIES, term_tables(), languages)
+    tables = (empty_tables(1, 0, 5), term_tables())
+    counts = count_words(data, offsets, ENTRIES, tables, languages)
+    others = count_words(data, offsets, ENTRIES, tables[::-1], languages)
 
-    for text, row in zip(texts, counts[:, :6].tolist(), strict=True):
+    assert (others[:, ::-1, :6] == counts[..., :6]).all()
+    assert not counts[:, 0, 1:6].any()
+    for text, row in zip(texts, counts[:, 1, :6].tolist(), strict=True):
         words = text.split()
         stops = [word for word in words if word in ("a", "aa")]
         vocabulary = hits_slowly(words, 2, 7)

@@ -10,33 +10,28 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import INLINED
-from assets.text.kernels.many_bytes import RUN, first_one, mark_bytes, ones_below, size_of
+from assets.text.kernels.many_bytes import EIGHT, RUN, first_one, mark_bytes, ones_below, size_of
 
 Bytes = NDArray[np.uint8]
 
 
 @njit(**INLINED)
 def plain_words(data: Bytes, span: tuple[int, int]) -> tuple[int, int]:
-    """Mark the bytes of the whole words at the start of data[span] that are ASCII, in one line.
+    """Mark the bytes of the whole words of ASCII at the start of data[span], up to 63 bytes.
 
-    Returns the mask and the bytes it stands for: 0 if the text begins with a newline, a word that
-    is longer or not ASCII, or near the end of `data`. `span` and all results are uint64.
+    Returns the mask and the bytes it stands for: 0 if the text begins with a word that is longer or
+    not ASCII, or near the end of `data`: from any byte of the mask, 8 can be read. `span` and all
+    results are uint64.
     """
     at, stop = span
-    if data[at] >= 0x80 or at + RUN > uint64(len(data)):
+    if data[at] >= 0x80 or at + RUN + EIGHT > uint64(len(data)):
         return uint64(0), uint64(0)
     spaces = mark_bytes(data, at, uint64(9), uint64(5)) | mark_bytes(
         data, at, uint64(28), uint64(5)
     )
-    size = min(stop - at, uint64(63))
-    is_whole = size == stop - at
-    newline = first_one(mark_byte(data, at, 10))
     wide = first_one(mark_bytes(data, at, uint64(0x80), uint64(0x80)))
-    if newline < size:
-        size, is_whole = newline, True
-    if wide < size:
-        size, is_whole = wide, False
-    if not is_whole:
+    size = min(stop - at, uint64(63), wide)
+    if size != stop - at:
         size = size_of(spaces & ones_below(size))
     return ~spaces & ones_below(size), size
 
