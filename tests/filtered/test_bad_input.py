@@ -529,7 +529,7 @@ def prepare_kernels() -> None:
 
     for size in (4, 8):  # numba's intrinsics have no Python version
         setattr(many_bytes, f"read_{size}", partial(read_bytes, size))
-    setattr(many_bytes, "mark_bytes", mark_bytes)
+    many_bytes.mark_bytes = mark_bytes
     for name, function in {
         "count_ones": int.bit_count,
         "first_one": lambda word: f"1{word:064b}"[::-1].index("1"),

@@ -1,8 +1,9 @@
 """Look up the words of texts in lists, reading Arrow's text buffers.
 
-One pass over the bytes makes a 64-bit hash of each lower-cased word, for two sets of lists. A bit filter of 16 kB selects
-the words that may be listed; only these are looked up, for phrases with the words after them.
-Words are compared by their hashes (`term_table`). Every loop is bounded by the text's length.
+One pass over the bytes makes a 64-bit hash of each lower-cased word, for two sets of lists. A bit
+filter of 16 kB selects the words that may be listed; only these are looked up, for phrases with the
+words after them. Words are compared by their hashes (`term_table`). Every loop is bounded by the
+text's length.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 

@@ -10,7 +10,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import INLINED
-from assets.text.kernels.many_bytes import EIGHT, RUN, first_one, mark_bytes, ones_below, size_of
+from assets.text.kernels.many_bytes import RUN, first_one, mark_bytes, ones_below, size_of
 
 Bytes = NDArray[np.uint8]
 
@@ -20,11 +20,11 @@ def plain_words(data: Bytes, span: tuple[int, int]) -> tuple[int, int]:
     """Mark the bytes of the whole words of ASCII at the start of data[span], up to 63 bytes.
 
     Returns the mask and the bytes it stands for: 0 if the text begins with a word that is longer or
-    not ASCII, or near the end of `data`: from any byte of the mask, 8 can be read. `span` and all
+    not ASCII, or near the end of `data`: from any byte of the mask, 64 can be read. `span` and all
     results are uint64.
     """
     at, stop = span
-    if data[at] >= 0x80 or at + RUN + EIGHT > uint64(len(data)):
+    if data[at] >= 0x80 or at + RUN + RUN > uint64(len(data)):
         return uint64(0), uint64(0)
     spaces = mark_bytes(data, at, uint64(9), uint64(5)) | mark_bytes(
         data, at, uint64(28), uint64(5)
@@ -55,3 +55,10 @@ def capitals(data: Bytes, at: int) -> int:
 @njit(**INLINED)
 def digit_bytes(data: Bytes, at: int) -> int:
     return mark_bytes(data, at, uint64(48), uint64(10))
+
+
+@njit(**INLINED)
+def word_bytes(data: Bytes, at: int) -> int:
+    """Mark letters, digits and underscores."""
+    letters = small_letters(data, at) | capitals(data, at)
+    return letters | digit_bytes(data, at) | mark_byte(data, at, 95)
