@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from assets.raw.places.find_inputs import tell_format
 from assets.raw.readers.documents import Chunk
+from assets.raw.readers.find_borders import find_borders, is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import plan_slices, read_chunks
 from resources.settings.sources import SourceConfig
@@ -48,7 +49,8 @@ def as_input(path: Path) -> InputFile:
 
 def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:
     source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
-    pieces = plan_slices(file, part_bytes)
+    borders = find_borders(file, source, part_bytes) if is_cuttable(file, source) else []
+    pieces = plan_slices(file, part_bytes, borders)
     found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
     for c in found:
         assert c.rows_in == len(c.documents) + len(c.quarantine) + c.skipped_by_filter

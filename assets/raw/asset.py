@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from assets.raw.file_groups import Piece, group_files, most_bytes, pack
+from assets.raw.file_groups import Piece, group_files, most_bytes, pack, text_bytes
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.known_borders import known_borders
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
     REHASH,
@@ -21,28 +22,25 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
+from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
+from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
 from assets.raw.readers.read_lines import LineRun
+from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.progress import current
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, add_counts, fingerprint_of
-from resources.store.store import PartWriter, published_file
+from resources.store.store import PartWriter
 from resources.tasks import (
-    Outcome,
     Plan,
     Task,
-    Work,
-    failed,
-    run_tasks,
-    stops_on_error,
     stream_name,
     tasks_of,
 )
@@ -51,52 +49,6 @@ NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "dom
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
-
-
-@dataclass(frozen=True)
-class RawInputs:
-    """Inputs of a task: a slice of one file, or a group of small files that are read whole.
-
-    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end.
-    """
-
-    files: tuple[InputFile, ...]
-    file_slice: Slice | None
-    source: Source
-    part_bytes: int
-    max_bytes: int | None = None
-
-
-class RawNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a part of raw documents.
-
-    is_last        the last part of its slice; totals have none
-    faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
-                   or left out for it
-    """
-
-    is_last: bool | UnsetType = UNSET
-    faulty_files: dict[str, int] | UnsetType = UNSET
-
-
-class RawProvenance(msgspec.Struct, frozen=True):
-    """Input files of a source.
-
-    num_files      files that are read
-    version        their data version: names and digests of all of them
-    files          digest by name; of more than NUM_LISTED files, those behind URLs only
-    left_out       why a file that `where` matches is not read, by name; NUM_NAMED at most
-    num_left_out   all of these files
-    size_cap       fingerprint of the source's size cap, if any
-    """
-
-    num_files: int = 0
-    version: str = ""
-    files: dict[str, str] = {}
-    left_out: dict[str, str] | UnsetType = UNSET
-    num_left_out: int | UnsetType = UNSET
-    size_cap: str | UnsetType = UNSET
-
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
 
@@ -112,8 +64,8 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     part_bytes = corpus.settings.part_bytes
     tasks = [
         raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
-        for group in group_files(inputs.files, part_bytes)
-        for file_slice in (plan_slices(group[0], part_bytes) if len(group) == 1 else [None])
+        for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
+        for file_slice in slices
     ]
     cap = source.max_text_bytes
     digests = {file.name: file.digest for file in inputs.files}
@@ -126,6 +78,22 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
+
+
+def cut_large(
+    corpus: Corpus, source: Source, groups: Sequence[tuple[InputFile, ...]]
+) -> Iterator[tuple[tuple[InputFile, ...], Sequence[Slice | None]]]:
+    """Yield the groups with the slices of those that are one file; a slice of None is a group."""
+    part_bytes = corpus.settings.part_bytes
+    alone = [group[0] for group in groups if len(group) == 1]
+    large = [f for f in alone if text_bytes(f) > part_bytes and is_cuttable(f, source)]
+    names = [file.name for file in large]
+    borders = dict(zip(names, known_borders(corpus, source, large), strict=True))
+    for group in groups:
+        if len(group) > 1:
+            yield group, [None]
+        else:
+            yield group, plan_slices(group[0], part_bytes, borders.get(group[0].name, ()))
 
 
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
@@ -269,108 +237,6 @@ def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
     return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 
-def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the tasks; reading a source with a size cap stops at the cap."""
-    caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
-    outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
-    for source, cap in caps.items():
-        if cap is not None:
-            capped = [task for task in tasks if task.partition == source]
-            outcomes += run_to_cap(corpus, capped, cap, work)
-    return outcomes
-
-
-def cap_fingerprint(tasks: list[Task[RawInputs]], cap: int) -> str:
-    """Return the fingerprint of a capped source, which its manifest keeps."""
-    return fingerprint_of(cap, [task.fingerprint for task in tasks])
-
-
-def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Work) -> list[Outcome]:
-    """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
-    if reused := reuse_capped(corpus, tasks, cap):
-        return reused
-    outcomes: list[Outcome] = []
-    left = cap
-    with current().one_pass(tasks):
-        for task in tasks:
-            if left <= 0:
-                break
-            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
-            try:
-                kept = up_to_cap(task, outcome.records, left)
-            except Exception as error:
-                if stops_on_error(corpus):
-                    raise
-                outcome = failed(task, error)
-            if outcome.error is not None:
-                return [outcome]
-            left -= sum(record.stats.bytes for record in outcome.records)
-            outcomes.append(replace(outcome, task=task, records=kept))
-    return outcomes
-
-
-def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: int) -> list[PartRecord]:
-    """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
-    kept: list[PartRecord] = []
-    for record in records:
-        if left <= 0:
-            break
-        kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-        left -= record.stats.bytes
-    return kept
-
-
-def stopping_at(task: Task[RawInputs], max_bytes: int) -> Task[RawInputs]:
-    """Return the task that stops after the part in which the texts reach `max_bytes`."""
-    fingerprint = fingerprint_of(task.fingerprint, max_bytes)
-    return replace(
-        task, fingerprint=fingerprint, payload=replace(task.payload, max_bytes=max_bytes)
-    )
-
-
-def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int) -> list[Outcome]:
-    """Return the parts of the newest manifest if it was made of these tasks and this cap.
-
-    Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
-    """
-    newest = corpus.store.newest_or_none(RAW, tasks[0].partition) if tasks else None
-    if newest is None or newest.provenance.size_cap != cap_fingerprint(tasks, cap):
-        return []
-    records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
-    kept = [record for record in records if record is not None]
-    return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
-
-
-def cut_part(task: Task[RawInputs], record: PartRecord, max_bytes: int) -> PartRecord:
-    """Publish the part that crosses the size cap with only the documents that fit."""
-    cut = replace(
-        task,
-        name=f"{record.name}-cut",
-        fingerprint=fingerprint_of(record.fingerprint, max_bytes),
-        work_bytes=record.stats.bytes,
-        is_stream=False,
-    )
-    if (published := cut.published()) is not None:
-        return published[0]
-    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
-    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
-    documents = tables["documents"].filter(
-        pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
-    )
-    num_cut = tables["documents"].height - documents.height
-    writer = cut.writer()
-    for kind, table in (tables | {"documents": documents}).items():
-        writer.write_parquet(kind, table)
-    return writer.publish(
-        msgspec.structs.replace(
-            record.stats,
-            rows_kept=documents.height,
-            rejected=record.stats.rejected | {"over_size_cap": num_cut},
-            bytes=count_bytes(documents["text"]),
-        )
-    )
-
-
 def settings_of_raw(settings: Settings) -> Any:
     """Return the settings that raw documents depend on; their files are observed instead."""
     exclude = NOT_IN_THE_BYTES - {"max_text_bytes"}
@@ -425,7 +291,7 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
 RAW = Stage(
-    name="raw",
+    name=RawRecords.name,
     code_version="3",
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",

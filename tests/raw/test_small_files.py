@@ -16,10 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from input_files import as_input, jsonl, numbers, read
 
-from assets.raw.asset import RawInputs, plan_raw, read_part
+from assets.raw.asset import plan_raw, read_part
 from assets.raw.file_groups import group_files
+from assets.raw.places import known_borders
 from assets.raw.places.file_digests import ChangedFileError, check_unchanged, digest_file
 from assets.raw.places.observed_inputs import REHASH, known_files
+from assets.raw.raw_records import RawInputs
 from assets.raw.readers.input_file import InputFile
 from resources.store.disk import BLOCK_BYTES
 from resources.tasks import Task
@@ -286,3 +288,71 @@ def test_what_is_known_may_be_lost_or_damaged(corpus: Any, damage: str) -> None:
     assert known_files(corpus, "notes").before == {}
     assert fingerprints(corpus) == before
     assert len(known_files(corpus, "notes").before) == 10
+
+
+# Large files
+
+
+@pytest.fixture
+def large(corpus: Any) -> Any:
+    """A corpus whose notes are one file of forty members, ten times as large as a part."""
+    members = [gzip.compress(jsonl(*numbers(90, width=i + 1))) for i in range(40)]
+    for path in small(corpus, ".").iterdir():
+        path.unlink()
+    write(small(corpus, "notes.jsonl.gz"), b"".join(members))
+    return corpus
+
+
+def borders_path(corpus: Any) -> Path:
+    return known_files(corpus, "notes").path.with_suffix(".borders")
+
+
+def test_members_of_a_large_file_are_read_by_several_tasks(large: Any) -> None:
+    tasks = tasks_of(large)
+    alone = read(as_input(small(large, "notes.jsonl.gz")), 1 << 30).documents
+
+    assert len(tasks) > 9
+    assert documents(tasks)["text"].sort().to_list() == alone["text"].sort().to_list()
+    assert (
+        documents(tasks)["origin"]
+        .struct.field("row")
+        .sort()
+        .equals(alone["origin"].struct.field("row").sort())
+    )
+
+
+def test_borders_are_found_once(large: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprints(large)
+    monkeypatch.delattr(known_borders, "find_borders")
+
+    assert fingerprints(large) == before
+
+
+@pytest.mark.parametrize("damage", ["deleted", "flipped"])
+def test_borders_that_are_known_may_be_lost_or_damaged(large: Any, damage: str) -> None:
+    before = fingerprints(large)
+    data = bytearray(borders_path(large).read_bytes())
+    data[len(data) // 2] ^= 1
+    borders_path(large).unlink()
+    if damage == "flipped":
+        borders_path(large).write_bytes(data)
+
+    assert fingerprints(large) == before
+
+
+def test_borders_of_a_file_that_changes_meanwhile_are_not_kept(
+    large: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_borders = known_borders.find_borders
+
+    def find_and_change(*arguments: Any) -> Any:
+        found = find_borders(*arguments)
+        write(small(large, "notes.jsonl.gz"), gzip.compress(jsonl("other")))
+        return found
+
+    monkeypatch.setattr(known_borders, "find_borders", find_and_change)
+    [task] = tasks_of(large)
+
+    assert not borders_path(large).exists()
+    with pytest.raises(ChangedFileError, match=r"notes\.jsonl\.gz has changed"):
+        read_part(task)

@@ -17,7 +17,7 @@ import polars as pl
 from assets.raw.places.find_inputs import MAY_BE_EMPTY, find_inputs
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, Chunk
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import STREAM_END, Slice, read_chunks
+from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
 from resources.settings.decontamination import DecontaminationConfig, EvaluationSet
 from resources.settings.sources import InputPlaces, SourceConfig
@@ -71,8 +71,7 @@ def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
 
 def _read_chunks(file: EvaluationFile, chunk_bytes: int) -> Iterator[Chunk]:
     """Read a file as a source's, in chunks of so many bytes of text."""
-    whole = Slice(0, "stream", 0, STREAM_END)
-    return read_chunks(file.file, whole, _as_source(file.evaluation_set), chunk_bytes)
+    return read_chunks(file.file, whole(file.file), _as_source(file.evaluation_set), chunk_bytes)
 
 
 def _check_fields(evaluation_set: EvaluationSet, file: InputFile) -> None:

@@ -9,14 +9,13 @@ materialized.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-import xxhash
 
+from assets.raw.places.cache_files import read_cache, write_cache
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
@@ -30,7 +29,6 @@ NOT_FOUND = "not found"
 REMOTE = ("http://", "https://")
 REHASH = "rehash"  # flag of `raw`
 RACY_NS = 2 * 10**9  # the coarsest clock of a file system (FAT); most have less than 10 ms
-CHECKSUM_BYTES = 16
 
 
 class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -84,7 +82,7 @@ class KnownFiles:
 
     def __init__(self, path: Path, *, rehash: bool = False) -> None:
         self.path = path
-        self.before = read_known(path)
+        self.before = read_cache(path, dict[str, KnownFile]) or {}
         self.seen: dict[str, KnownFile] = {}
         self.rehash = rehash
 
@@ -117,19 +115,4 @@ class KnownFiles:
         """Keep what was seen for the next planning or observation."""
         if self.seen == self.before:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        content = msgspec.msgpack.encode(self.seen)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        temporary.write_bytes(xxhash.xxh3_128_digest(content) + content)
-        temporary.replace(self.path)
-
-
-def read_known(path: Path) -> dict[str, KnownFile]:
-    """Read what is known of files; nothing if that is missing, damaged or of another version."""
-    try:
-        content = memoryview(path.read_bytes())
-        if content[:CHECKSUM_BYTES] != xxhash.xxh3_128_digest(content[CHECKSUM_BYTES:]):
-            return {}
-        return msgspec.msgpack.decode(content[CHECKSUM_BYTES:], type=dict[str, KnownFile])
-    except (OSError, msgspec.MsgspecError):
-        return {}
+        write_cache(self.path, self.seen)

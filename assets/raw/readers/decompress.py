@@ -11,16 +11,17 @@ import errno
 import lzma
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 from isal import igzip_lib
 
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
-from assets.raw.readers.input_file import Compression
-
-Blocks = Iterator[tuple[bytes, int]]
+from assets.raw.readers.input_file import BEGIN, Border, Compression
+from assets.raw.readers.zstd_frames import FrameFile, find_frames
 
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -29,6 +30,20 @@ BOMB_RATIO = 200
 XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
 WRONG_CHECKSUM = "Error -6 Incorrect checksum found"  # igzip: of checksum and length
 ZSTD_WINDOW_BYTES = 1 << 27  # the limit of `zstd -d`, and of the library
+
+
+class Block(NamedTuple):
+    """Content of a file, and how much of the file was read for it.
+
+    `place` is the byte of the file at which decompression can begin, of the member or frame.
+    """
+
+    data: bytes
+    num_read: int
+    place: int
+
+
+Blocks = Iterator[Block]
 
 
 class FileFault(str):
@@ -66,32 +81,39 @@ def raise_unless_of_content(error: Exception) -> None:
         raise error
 
 
-def read_blocks(path: Path, compression: Compression | None, start: int = 0) -> Iterator[bytes]:
-    """Yield a file's uncompressed bytes in blocks of at most 1 MiB.
+def read_blocks(
+    path: Path, compression: Compression | None, first: Border = BEGIN
+) -> Iterator[bytes]:
+    """Yield a file's uncompressed bytes from a border on, in blocks of at most 1 MiB.
 
-    `start` is a byte offset, for files without compression. Raises BrokenStream after the last good
-    bytes, and at once where the bytes are of another format than text; a later slice of such a file
-    is empty. An empty file yields nothing, whatever its name.
+    Raises BrokenStream after the last good bytes, and at once where the bytes are of another format
+    than text; a later slice of a plain file of such a format is empty. An empty file yields
+    nothing, whatever its name.
     """
-    if start:
-        if not foreign_content(file_head(path)):
-            yield from _read_plain(path, start)
+    if first.place and compression is None and foreign_content(file_head(path)):
         return
-    blocks = _read_plain(path, 0) if compression is None else _read_packed(path, compression)
-    first = next(blocks, b"")
-    if foreign := foreign_content(first):
-        raise BrokenStream(foreign, head=first[:READ_BYTES])
-    if first:
-        yield first
-    yield from blocks
+    blocks = _read_packed(path, compression, first)
+    head = next(blocks, b"")
+    if not first.place and (foreign := foreign_content(head)):
+        raise BrokenStream(foreign, head=head[:READ_BYTES])
+    skipped = first.skip
+    while head:
+        if skipped < len(head):
+            yield head[skipped:]
+        skipped = max(skipped - len(head), 0)
+        head = next(blocks, b"")
 
 
-def _read_packed(path: Path, compression: Compression) -> Iterator[bytes]:
-    num_written = 0
+def _read_packed(path: Path, compression: Compression | None, first: Border) -> Iterator[bytes]:
+    if compression is None:
+        yield from (block.data for block in _read_plain(path, first.place))
+        return
+    read = _read_zstd if compression == "zst" else partial(_read_members, compression)
+    num_written = first.offset - first.skip
     try:
-        for block in _bounded_blocks(path, compression):
-            num_written += len(block)
-            yield block
+        for data, *_ in _bounded(read(path, first.place), compression, num_written):
+            num_written += len(data)
+            yield data
     except BrokenStream as error:
         if num_written:
             raise
@@ -103,30 +125,44 @@ def _read_packed(path: Path, compression: Compression) -> Iterator[bytes]:
         raise
 
 
+def placed_blocks(path: Path, compression: Compression | None) -> Blocks:
+    """Yield all of a file, of a zst file frame by frame; a block is from one of its places only.
+
+    Raises BrokenStream as `read_blocks` does.
+    """
+    match compression:
+        case None:
+            yield from _read_plain(path, 0)
+        case "zst":
+            yield from _bounded(_read_frames(path), compression)
+        case _:
+            yield from _bounded(_read_members(compression, path), compression)
+
+
 def file_head(path: Path) -> bytes:
     """Return the first bytes of a file as it is stored, 64 KiB at most."""
     with path.open("rb") as file:
         return file.read(READ_BYTES)
 
 
-def _bounded_blocks(path: Path, compression: Compression) -> Iterator[bytes]:
-    blocks = _read_zstd(path) if compression == "zst" else _read_members(path, compression)
-    num_written = 0
-    for block, num_read in blocks:
-        num_written += len(block)
-        if num_written > BOMB_BYTES and num_written > BOMB_RATIO * num_read:
+def _bounded(blocks: Blocks, compression: Compression, num_written: int = 0) -> Blocks:
+    for block in blocks:
+        num_written += len(block.data)
+        if num_written > BOMB_BYTES and num_written > BOMB_RATIO * block.num_read:
             raise BrokenStream(
-                f"decompression bomb: {num_read:,} bytes of {compression} became {num_written:,}, "
-                f"over {BOMB_BYTES:,} bytes and {BOMB_RATIO}:1; unpack the file to read it anyway"
+                f"decompression bomb: {block.num_read:,} bytes of {compression} became "
+                f"{num_written:,}, over {BOMB_BYTES:,} bytes and {BOMB_RATIO}:1; unpack the file "
+                "to read it anyway"
             )
         yield block
 
 
-def _read_plain(path: Path, start: int) -> Iterator[bytes]:
+def _read_plain(path: Path, start: int) -> Blocks:
     with path.open("rb") as file:
         file.seek(start)
-        while block := file.read(BLOCK_BYTES):
-            yield block
+        while data := file.read(BLOCK_BYTES):
+            yield Block(data, start + len(data), start)
+            start += len(data)
 
 
 def _new_gzip() -> Any:
@@ -145,13 +181,14 @@ DECODERS: dict[str, Callable[[], Any]] = {
 DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error)
 
 
-def _read_members(path: Path, compression: Compression) -> Blocks:
-    """Yield blocks of all members of a gz, bz2 or xz file (RFC 1952 2.2), each with bytes read.
+def _read_members(compression: Compression, path: Path, start: int = 0) -> Blocks:
+    """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2).
 
     A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
     """
     wrong: BrokenStream | None = None
     with path.open("rb") as file:
+        file.seek(start)
         while _is_at_member(file):
             try:
                 yield from _read_member(file, compression)
@@ -191,7 +228,7 @@ def _read_member(file: BinaryIO, compression: Compression) -> Blocks:
             return
         num_written += len(block)
         if block:
-            yield block, file.tell()
+            yield Block(block, file.tell(), start)
     file.seek(-len(decoder.unused_data), os.SEEK_CUR)
 
 
@@ -214,15 +251,30 @@ def _last_good_blocks(
             block = decoder.decompress(data, BLOCK_BYTES)
             num_skipped += (num_again := min(len(block), num_written - num_skipped))
             if len(block) > num_again:
-                yield block[num_again:], file.tell()
+                yield Block(block[num_again:], file.tell(), start)
     except DAMAGE as error:
         raise_unless_of_content(error)
         is_complete = str(error) == WRONG_CHECKSUM
         raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
 
 
-def _read_zstd(path: Path) -> Blocks:
-    """Yield blocks of all frames of a zst file, each with the number of bytes read.
+def _read_frames(path: Path) -> Blocks:
+    """Yield blocks of a whole zst file, each of one frame or of a few small ones."""
+    with path.open("rb") as file:
+        for start, stop in pairwise(find_frames(path)):
+            file.seek(start)
+            frame = pa.PythonFile(FrameFile(file, stop), "r")
+            stream = pa.CompressedInputStream(frame, "zstd")
+            try:
+                while data := stream.read(BLOCK_BYTES):
+                    yield Block(data, file.tell(), start)
+            except OSError as error:
+                raise_unless_of_content(error)
+                raise _damaged("zst", file.tell(), str(error)) from error
+
+
+def _read_zstd(path: Path, start: int = 0) -> Blocks:
+    """Yield blocks of the frames of a zst file from one on.
 
     Windows over 2^27 bytes are refused, as `zstd -d` does by default: they would be held in memory.
     """
@@ -230,25 +282,27 @@ def _read_zstd(path: Path) -> Blocks:
     with pa.OSFile(str(path)) as file:
         if file.size() == 0:
             return
+        file.seek(start)
         stream = pa.CompressedInputStream(file, "zstd")
         try:
             while block := stream.read(READ_BYTES):
                 num_written += len(block)
-                yield block, file.tell()
+                yield Block(block, file.tell(), start)
         except OSError as error:
             raise_unless_of_content(error)
-            if rest := _last_good_bytes(path, num_written):
-                yield rest, file.size()
-            window = 0 if num_written else zstd_window(file_head(path))
+            if rest := _last_good_bytes(path, num_written, start):
+                yield Block(rest, file.size(), start)
+            window = 0 if num_written or start else zstd_window(file_head(path))
             if window > ZSTD_WINDOW_BYTES:
                 raise BrokenStream(_window_error(path, window)) from error
             raise _damaged("zst", file.tell(), str(error)) from error
 
 
-def _last_good_bytes(path: Path, start: int) -> bytes:
+def _last_good_bytes(path: Path, start: int, place: int = 0) -> bytes:
     # A failing read loses what it had decoded (at most 64 KiB): only then read again, byte by byte.
     good = bytearray()
     with pa.OSFile(str(path)) as file:
+        file.seek(place)
         stream = pa.CompressedInputStream(file, "zstd")
         try:
             while start > 0:

@@ -10,6 +10,35 @@ from resources.settings.sources import FileFormat
 Compression = Literal["gz", "zst", "bz2", "xz"]
 
 
+class Border(NamedTuple):
+    """Start of a record at which a file may be cut.
+
+    place    the byte of the file at which reading, or decompression, begins
+    skip     bytes of the content between that place and the record
+    offset   the record's place in the content, bytes
+    row      records before it, where the format counts records
+    line     lines before it
+    """
+
+    place: int
+    skip: int
+    offset: int
+    row: int
+    line: int
+
+
+class Span(NamedTuple):
+    """The records of a file from a border to another."""
+
+    first: Border
+    end: Border
+
+
+STREAM_END = 2**63 - 1
+BEGIN = Border(0, 0, 0, 0, 0)
+WHOLE = Span(BEGIN, Border(STREAM_END, 0, STREAM_END, 0, 0))
+
+
 class InputFile(NamedTuple):
     """One input file: a tuple of strings, as a plan may hold a million of them.
 

@@ -2,15 +2,15 @@
 
     plan_slices: file -> slices        read_chunks: slice -> chunks of about part_bytes
 
-A slice is the unit of parallel work: a byte range of plain JSON lines, or row groups of Parquet.
-Any other file is one stream, which is read front to back and cut into chunks. The cuts depend on
-the content and `part_bytes` only, so that every run writes the same parts. A document's id depends
-on neither.
+A slice is the unit of parallel work: a byte range of plain JSON lines, row groups of Parquet, or
+the records between two borders that planning has found (find_borders.py). Any other file is one
+stream, which is read front to back and cut into chunks. The cuts depend on the content and
+`part_bytes` only, so that every run writes the same parts. A document's id depends on neither.
 
 Price: memory of about five times part_bytes for a stream, as the next chunk is read ahead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +22,14 @@ import pyarrow.parquet as pq
 
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import (
+    BEGIN,
+    STREAM_END,
+    WHOLE,
+    Border,
+    InputFile,
+    Span,
+)
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_json import read_json
@@ -38,23 +45,36 @@ from assets.raw.readers.read_tables import read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
 
-STREAM_END = 2**63 - 1
+MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
 AHEAD_BYTES = 1 << 20  # a thread costs 0.1 ms, and a part may have 20,000 small files
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Part of a file: the whole ("stream"), bytes [start, stop) or row groups [start, stop)."""
+    """Part of a file: the whole ("stream"), or its bytes or row groups [start, stop).
+
+    "records" are those of `span`, from byte `start` of the content up to `stop`.
+    """
 
     index: int
-    unit: Literal["stream", "bytes", "row_groups"]
+    unit: Literal["stream", "bytes", "records", "row_groups"]
     start: int
     stop: int
+    span: Span = WHOLE
 
 
-def plan_slices(file: InputFile, part_bytes: int) -> list[Slice]:
-    """Cut a file into slices of about `part_bytes`; together they hold every record once."""
+def plan_slices(file: InputFile, part_bytes: int, borders: Sequence[Border] = ()) -> list[Slice]:
+    """Cut a file into slices of about `part_bytes`; together they hold every record once.
+
+    `borders` are those that `find_borders` found.
+    """
+    if borders:
+        spans = map(Span._make, pairwise([BEGIN, *borders]))
+        return [
+            Slice(i, "records", span.first.offset, span.end.offset, span)
+            for i, span in enumerate(spans)
+        ]
     if file.compression is None and file.format == "jsonl":
         cuts = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
         return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(cuts))]
@@ -91,6 +111,8 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
         return [(max(file_slice.start - 1, 0), file_slice.stop)]
     if file_slice.unit == "stream":
         return [(0, file.bytes)]
+    if file_slice.unit == "records":
+        return [(file_slice.span.first.place, file_slice.span.end.place)]
     try:
         metadata = pq.read_metadata(file.path)
         spans = [(file.bytes - 1, file.bytes)]  # the metadata is at the end
@@ -112,13 +134,22 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
+    Records between borders that are far apart, as a large member has none, count as a stream.
+
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice.
     """
     chunks = _chunks(file, file_slice, source, part_bytes)
-    is_long = file_slice.unit == "stream" and file.bytes >= AHEAD_BYTES
+    is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
+
+
+def is_stream(file_slice: Slice, part_bytes: int) -> bool:
+    """Return whether a slice is read in chunks."""
+    num_bytes = file_slice.stop - file_slice.start
+    is_far = file_slice.unit == "records" and num_bytes > MOST_PARTS * part_bytes
+    return file_slice.unit == "stream" or is_far
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:
@@ -137,11 +168,11 @@ def _chunks(
     file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
 ) -> Iterator[Chunk]:
     start = file_slice.start if file_slice.unit == "bytes" else 0
-    before = cache(lambda: lines_before(file, start))
+    before = cache(lambda: file_slice.span.first.line or lines_before(file, start))
     if file.format == "warc":
         source = source.model_copy(update={"html": "keep"})  # its pages are text already
     builder = DocumentBuilder(source, file.name, _position_unit(file), before)
-    most = part_bytes if file_slice.unit == "stream" else STREAM_END
+    most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
     num_chunks = 0
     for piece in _pieces(file, file_slice, source):
         for chunk in _add(builder, piece, source, most):
@@ -179,19 +210,22 @@ def _position_unit(file: InputFile) -> str:
 def _pieces(
     file: InputFile, file_slice: Slice, source: SourceConfig
 ) -> Iterator[LineRun | InputRecord]:
-    is_stream = file_slice.unit == "stream"
+    unit, span = file_slice.unit, file_slice.span
     match file.format:
         case "jsonl":
-            start, stop = (0, STREAM_END) if is_stream else (file_slice.start, file_slice.stop)
-            return read_jsonl_runs(file, source, start, stop)
+            start, stop = (
+                (0, STREAM_END) if unit == "stream" else (file_slice.start, file_slice.stop)
+            )
+            first = span.first if unit == "records" else None
+            return read_jsonl_runs(file, source, start, stop, first)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":
-            return read_csv(file, source)
+            return read_csv(file, source, span)
         case "parquet":
-            groups = None if is_stream else (file_slice.start, file_slice.stop)
+            groups = None if unit == "stream" else (file_slice.start, file_slice.stop)
             return read_parquet(file, source, groups)
         case "txt":
-            return read_text(file, source)
+            return read_text(file, source, span)
         case "warc":
             return read_warc(file, source)

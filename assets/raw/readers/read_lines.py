@@ -9,12 +9,12 @@ which is done only for slices with a record in quarantine.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import WHOLE, Border, InputFile, Span
 from assets.raw.readers.input_record import InputRecord, parse_record
 from resources.settings.sources import SourceConfig
 
@@ -108,16 +108,18 @@ def read_jsonl(
 
 
 def read_jsonl_runs(
-    file: InputFile, source: SourceConfig, start: int, stop: int
+    file: InputFile, source: SourceConfig, start: int, stop: int, first: Border | None = None
 ) -> Iterator[LineRun | InputRecord]:
     """Yield the lines that start in bytes [start, stop) of the uncompressed stream.
 
     Runs of whole lines come first; what is behind a break or a giant line comes as records.
+    `first` is the border at `start`, if it is known.
     """
-    first = max(start - 1, 0)  # the byte before tells whether a line starts at `start`
+    before = max(start - 1, 0)  # this byte tells whether a line starts at `start`
+    first = first or Border(before, 0, before, 0, 0)
     blocks = read_blocks(file.path, file.compression, first)
     number = 1
-    for piece in split_runs(blocks, (first, stop), source.max_record_bytes):
+    for piece in split_runs(blocks, (first.offset, stop), source.max_record_bytes):
         if piece.offset >= stop:
             return
         if isinstance(piece, LineRun):
@@ -215,11 +217,18 @@ def lines_before(file: InputFile, offset: int) -> int:
     return num_newlines + 1 if offset else 0
 
 
-def read_text(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def read_lines(file: InputFile, source: SourceConfig, span: Span) -> Iterator[Line]:
+    """Yield the lines of a span of a file."""
+    blocks = read_blocks(file.path, file.compression, span.first)
+    lines = split_lines(blocks, span.first.offset, source.max_record_bytes)
+    return takewhile(lambda line: line.offset < span.end.offset, lines)
+
+
+def read_text(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
     """Yield a .txt file as one record, or each run of lines between blank lines as one."""
-    lines = split_lines(read_blocks(file.path, file.compression), 0, source.max_record_bytes)
+    lines = read_lines(file, source, span)
     is_split = source.text_documents == "blank_line"
-    row, first, size, error, parts = 0, 0, 0, "", list[bytes]()
+    row, first, size, error, parts = span.first.row, 0, 0, "", list[bytes]()
     for number, line in enumerate(chain(lines, [None]), 1):  # None ends the last document
         if line is not None and not (is_split and not line.error and not line.data.strip()):
             data = line.data.removeprefix(BOM) if line.offset == 0 else line.data

@@ -23,12 +23,13 @@ from assets.raw.readers.decompress import (
     read_blocks,
 )
 from assets.raw.readers.file_content import foreign_content
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import WHOLE, InputFile, Span
 from assets.raw.readers.input_record import InputRecord, as_json
-from assets.raw.readers.read_lines import BOM, Line, split_lines
+from assets.raw.readers.read_lines import BOM, Line, read_lines
 from resources.settings.sources import SourceConfig
 
 ROWS_AT_A_TIME = 1024
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 UNREADABLE = (ValueError, OverflowError, KeyError, TypeError, pa.ArrowException)
 
 
@@ -89,18 +90,16 @@ class _CsvLines:
         self._num_lines = self.line
 
 
-def read_csv(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def read_csv(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
     """Yield records of the rows below the header, numbered from 0; blank lines are not counted.
 
     A row that breaks the rules of quoting, or is too large, costs its first line: reading goes on
     with the second one. Columns of the same name are renamed `name_2`, `name_3` after the first; a
     file with more than one text field is refused.
     """
-    blocks = read_blocks(file.path, file.compression)
-    max_bytes = source.max_record_bytes
-    lines = _CsvLines(split_lines(blocks, 0, max_bytes), max_bytes)
-    header, number = list[str](), 0
-    for values, fault in _csv_rows(lines, "\t" if file.format == "tsv" else ","):
+    header = (read_header(file, source) or []) if span.first.offset else []
+    lines, number = _csv_lines(file, source, span), span.first.row
+    for values, fault in _csv_rows(lines, DELIMITERS[file.format]):
         error = fault or _row_error(values, header, source.text_field)
         if error:
             yield InputRecord(number, None, bytes(lines.row), error, lines.line)
@@ -112,6 +111,20 @@ def read_csv(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
             yield InputRecord(number, fields, line=lines.line)
             number += 1
         header = header or _distinct(values)
+
+
+def read_header(file: InputFile, source: SourceConfig) -> list[str] | None:
+    """Return the names of a table's columns; None if it has no rows that can be read."""
+    for values, fault in _csv_rows(_csv_lines(file, source, WHOLE), DELIMITERS[file.format]):
+        if fault or _row_error(values, [], source.text_field):
+            return None
+        if values:
+            return _distinct(values)
+    return None
+
+
+def _csv_lines(file: InputFile, source: SourceConfig, span: Span) -> _CsvLines:
+    return _CsvLines(read_lines(file, source, span), source.max_record_bytes)
 
 
 def _csv_rows(lines: _CsvLines, delimiter: str) -> Iterator[tuple[list[str], str]]:

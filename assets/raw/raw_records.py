@@ -1,0 +1,65 @@
+"""Inputs of a task that reads raw documents, and what manifests and parts say of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_chunks import Slice
+from resources.settings.sources import Source
+
+
+@dataclass(frozen=True)
+class RawInputs:
+    """Inputs of a task: a slice of one file, or a group of small files that are read whole.
+
+    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end.
+    """
+
+    files: tuple[InputFile, ...]
+    file_slice: Slice | None
+    source: Source
+    part_bytes: int
+    max_bytes: int | None = None
+
+
+class RawNumbers(msgspec.Struct, frozen=True):
+    """Numbers of a part of raw documents.
+
+    is_last        the last part of its slice; totals have none
+    faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
+                   or left out for it
+    """
+
+    is_last: bool | UnsetType = UNSET
+    faulty_files: dict[str, int] | UnsetType = UNSET
+
+
+class RawProvenance(msgspec.Struct, frozen=True):
+    """Input files of a source.
+
+    num_files      files that are read
+    version        their data version: names and digests of all of them
+    files          digest by name; of more than 1,000 files, those behind URLs only
+    left_out       why a file that `where` matches is not read, by name, of the first of them
+    num_left_out   all of these files
+    size_cap       fingerprint of the source's size cap, if any
+    """
+
+    num_files: int = 0
+    version: str = ""
+    files: dict[str, str] = {}
+    left_out: dict[str, str] | UnsetType = UNSET
+    num_left_out: int | UnsetType = UNSET
+    size_cap: str | UnsetType = UNSET
+
+
+class RawRecords:
+    """Name and records of the stage, for the store."""
+
+    name = "raw"
+    provenance = RawProvenance
+    numbers = RawNumbers

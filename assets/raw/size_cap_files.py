@@ -1,0 +1,122 @@
+"""Size caps: reading a source stops where its documents hold `max_text_bytes`.
+
+Such a source is read part by part, and the part that crosses its cap is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import polars as pl
+
+from assets.raw.raw_records import RawInputs, RawRecords
+from assets.text.table_rows import count_bytes
+from resources.corpus import Corpus
+from resources.progress import current
+from resources.store.records import PartRecord, fingerprint_of
+from resources.store.store import published_file
+from resources.tasks import Outcome, Task, Work, failed, run_tasks, stops_on_error
+
+
+def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
+    """Run the tasks; reading a source with a size cap stops at the cap."""
+    caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
+    outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
+    for source, cap in caps.items():
+        if cap is not None:
+            capped = [task for task in tasks if task.partition == source]
+            outcomes += run_to_cap(corpus, capped, cap, work)
+    return outcomes
+
+
+def cap_fingerprint(tasks: list[Task[RawInputs]], cap: int) -> str:
+    """Return the fingerprint of a capped source, which its manifest keeps."""
+    return fingerprint_of(cap, [task.fingerprint for task in tasks])
+
+
+def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Work) -> list[Outcome]:
+    """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
+    if reused := reuse_capped(corpus, tasks, cap):
+        return reused
+    outcomes: list[Outcome] = []
+    left = cap
+    with current().one_pass(tasks):
+        for task in tasks:
+            if left <= 0:
+                break
+            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
+            try:
+                kept = up_to_cap(task, outcome.records, left)
+            except Exception as error:
+                if stops_on_error(corpus):
+                    raise
+                outcome = failed(task, error)
+            if outcome.error is not None:
+                return [outcome]
+            left -= sum(record.stats.bytes for record in outcome.records)
+            outcomes.append(replace(outcome, task=task, records=kept))
+    return outcomes
+
+
+def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: int) -> list[PartRecord]:
+    """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
+    kept: list[PartRecord] = []
+    for record in records:
+        if left <= 0:
+            break
+        kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
+        left -= record.stats.bytes
+    return kept
+
+
+def stopping_at(task: Task[RawInputs], max_bytes: int) -> Task[RawInputs]:
+    """Return the task that stops after the part in which the texts reach `max_bytes`."""
+    fingerprint = fingerprint_of(task.fingerprint, max_bytes)
+    return replace(
+        task, fingerprint=fingerprint, payload=replace(task.payload, max_bytes=max_bytes)
+    )
+
+
+def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int) -> list[Outcome]:
+    """Return the parts of the newest manifest if it was made of these tasks and this cap.
+
+    Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
+    """
+    newest = corpus.store.newest_or_none(RawRecords, tasks[0].partition) if tasks else None
+    if newest is None or newest.provenance.size_cap != cap_fingerprint(tasks, cap):
+        return []
+    records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]
+    kept = [record for record in records if record is not None]
+    return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
+
+
+def cut_part(task: Task[RawInputs], record: PartRecord, max_bytes: int) -> PartRecord:
+    """Publish the part that crosses the size cap with only the documents that fit."""
+    cut = replace(
+        task,
+        name=f"{record.name}-cut",
+        fingerprint=fingerprint_of(record.fingerprint, max_bytes),
+        work_bytes=record.stats.bytes,
+        is_stream=False,
+    )
+    if (published := cut.published()) is not None:
+        return published[0]
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
+    documents = tables["documents"].filter(
+        pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
+    )
+    num_cut = tables["documents"].height - documents.height
+    writer = cut.writer()
+    for kind, table in (tables | {"documents": documents}).items():
+        writer.write_parquet(kind, table)
+    return writer.publish(
+        msgspec.structs.replace(
+            record.stats,
+            rows_kept=documents.height,
+            rejected=record.stats.rejected | {"over_size_cap": num_cut},
+            bytes=count_bytes(documents["text"]),
+        )
+    )
