@@ -21,7 +21,7 @@ from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
-from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.pages.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
@@ -249,7 +249,8 @@ def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> p
         profanity=data.profanity if uses_profanity(config) else {},
         vocabulary=data.vocabulary if rules.medical else {},
     )
-    return count_listed(documents["text"], documents["lang"], lists)
+    others = page_lists() if rules.page else None
+    return count_listed(documents["text"], documents["lang"], lists, others)
 
 
 def uses_profanity(config: FilterConfig) -> bool:
@@ -265,7 +266,8 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
 
 
 def _pages(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
-    return score_pages(documents["text"])
+    is_listed = set(LISTED) <= set(documents.columns)
+    return score_pages(documents["text"], documents.select(LISTED) if is_listed else None)
 
 
 def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:

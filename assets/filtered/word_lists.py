@@ -37,6 +37,7 @@ COLUMNS = (
     "vocabulary_words",
     "vocabulary_categories",
 )
+OTHER_COLUMNS = ("stop_words", "vocabulary_words")
 MAX_LISTS = 60  # one bit of a 64-bit integer each
 
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
@@ -53,7 +54,12 @@ class WordLists:
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # category to terms
 
 
-def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.DataFrame:
+NO_LISTS = WordLists()
+
+
+def count_listed(
+    texts: pl.Series, langs: pl.Series, lists: WordLists, others: WordLists | None = None
+) -> pl.DataFrame:
     """Count the listed words of each text (String, no nulls); `langs`: language code or null.
 
     Out, Int64, one row per text:
@@ -62,17 +68,27 @@ def count_listed(texts: pl.Series, langs: pl.Series, lists: WordLists) -> pl.Dat
     profane_words: terms of the text's language, of English and of "*"; of all lists if the language
     is null. A phrase counts as one.
     vocabulary_words: words that belong to a term. vocabulary_categories: those with a hit.
+    other_stop_words, other_vocabulary_words: those of `others`, in the same pass, which takes half
+    the time of two.
     Of a language code the part before "-" or "_" counts. ValueError: a term of no word or of more
     than 16, or more than 60 languages or categories.
     """
     from assets.filtered.kernels.listed_words import count_words
 
-    tables = _tables(lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary))
+    tables = (_tables_of(lists), _tables_of(others or NO_LISTS))
     data, offsets = text_buffers(texts.rechunk())
     bits = _language_bits(langs, sorted(lists.profanity))
     counts = count_words(data, offsets, _character_table(), tables, bits)
-    frame = pl.DataFrame({name: counts[:, i] for i, name in enumerate(COLUMNS)})
-    return frame.with_columns(pl.col(COLUMNS[-1]).bitwise_count_ones().cast(pl.Int64))
+    frame = pl.DataFrame({name: counts[:, 0, i] for i, name in enumerate(COLUMNS)})
+    frame = frame.with_columns(pl.col(COLUMNS[-1]).bitwise_count_ones().cast(pl.Int64))
+    if others is None:
+        return frame
+    places = {f"other_{name}": COLUMNS.index(name) for name in OTHER_COLUMNS}
+    return frame.hstack([pl.Series(name, counts[:, 1, i]) for name, i in places.items()])
+
+
+def _tables_of(lists: WordLists) -> "Tables":
+    return _tables(lists.stop_words, _groups(lists.profanity), _groups(lists.vocabulary))
 
 
 def _groups(lists: Mapping[str, Iterable[str]]) -> Groups:

@@ -514,6 +514,19 @@ def read_bytes(size: int, data: NDArray[np.uint8], at: int) -> np.uint64:
     return np.uint64(int.from_bytes(data[int(at) : int(at) + size].tobytes(), "little"))
 
 
+def mark_bytes(data: NDArray[np.uint8], at: int, first: int, number: int) -> np.uint64:
+    values = data[int(at) : int(at) + 64].tolist()
+    return np.uint64(sum(1 << i for i, value in enumerate(values) if 0 <= value - first < number))
+
+
+def copy_64(
+    data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int, case: int
+) -> None:
+    copied = data[int(at) : int(at) + 64]
+    capitals = (copied >= ord("A")) & (copied <= ord("Z"))
+    target[int(place) : int(place) + 64] = copied + capitals * np.uint8(case)
+
+
 def prepare_kernels() -> None:
     """Make the kernels run as plain Python; before any of them is imported."""
     for name in ("uint8", "uint16"):  # to NumPy uint8(1) + 255 is 0, to numba it is 256
@@ -524,6 +537,13 @@ def prepare_kernels() -> None:
 
     for size in (4, 8):  # numba's intrinsics have no Python version
         setattr(many_bytes, f"read_{size}", partial(read_bytes, size))
+    many_bytes.mark_bytes, many_bytes.copy_64 = mark_bytes, copy_64
+    for name, function in {
+        "count_ones": int.bit_count,
+        "first_one": lambda word: f"1{word:064b}"[::-1].index("1"),
+        "size_of": int.bit_length,
+    }.items():
+        setattr(many_bytes, name, lambda word, do=function: np.uint64(do(int(word))))
     # A text is read in segments: small ones, so that the work per text shows.
     sizes = {"CHUNK_BYTES": SIZES[0], "_CHUNK_BYTES": SIZES[0], "BUFFER_WORDS": 64}
     for package in (text_kernels, kernels):

@@ -58,7 +58,7 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
 def test_words_of_plain_ascii_count_the_same_one_by_one_and_in_runs(text: str) -> None:
     lines = f"{text}\nhttp://a.b www.a.bc (don't) e-Book x--1, a,'"  # the buffer's end: one by one
     alone = [counts_of(line) for line in lines.split("\n")]
-    in_runs = counts_of(*lines.split("\n"), "." * 64)
+    in_runs = counts_of(*lines.split("\n"), "." * 128)
 
     for name, counts in in_runs.items():
         assert counts[:-1] == [one[name][0] for one in alone]

@@ -1,8 +1,9 @@
 """Look up the words of texts in lists, reading Arrow's text buffers.
 
-One pass over the bytes makes a 64-bit hash of each lower-cased word. A bit filter of 16 kB selects
-the words that may be listed; only these are looked up, for phrases with the words after them.
-Words are compared by their hashes (`term_table`). Every loop is bounded by the text's length.
+One pass over the bytes makes a 64-bit hash of each lower-cased word, for two sets of lists. A bit
+filter of 16 kB selects the words that may be listed; only these are looked up, for phrases with the
+words after them. Words are compared by their hashes (`term_table`). Every loop is bounded by the
+text's length.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
@@ -26,15 +27,27 @@ from assets.filtered.kernels.term_table import (
     find,
     is_plain_word,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import EIGHT, first_one, ones_below, read_8, size_of
+from assets.text.kernels.plain_words import (
+    capitals,
+    digit_bytes,
+    mark_byte,
+    plain_words,
+    small_letters,
+)
 from assets.text.kernels.words import BLANK, LOWER, entry_and_width
 
 BUFFER_WORDS = 2048
+ROOM = BUFFER_WORDS + 64  # one step may append as many
 
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
+# Powers of PRIME, from 0 to 8.
+POWERS = np.array([pow(int(PRIME), n, 1 << 64) for n in range(9)], np.uint64)
+APOSTROPHE = ord("'")
+LOWER_CASE = uint64(0x2020202020202020)
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
     """Hash the letters from `at` to the next character that is not one."""
     key = uint64(BLANK)
@@ -47,7 +60,7 @@ def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
     return key
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _enter_parts(parts: Hashes, num_parts: int, word: tuple[int, int, int]) -> int:
     """Add a word (place, hashes of its first two parts) that is not the last one added."""
     if num_parts == 0 or parts[num_parts - ONE, 0] != word[0]:
@@ -56,7 +69,51 @@ def _enter_parts(parts: Hashes, num_parts: int, word: tuple[int, int, int]) -> i
     return num_parts
 
 
-@njit(**_options)
+@njit(**INLINED)
+def _plain_words(data: Bytes, span: tuple[int, int]) -> tuple[int, int]:
+    """Mark the letters and digits of the words at the start of data[span], see `plain_words`.
+
+    The words end before the first one with an apostrophe.
+    """
+    words, size = plain_words(data, span)
+    if size:
+        at = span[0]
+        words &= small_letters(data, at) | capitals(data, at) | digit_bytes(data, at)
+        apostrophes = mark_byte(data, at, APOSTROPHE) & words << ONE & words >> ONE
+        if apostrophes:
+            size = size_of(~words & ones_below(first_one(apostrophes)))
+            words &= ones_below(size)
+    return words, size
+
+
+@njit(**INLINED)
+def _hash_plain_words(data: Bytes, at: int, words: int, hashes: Hashes, count: int) -> int:
+    """Append the hashes of the words of a mask, letters and digits of ASCII; return the number."""
+    starts, ends = words & ~(words << ONE), ~words & (words << ONE)
+    while starts:
+        place, size = at + first_one(starts), first_one(ends) - first_one(starts)
+        key = uint64(BLANK)
+        while size > EIGHT:
+            key = key * POWERS[8] + _polynomial(read_8(data, place) | LOWER_CASE)
+            place, size = place + EIGHT, size - EIGHT
+        last = (read_8(data, place) | LOWER_CASE) << (EIGHT * (EIGHT - size))
+        hashes[count] = key * POWERS[size] + _polynomial(last)
+        count += ONE
+        starts &= starts - ONE
+        ends &= ends - ONE
+    return count
+
+
+@njit(**INLINED)
+def _polynomial(letters: int) -> int:
+    """Add up eight letters, each times a power of PRIME, as if read one after another."""
+    total = uint64(0)
+    for i in range(8):
+        total += (letters >> uint64(8 * i) & uint64(0xFF)) * POWERS[7 - i]
+    return total
+
+
+@njit(**KERNEL)
 def _read_words(
     data: Bytes, span: tuple[int, int], entries: Entries, hashes: Hashes, parts: Hashes,
     state: tuple[int, int, int, int],
@@ -67,6 +124,12 @@ def _read_words(
     """
     (at, stop), (count, num_parts, key, in_word) = span, state
     while at < stop and count < uint64(BUFFER_WORDS):
+        if not in_word:
+            words, size = _plain_words(data, (at, stop))
+            if size:
+                count = _hash_plain_words(data, at, words, hashes, count)
+                at += size
+                continue
         byte = data[at]
         entry = uint64(entries[byte])
         if not uint64(byte >> uint8(7)) | (entry >> uint64(27)):
@@ -83,7 +146,7 @@ def _read_words(
             after = _part_hash(data, at + width, stop, entries)
             if after != uint64(BLANK):
                 num_parts = _enter_parts(parts, num_parts, (count, key, after))
-                key = key * PRIME + uint64(0x27)
+                key = key * PRIME + uint64(APOSTROPHE)
                 at += width
                 continue
         joins = is_plain_word(entry)
@@ -99,12 +162,12 @@ def _read_words(
     return at, count, num_parts, key, in_word
 
 
-@njit(**_options)
+@njit(cache=True, nogil=True)
 def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashes, Integers]:
     """Return the hashes, uint64, of all words of n terms, and their word offsets, int64 [n + 1]."""
     all_hashes = np.empty(offsets[-1] - offsets[0] + 1, np.uint64)
     word_offsets = np.zeros(len(offsets), np.int64)
-    hashes, parts = np.empty(BUFFER_WORDS + 4, np.uint64), np.empty((BUFFER_WORDS, 3), np.uint64)
+    hashes, parts = np.empty(ROOM, np.uint64), np.empty((BUFFER_WORDS, 3), np.uint64)
     size = 0
     for row in range(len(offsets) - 1):
         at, stop = uint64(offsets[row]), uint64(offsets[row + 1])
@@ -124,14 +187,14 @@ def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashe
     return all_hashes[:size], word_offsets
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _count_stop_word(stop_id: int, row: int, seen_in: Integers, counts: Integers) -> None:
     counts[2] += 1
     counts[1] += seen_in[stop_id] != row
     seen_in[stop_id] = row
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _tally(
     hashes: Hashes, places: tuple[Integers, int, int], tables: Tables,
     row: tuple[int, np.uint64], seen_in: Integers, counts: Integers,
@@ -172,7 +235,7 @@ def _tally(
             counts[5] = np.int64(uint64(counts[5]) | categories)
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _tally_parts(
     hashes: Hashes, part: Hashes, tables: Tables, row: tuple[int, np.uint64], seen_in: Integers,
     counts: Integers,
@@ -192,7 +255,7 @@ def _tally_parts(
     counts[5] = np.int64(uint64(counts[5]) | tables.vocabulary[slot])
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _select(hashes: Hashes, count: int, bits: Bytes, selected: Integers) -> int:
     """Write the places of the words that pass the filter, without branches; return their number."""
     size = uint64(0)
@@ -203,14 +266,33 @@ def _select(hashes: Hashes, count: int, bits: Bytes, selected: Integers) -> int:
     return size
 
 
-@njit(**_options)
+@njit(**KERNEL)
+def _look_up(
+    words: tuple[Hashes, int, int], parts: tuple[Hashes, int], tables: Tables,
+    row: tuple[int, np.uint64], work: tuple[Integers, Integers], counts: Integers,
+) -> None:  # fmt: skip
+    """Count the first `ready` words of a buffer in one set of lists."""
+    (hashes, ready, count), (selected, seen_in) = words, work
+    num_selected = _select(hashes, ready, tables.bits, selected)
+    places = (selected, num_selected, np.int64(count))
+    _tally(hashes, places, tables, row, seen_in, counts)
+    for i in range(parts[1]):
+        if parts[0][i, 0] < ready:
+            _tally_parts(hashes, parts[0][i], tables, row, seen_in, counts)
+    for i in range(6, 9):
+        counts[i] -= np.int64(ready)
+    counts[0] += np.int64(ready)
+
+
+@njit(**KERNEL)
 def _count_text(
-    data: Bytes, span: tuple[int, int], entries: Entries, tables: Tables,
+    data: Bytes, span: tuple[int, int], entries: Entries, tables: tuple[Tables, Tables],
     row: tuple[int, np.uint64], work: tuple[Any, ...],
 ) -> None:  # fmt: skip
-    hashes, parts, selected, seen_in, counts = work
+    hashes, parts, selected, first_seen_in, second_seen_in, counts = work
     (at, stop), key, in_word = span, uint64(BLANK), uint64(0)
     count = num_parts = uint64(0)
+    max_words = max(tables[0].max_words, tables[1].max_words)
     while at < stop:
         state = (count, num_parts, key, in_word)
         at, count, num_parts, key, in_word = _read_words(
@@ -220,32 +302,28 @@ def _count_text(
             hashes[count] = key
             count += ONE
         # The last words wait for those that may continue a phrase.
-        ahead = uint64(tables.max_words - 1) if at < stop else uint64(0)
+        ahead = uint64(max_words - 1) if at < stop else uint64(0)
         ready = count - ahead if count > ahead else uint64(0)
-        num_selected = _select(hashes, ready, tables.bits, selected)
-        places = (selected, num_selected, np.int64(count))
-        _tally(hashes, places, tables, row, seen_in, counts)
+        words, in_parts = (hashes, ready, count), (parts, num_parts)
+        _look_up(words, in_parts, tables[0], row, (selected, first_seen_in), counts[0])
+        _look_up(words, in_parts, tables[1], row, (selected, second_seen_in), counts[1])
         kept = uint64(0)
         for i in range(num_parts):
-            if parts[i, 0] < ready:
-                _tally_parts(hashes, parts[i], tables, row, seen_in, counts)
-            else:
+            if parts[i, 0] >= ready:
                 parts[kept, 0] = parts[i, 0] - ready
                 parts[kept, 1], parts[kept, 2] = parts[i, 1], parts[i, 2]
                 kept += ONE
         for i in range(count - ready):
             hashes[i] = hashes[ready + uint64(i)]
-        for i in range(6, 9):
-            counts[i] -= np.int64(ready)
-        counts[0] += np.int64(ready)
         count, num_parts = count - ready, kept
 
 
-@njit(**_options)
+@njit(cache=True, nogil=True)
 def count_words(
-    data: Bytes, offsets: Integers, entries: Entries, tables: Tables, languages: Hashes
-) -> Integers:
-    """Count the listed words of n texts, int64 [n, 9].
+    data: Bytes, offsets: Integers, entries: Entries, tables: tuple[Tables, Tables],
+    languages: Hashes,
+) -> Integers:  # fmt: skip
+    """Count the words of n texts that are in each of two sets of lists, int64 [n, 2, 9].
 
     data: UTF-8 bytes; offsets: int64 [n + 1]; entries: uint32 [code points], see
     `term_table`; languages: uint64 [n], bits of the lists of profanity that apply to each text.
@@ -253,12 +331,13 @@ def count_words(
     Columns: words, distinct stop words, stop words, profane words, vocabulary words, bits of the
     vocabulary's categories; the last three are scratch.
     """
-    counts = np.zeros((len(offsets) - 1, 9), np.int64)
-    seen_in = np.full(tables.num_stop_words + 1, -1, np.int64)
-    hashes, selected = np.empty(BUFFER_WORDS + 4, np.uint64), np.empty(BUFFER_WORDS + 4, np.int64)
-    parts = np.empty((BUFFER_WORDS + 4, 3), np.uint64)
+    counts = np.zeros((len(offsets) - 1, 2, 9), np.int64)
+    first_seen_in = np.full(tables[0].num_stop_words + 1, -1, np.int64)
+    second_seen_in = np.full(tables[1].num_stop_words + 1, -1, np.int64)
+    hashes, selected = np.empty(ROOM, np.uint64), np.empty(ROOM, np.int64)
+    parts = np.empty((ROOM, 3), np.uint64)
     for row in range(len(counts)):
         span = (uint64(offsets[row]), uint64(offsets[row + 1]))
-        work = (hashes, parts, selected, seen_in, counts[row])
+        work = (hashes, parts, selected, first_seen_in, second_seen_in, counts[row])
         _count_text(data, span, entries, tables, (row, languages[row]), work)
     return counts

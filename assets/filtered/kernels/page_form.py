@@ -59,6 +59,7 @@ SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = 
     1 << i for i in range(10)
 )
 NO_LETTER = 31
+LINE_FEED = 10
 ONE_PAIR_BITS = 40
 ONE_PAIR = 1 << ONE_PAIR_BITS  # above the sum of the scores of 4 GB
 CLAUSES = ",;:،؛、，；："
@@ -166,7 +167,9 @@ def _count_text(
     window = (0, 0, 0, uint64(0), uint64(0), uint64(0))
     while at < stop:
         words, size = plain_words(data, (at, stop))
+        size = min(size, first_one(mark_byte(data, at, LINE_FEED))) if size else size
         if size:
+            words &= ones_below(size)
             if words:
                 window = _enter_plain_words(data, at, words, (window, seen), counts)
                 line, word_bits = _add_plain_words(data, at, words, classes, (line, counts))
@@ -174,7 +177,7 @@ def _count_text(
             continue
         code, width = decode(data, at)
         if classes[code] & SPACE:
-            if code == 10 and line[0]:
+            if code == LINE_FEED and line[0]:
                 label = _end_line(line, label, word_bits, counts)
                 line = (0, 0, 0)
             at += width

@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit, uint8, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED, KERNEL
+
 # An entry describes a code point as in `words`; an apostrophe has a bit of its own here.
 APOSTROPHE = 1 << 27
 PREFIX = np.uint8(1)  # the words so far begin a longer term
@@ -26,8 +28,6 @@ Integers = NDArray[np.int64]
 ONE = uint64(1)  # uint64 + 1 would be a float64
 PRIME = uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd: h * prime + letter
 SPREAD = uint64(0xD6E8FEB86659FD93)  # for the slot only: the polynomial's high bits alone are poor
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class Tables(NamedTuple):
@@ -43,19 +43,19 @@ class Tables(NamedTuple):
     max_words: int  # of the longest term
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def is_plain_word(entry: int) -> int:
     """Return 1 for the entry of a character that joins its neighbours in a word, else 0."""
     return (entry >> uint64(25)) & ((entry >> uint64(26)) ^ ONE) & ONE
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def chained(key: int, word: int) -> int:
     """Return the key, uint64, of a term extended by one word."""
     return (key ^ (word * SPREAD)) * PRIME + ONE
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def find(key: int, tables: Tables) -> int:
     """Return the slot of a key, uint64, or -1."""
     mask = uint64(len(tables.keys) - 1)
@@ -67,7 +67,7 @@ def find(key: int, tables: Tables) -> int:
     return -1
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def enter(key: int, keys: Hashes, bits: Bytes, is_first: bool) -> int:
     """Return the slot of a key, adding it if new; `is_first` adds it to the filter too.
 

@@ -16,9 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.pages.page_files import KINDS, load_models, load_words
-from assets.filtered.word_lists import WordLists, count_listed
+from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import text_buffers
 
+LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
 TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
 SHORT = 600  # characters
@@ -30,12 +31,12 @@ PAGE_SCORES = (
 )
 
 
-def score_pages(texts: pl.Series) -> pl.DataFrame:
+def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return PAGE_SCORES of each text (String, no nulls), Float64 from 0 to 1.
 
-    A text without words has 0 of every kind.
+    A text without words has 0 of every kind. `listed` has LISTED of `page_lists`, if counted.
     """
-    counts = _count(texts)
+    counts = _count(texts, listed)
     features = counts.select(**FEATURES)
     models = load_models()
     logits = np.tile(models.weights[0], (len(texts), 1))
@@ -67,16 +68,18 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
         yield term
 
 
-def _count(texts: pl.Series) -> pl.DataFrame:
+def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
     from assets.filtered.kernels.page_form import Form, count_form, form_classes, letter_numbers
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
     count_form(data, starts, (form_classes(), letter_numbers(), _pairs()), counts)
-    listed = count_listed(texts, pl.repeat(None, len(texts), dtype=pl.String, eager=True), _lists())
+    if listed is None:
+        languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
+        listed = count_listed(texts, languages, NO_LISTS, page_lists())
     tails = texts.str.strip_chars_end().str.slice(-TAIL)
     return pl.DataFrame(counts, schema=[count.name.lower() for count in Form]).with_columns(
-        listed["list_words", "stop_words", "vocabulary_words"],
+        listed[LISTED],
         has_more=tails.str.contains(_more_pattern()).cast(pl.Float64),
     )
 
@@ -89,7 +92,8 @@ def _pairs() -> NDArray[np.uint64]:
 
 
 @cache
-def _lists() -> WordLists:
+def page_lists() -> WordLists:
+    """Return the function words, and the phrases around the text of a page as a vocabulary."""
     words = [word for line in load_words().function_words.values() for word in line.split()]
     phrases = [phrase for own in load_words().frame_phrases.values() for phrase in own]
     return WordLists(
@@ -119,8 +123,8 @@ _ends_in_long_line = _is(pl.col("last_characters") >= LONG_LINE)
 
 # Logarithms are divided by 5, so that all features are of the order of 1.
 FEATURES: dict[str, pl.Expr] = {
-    "function": _share("stop_words", "list_words"),
-    "frame": _share("vocabulary_words", "list_words").sqrt(),
+    "function": _share("other_stop_words", "list_words"),
+    "frame": _share("other_vocabulary_words", "list_words").sqrt(),
     "more": pl.col("has_more"),
     "log_words": (pl.col("words") + 1).log() / 5,
     "word_length": _share("characters", "words").clip(1, 60).log(),

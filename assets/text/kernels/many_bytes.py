@@ -20,6 +20,7 @@ from assets.text.kernels.compiling import INLINED
 Bytes = NDArray[np.uint8]
 
 ONE, EIGHT, RUN = uint64(1), uint64(8), uint64(64)
+_BYTES = ir.VectorType(ir.IntType(8), 64)
 ONES, HIGH_BITS = uint64(0x0101010101010101), uint64(0x8080808080808080)
 
 
@@ -42,6 +43,22 @@ read_4 = intrinsic(_load(types.uint32, types.int64))
 read_8 = intrinsic(_load(types.uint64, types.uint64))
 
 
+def _vector(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+    """Return the address of the 64 bytes of an array at a position."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(cgutils.pointer_add(builder, data, at), _BYTES.as_pointer())
+
+
+def _repeated(builder: Any, byte: Any) -> Any:
+    """Return a vector of 64 times the lowest byte of a number."""
+    nothing = ir.Constant(_BYTES, ir.Undefined)
+    one = builder.insert_element(
+        nothing, builder.trunc(byte, ir.IntType(8)), ir.Constant(ir.IntType(32), 0)
+    )
+    places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    return builder.shuffle_vector(one, nothing, places)
+
+
 @intrinsic
 def mark_bytes(typing_context: Any, data: Any, at: Any, first: Any, number: Any) -> Any:
     """Mark those of the 64 bytes at data[at] that are one of `number` values from `first` on.
@@ -51,26 +68,34 @@ def mark_bytes(typing_context: Any, data: Any, at: Any, first: Any, number: Any)
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        byte, vector = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
-        address = cgutils.pointer_add(builder, array.data, arguments[1])
-        values = builder.load(builder.bitcast(address, vector.as_pointer()), align=1)
-        lows, sizes = (
-            builder.shuffle_vector(
-                builder.insert_element(
-                    ir.Constant(vector, ir.Undefined),
-                    builder.trunc(argument, byte),
-                    ir.Constant(ir.IntType(32), 0),
-                ),
-                ir.Constant(vector, ir.Undefined),
-                ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64),
-            )
-            for argument in arguments[2:]
-        )
+        address = _vector(context, builder, signature.args[0], *arguments[:2])
+        values = builder.load(address, align=1)
+        lows, sizes = (_repeated(builder, argument) for argument in arguments[2:])
         is_marked = builder.icmp_unsigned("<", builder.sub(values, lows), sizes)
         return builder.bitcast(is_marked, ir.IntType(64))
 
     return types.uint64(data, types.uint64, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def copy_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any, case: Any) -> Any:
+    """Copy the 64 bytes at data[at] to target[place], `case` added to the capitals of ASCII.
+
+    All numbers are uint64. 64 bytes must be readable, and writable.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = _vector(context, builder, signature.args[0], *arguments[:2])
+        values = builder.load(source, align=1)
+        first, number = (ir.Constant(_BYTES, [value] * 64) for value in (ord("A"), 26))
+        is_capital = builder.icmp_unsigned("<", builder.sub(values, first), number)
+        none = ir.Constant(_BYTES, [0] * 64)
+        added = builder.select(is_capital, _repeated(builder, arguments[4]), none)
+        address = _vector(context, builder, signature.args[2], *arguments[2:4])
+        builder.store(builder.add(values, added), address, align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.uint64, target, types.uint64, types.uint64), generate
 
 
 @intrinsic

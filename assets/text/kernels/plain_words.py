@@ -17,26 +17,21 @@ Bytes = NDArray[np.uint8]
 
 @njit(**INLINED)
 def plain_words(data: Bytes, span: tuple[int, int]) -> tuple[int, int]:
-    """Mark the bytes of the whole words at the start of data[span] that are ASCII, in one line.
+    """Mark the bytes of the whole words of ASCII at the start of data[span], up to 63 bytes.
 
-    Returns the mask and the bytes it stands for: 0 if the text begins with a newline, a word that
-    is longer or not ASCII, or near the end of `data`. `span` and all results are uint64.
+    Returns the mask and the bytes it stands for: 0 if the text begins with a word that is longer or
+    not ASCII, or near the end of `data`: from any byte of the mask, 64 can be read. `span` and all
+    results are uint64.
     """
     at, stop = span
-    if data[at] >= 0x80 or at + RUN > uint64(len(data)):
+    if data[at] >= 0x80 or at + RUN + RUN > uint64(len(data)):
         return uint64(0), uint64(0)
     spaces = mark_bytes(data, at, uint64(9), uint64(5)) | mark_bytes(
         data, at, uint64(28), uint64(5)
     )
-    size = min(stop - at, uint64(63))
-    is_whole = size == stop - at
-    newline = first_one(mark_byte(data, at, 10))
     wide = first_one(mark_bytes(data, at, uint64(0x80), uint64(0x80)))
-    if newline < size:
-        size, is_whole = newline, True
-    if wide < size:
-        size, is_whole = wide, False
-    if not is_whole:
+    size = min(stop - at, uint64(63), wide)
+    if size != stop - at:
         size = size_of(spaces & ones_below(size))
     return ~spaces & ones_below(size), size
 
@@ -60,3 +55,10 @@ def capitals(data: Bytes, at: int) -> int:
 @njit(**INLINED)
 def digit_bytes(data: Bytes, at: int) -> int:
     return mark_bytes(data, at, uint64(48), uint64(10))
+
+
+@njit(**INLINED)
+def word_bytes(data: Bytes, at: int) -> int:
+    """Mark letters, digits and underscores."""
+    letters = small_letters(data, at) | capitals(data, at)
+    return letters | digit_bytes(data, at) | mark_byte(data, at, 95)

@@ -11,6 +11,9 @@ import numpy as np
 from numba import njit, types, uint32, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import copy_64, count_ones, first_one, ones_below
+from assets.text.kernels.plain_words import plain_words, word_bytes
 from assets.text.kernels.utf8 import decode
 
 # Entry of a code point in the table: its lower case (a blank if it is in no word) below these bits.
@@ -27,12 +30,10 @@ Offsets = NDArray[np.int64]
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _entries = types.Array(types.uint32, 1, "C", readonly=True)
 _offsets = types.Array(types.int64, 1, "C", readonly=True)
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 _ONE = uint64(1)  # uint64 + 1 would be a float64
 
 
-@njit(types.uint64(types.uint64, _entries), **_inlined)
+@njit(types.uint64(types.uint64, _entries), **INLINED)
 def entry_of(code_point: int, entries: Entries) -> int:
     """Return the entry of a code point; those beyond the table are ideographs or in no word."""
     if code_point < uint64(len(entries)):
@@ -41,14 +42,14 @@ def entry_of(code_point: int, entries: Entries) -> int:
     return code_point | uint64(SINGLE) if is_single else uint64(BLANK)
 
 
-@njit(types.UniTuple(types.uint64, 2)(_bytes, types.uint64, _entries), **_inlined)
+@njit(types.UniTuple(types.uint64, 2)(_bytes, types.uint64, _entries), **INLINED)
 def entry_and_width(data: Bytes, at: int, entries: Entries) -> tuple[int, int]:
     """Return the entry of the code point at byte `at` of valid UTF-8, and its width in bytes."""
     code_point, width = decode(data, at)
     return entry_of(code_point, entries), uint64(width)
 
 
-@njit(types.uint64(types.uint64, types.uint8[::1], types.uint64), **_options)
+@njit(types.uint64(types.uint64, types.uint8[::1], types.uint64), **KERNEL)
 def _write(code_point: int, target: Bytes, at: int) -> int:
     """Encode a code point as UTF-8 at a position of the target; return the position after it."""
     point = np.int64(code_point)
@@ -70,6 +71,30 @@ def _write(code_point: int, target: Bytes, at: int) -> int:
     return at + uint64(2)
 
 
+@njit(**INLINED)
+def _ascii_rules(entries: Entries) -> tuple[int, int]:
+    """Return what makes a capital small, and whether marks are in words (see `buffers`)."""
+    case = uint64(entries[ord("A")] & uint32(LOWER)) - uint64(ord("A"))
+    return case, uint64(entries[ord("!")] >> uint32(25)) & _ONE
+
+
+@njit(**INLINED)
+def _copy_word(
+    data: Bytes, at: int, words: int, target: Bytes, rest: tuple[int, int]
+) -> tuple[int, int]:
+    """Write the first word of a mask and a blank; return the size after it, and the other words.
+
+    The bytes after the word are copied too, and overwritten by what follows: no loop over bytes.
+    """
+    size, case = rest
+    first = first_one(words)
+    last = first_one(~words & (words << _ONE))
+    copy_64(data, at + first, target, size, case)
+    size += last - first
+    target[size] = BLANK
+    return size + _ONE, words & ~ones_below(last)
+
+
 @njit(
     types.UniTuple(types.uint64, 2)(
         types.UniTuple(types.uint64, 2),
@@ -79,7 +104,7 @@ def _write(code_point: int, target: Bytes, at: int) -> int:
         types.int64[::1],
         types.UniTuple(types.uint64, 2),
     ),
-    **_options,
+    **KERNEL,
 )
 def _join_text(
     span: tuple[int, int],
@@ -91,7 +116,18 @@ def _join_text(
 ) -> tuple[int, int]:
     """Append the words of data[span] to `joined` and `starts`, whose sizes are `target`."""
     (at, stop), (size, count), between = span, target, _ONE
+    case, keeps_marks = _ascii_rules(entries)
     while at < stop:
+        if between:
+            words, width = plain_words(data, (at, stop))
+            if width:
+                words = words if keeps_marks else words & word_bytes(data, at)
+                for _ in range(count_ones(words & ~(words << _ONE))):
+                    starts[count] = size
+                    count += _ONE
+                    size, words = _copy_word(data, at, words, joined, (size, case))
+                at += width
+                continue
         byte = data[at]
         if byte < 0x80:
             entry = entries[byte]
@@ -122,7 +158,8 @@ def _join_text(
 
 @njit(
     types.Tuple((types.uint8[::1], types.int64[::1], types.int64[::1]))(_bytes, _offsets, _entries),
-    **_options,
+    cache=True,
+    nogil=True,
 )
 def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets, Offsets]:
     """Join the lower-case words of n texts, with a blank after each.
@@ -132,7 +169,7 @@ def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, 
     from word_offsets[i] up to word_offsets[i + 1].
     """
     num_bytes, num_texts = offsets[-1] - offsets[0], len(offsets) - 1
-    joined = np.empty(2 * num_bytes + num_texts + PADDING, np.uint8)
+    joined = np.empty(2 * num_bytes + num_texts + PADDING + 64, np.uint8)  # see `_copy_word`
     starts = np.empty(num_bytes + 1, np.int64)
     word_offsets = np.zeros(num_texts + 1, np.int64)
     size, count = uint64(0), uint64(0)
@@ -144,11 +181,20 @@ def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, 
     return joined[: size + uint64(PADDING)], starts[: count + _ONE], word_offsets
 
 
-@njit(types.uint64(_bytes, _entries, types.uint8[::1], types.uint64), **_options)
-def _fold_text(text: Bytes, entries: Entries, folded: Bytes, size: int) -> int:
-    begin, at, after_space = size, uint64(0), _ONE
-    while at < uint64(len(text)):
-        byte = text[at]
+@njit(**KERNEL)
+def _fold_text(
+    data: Bytes, span: tuple[int, int], entries: Entries, folded: Bytes, size: int
+) -> int:
+    begin, (at, stop), after_space = size, span, _ONE
+    while at < stop:
+        if after_space:
+            words, width = plain_words(data, (at, stop))
+            for _ in range(count_ones(words & ~(words << _ONE))):
+                size, words = _copy_word(data, at, words, folded, (size, uint64(0)))
+            at += width
+            if width:
+                continue
+        byte = data[at]
         if byte < 0x80:
             is_space = uint64(entries[byte] >> uint32(24)) & _ONE
             folded[size] = BLANK if is_space else byte
@@ -156,26 +202,31 @@ def _fold_text(text: Bytes, entries: Entries, folded: Bytes, size: int) -> int:
             after_space = is_space
             at += _ONE
             continue
-        entry, width = entry_and_width(text, at, entries)
+        entry, width = entry_and_width(data, at, entries)
         is_space = entry >> uint64(24) & _ONE
         folded[size] = BLANK
         size += is_space & (after_space ^ _ONE)
         after_space = is_space
         for _ in range(width):
             if not is_space:
-                folded[size] = text[at]
+                folded[size] = data[at]
                 size += _ONE
             at += _ONE
     return size - after_space if size > begin else begin
 
 
-@njit(types.Tuple((types.uint8[::1], types.int64[::1]))(_bytes, _offsets, _entries), **_options)
+@njit(
+    types.Tuple((types.uint8[::1], types.int64[::1]))(_bytes, _offsets, _entries),
+    cache=True,
+    nogil=True,
+)
 def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
     """Fold each run of whitespace to one blank, none at the ends: bytes, offsets int64 [n + 1]."""
-    folded = np.empty(offsets[-1] - offsets[0] + 1, np.uint8)
+    folded = np.empty(offsets[-1] - offsets[0] + 1 + 64, np.uint8)  # see `_copy_word`
     folded_offsets = np.zeros(len(offsets), np.int64)
     size = uint64(0)
     for i in range(len(offsets) - 1):
-        size = _fold_text(data[offsets[i] : offsets[i + 1]], entries, folded, size)
+        span = (uint64(offsets[i]), uint64(offsets[i + 1]))
+        size = _fold_text(data, span, entries, folded, size)
         folded_offsets[i + 1] = size
     return folded[:size], folded_offsets
