@@ -36,6 +36,22 @@ def _is_letter(byte: int) -> bool:
     return 97 <= (byte | 32) <= 122
 
 
+@njit(**_inlined)
+def _is_word(byte: int) -> bool:
+    return _is_letter(byte) or _is_digit(byte) or byte == 95
+
+
+@njit(**_options)
+def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check for a letter, digit or dot before or after, which no address has beside it."""
+    if start > text[0] and (_is_word(data[start - 1]) or data[start - 1] == 46):
+        return True
+    if end == text[1]:
+        return False
+    is_dotted = data[end] == 46 and end + 1 < text[1] and _is_digit(data[end + 1])
+    return is_dotted or _is_word(data[end]) or data[end] == 37
+
+
 @njit(**_options)
 def _among_numbers(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     """Check for a gap on both sides, and only gaps, digits and dots in the bytes before."""
@@ -70,10 +86,10 @@ def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) 
             is_small &= part < 50
             part, digits = 0, 0
         verdict = public[number] if number >= 0 else 0
-        if verdict == 0:
+        text = offsets[row], offsets[row + 1]
+        if verdict == 0 or _is_part_of_more(data, text, start, end):
             ends[i] = REFUSED
         elif verdict == 1 and not is_small:
-            text = offsets[row], offsets[row + 1]
             ends[i] = end if _among_numbers(data, text, start, end) else UNSURE
     return ends
 
@@ -102,6 +118,8 @@ def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
     at, label, labels, top, letters = start, start, 0, 0, 0
     while at < stop:
         byte = data[at]
+        if byte == 46 and (at + 1 == stop or _is_gap(data[at + 1])):
+            break  # the end of a sentence
         if byte == 46:
             if at == label or at - label > _MAX_LABEL or data[at - 1] == 45:
                 return -1
@@ -111,9 +129,20 @@ def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
         elif not (_is_digit(byte) or (byte == 45 and at > label)):
             break
         at += 1
-    is_whole = at == stop or _is_gap(data[at])
+    is_whole = at == stop or _is_gap(data[at]) or data[at] in (46, 34, 41, 58, 60, 62, 93)
     is_top = letters == at - label and 2 <= letters <= 3 and tops[top] == 1
     return at if is_whole and is_top and labels and at - start <= _MAX_ADDRESS else -1
+
+
+@njit(**_options)
+def _is_in_url(data: Bytes, first: int, start: int) -> bool:
+    """Check for a slash in what comes before without a blank: a user may be part of a URL."""
+    at = start - 1
+    while at >= first and data[at] != 47:
+        if data[at] in (32, 10, 9, 13):
+            return False
+        at -= 1
+    return at >= first
 
 
 @njit(**_options)
@@ -122,10 +151,42 @@ def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) 
     ends = np.zeros(len(places), np.int64)
     for i in range(len(places)):
         row, start, end = places[i]
-        # A comma may belong to the user part of a URL.
-        if start > offsets[row] and data[start - 1] not in (32, 10, 9, 13):
+        is_open = start == offsets[row] or _is_gap(data[start - 1])
+        if not is_open and data[start - 1] not in (34, 40, 58, 60, 62, 91):  # "(:<>[
             continue
         sign = _end_of_local(data, start, end)
-        if sign > 0:
+        if sign > 0 and not _is_in_url(data, max(offsets[row], start - 400), start):
             ends[i] = max(UNSURE, _end_of_domain(data, sign + 1, offsets[row + 1], tops))
+    return ends
+
+
+@njit(**_options)
+def decide_card(data: Bytes, offsets: Integers, places: Integers) -> Integers:
+    """Refuse rows of digits none of whose groups have the sizes of a card's."""
+    ends = np.full(len(places), REFUSED, np.int64)
+    for i in range(len(places)):
+        sizes = (0, 0, 0)
+        size = 0
+        for at in range(places[i, 1], places[i, 2] + 1):
+            if at < places[i, 2] and _is_digit(data[at]):
+                size += 1
+                continue
+            sizes, size = (sizes[1], sizes[2], size), 0
+            is_grouped = sizes == (4, 4, 4) or sizes == (4, 6, 4) or sizes == (4, 6, 5)
+            if is_grouped or 13 <= sizes[2] <= 19:
+                ends[i] = UNSURE
+                break
+    return ends
+
+
+@njit(**_options)
+def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
+    """Refuse groups of digits that are too long, or too short, for a phone number."""
+    ends = np.zeros(len(places), np.int64)
+    for i in range(len(places)):
+        digits = 0
+        for byte in data[places[i, 1] : min(places[i, 2], places[i, 1] + 41)]:
+            digits += _is_digit(byte)
+        if digits < 8 or places[i, 2] - places[i, 1] > 40:
+            ends[i] = REFUSED
     return ends
