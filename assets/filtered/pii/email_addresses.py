@@ -81,7 +81,8 @@ def _decide_email(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain_values import decide_email
 
-    return decide_email(data, offsets, places, _short_tops())
+    ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops())
+    return ends
 
 
 @cache

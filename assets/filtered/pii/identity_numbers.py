@@ -56,7 +56,8 @@ def _decide_card(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain_values import decide_card
 
-    return decide_card(data, offsets, places)
+    ends: NDArray[np.int64] = decide_card(data, offsets, places)
+    return ends
 
 
 def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -> int:

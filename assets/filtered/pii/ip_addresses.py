@@ -51,7 +51,8 @@ def _decide_ip4(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain_values import decide_ip4
 
-    return decide_ip4(data, offsets, places, public_blocks())
+    ends: NDArray[np.int64] = decide_ip4(data, offsets, places, public_blocks())
+    return ends
 
 
 # Registries of IANA divide only these /8 blocks, and of their /16 blocks only those below.

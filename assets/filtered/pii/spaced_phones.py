@@ -85,7 +85,8 @@ def _decide_spaced(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain_values import decide_spaced
 
-    return decide_spaced(data, offsets, places)
+    ends: NDArray[np.int64] = decide_spaced(data, offsets, places)
+    return ends
 
 
 def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
