@@ -155,7 +155,7 @@ def write_piles(
     edges = np.searchsorted(placed["shard"].to_numpy(), np.arange(num_shards + 1))
     table = placed.drop("shard").to_arrow().combine_chunks()
     if sequences is not None:
-        path = os.path.relpath(sequences.unchecked_path, writer.partition.folder)
+        path = sequences.seen_from(writer.partition.folder)
         place = SequencesPlace(path, sequences.bytes, sequences.xxh3)
         table = table.replace_schema_metadata({SEQUENCES: msgspec.json.encode(place)})
     empty = pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -81,7 +81,8 @@ def elements_of(clue: str) -> NDArray[np.uint8]:
     for match in _ELEMENT.finditer(clue.encode()):
         is_special = match[1] == b"." or (match[1][0] in b"[\\" and len(match[1]) > 1)
         is_allowed = re.compile(match[1] if is_special else re.escape(match[1]), re.DOTALL)
-        row = np.array([bool(is_allowed.fullmatch(bytes([i]))) for i in range(256)], np.uint8)
+        row = np.zeros(256, np.uint8)
+        row[[found.start() for found in is_allowed.finditer(bytes(range(256)))]] = 1
         rows += [row] * int(match[2] or 1)
     return np.array(rows)
 

@@ -147,22 +147,29 @@ def _find(
 def _find_local(
     pattern: str, follow_links: bool, base: str, output: str
 ) -> Iterator[_Match | LeftOut]:
-    normal, real = cache(os.path.abspath), cache(os.path.realpath)  # of folders: few
+    real = cache(os.path.realpath)
 
-    def name_of(path: str) -> str:
-        folder, name = os.path.split(path)  # a glob may hold ".."
-        path = os.path.join(normal(folder), name) if name else normal(folder)
-        return path[len(base) :].lstrip("/") if is_below(path, base) else path
+    @cache
+    def prefix_of(folder: str) -> str:
+        folder = os.path.abspath(folder or "/")  # a glob may hold ".."
+        inside = folder[len(base) :].lstrip("/") if is_below(folder, base) else folder
+        return inside and os.path.join(inside, "")
+
+    @cache
+    def is_output(folder: str) -> bool:
+        return is_below(real(folder or "/"), output)
 
     found = search(pattern, Path(base), follow_links)
-    for path, file in found.files.items():
-        folder, name = os.path.split(path)
-        place = real(path) if file.is_link else os.path.join(real(folder), name)
-        if file.matched_by == "named" or not is_below(place, output):
-            yield _Match(name_of(path), file.matched_by, file.status)
+    for path, file in found.files.items():  # folders are few, files may be a million
+        folder, _, name = path.rpartition("/")
+        in_output = is_below(real(path), output) if file.is_link else is_output(folder)
+        if file.matched_by == "named" or not in_output:
+            yield _Match(prefix_of(folder) + name, file.matched_by, file.status)
     for path, reason in found.left_out.items():
         if not is_below(real(path), output):
-            yield LeftOut(name_of(path).encode("utf-8", "replace").decode(), reason)
+            folder, _, name = path.rpartition("/")
+            named = prefix_of(folder) + name if name else prefix_of(folder).rstrip("/")
+            yield LeftOut(named.encode("utf-8", "replace").decode(), reason)
 
 
 def why_unread(source: SourceConfig) -> str:

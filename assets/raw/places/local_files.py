@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -63,13 +63,13 @@ class Search:
                 if rest:
                     self.match(below, rest)
                 else:
-                    self.add_files(below, entries, "glob")
+                    self.add_files(entries, "glob")
         elif MAGIC.search(head):
+            matches = re.compile(translate(head)).match
             for entry in self.entries(folder):
                 is_shown = head.startswith(".") or not entry.name.startswith(".")
-                if is_shown and fnmatchcase(entry.name, head):
-                    path = os.path.join(folder, entry.name)
-                    self.step(path, rest, is_folder(entry), entry.is_symlink())
+                if is_shown and matches(entry.name):
+                    self.step(entry.path, rest, is_folder(entry), entry.is_symlink())
         elif os.path.lexists(path := os.path.join(folder, head)):
             self.step(path, rest, os.path.isdir(path), os.path.islink(path))
 
@@ -86,16 +86,14 @@ class Search:
 
     def add_folder(self, folder: str) -> None:
         """Add the files of a folder and of all folders below."""
-        for below, entries in self.folders(folder):
-            self.add_files(below, entries, "folder")
+        for _, entries in self.folders(folder):
+            self.add_files(entries, "folder")
 
-    def add_files(
-        self, folder: str, entries: Sequence[os.DirEntry[str]], matched_by: MatchedBy
-    ) -> None:
-        """Add the visible files directly in a folder."""
+    def add_files(self, entries: Sequence[os.DirEntry[str]], matched_by: MatchedBy) -> None:
+        """Add the visible files of a folder's entries."""
         for entry in entries:
             if not entry.name.startswith(".") and not is_folder(entry):
-                self.add(os.path.join(folder, entry.name), matched_by, entry.is_symlink())
+                self.add(entry.path, matched_by, entry.is_symlink())
 
     def add(self, path: str, matched_by: MatchedBy, is_link: bool) -> None:
         """Add a file, or the reason for which it is left out."""
