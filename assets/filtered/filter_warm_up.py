@@ -16,7 +16,10 @@ from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, scores_of, texts_left
 from resources.settings.filters import FilterConfig
 
-TEXT = "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org.\n"
+TEXT = (
+    "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, "
+    "93.184.216.34, 4111 1111 1111 1111.\n"
+)
 
 
 def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable[[], object]]:

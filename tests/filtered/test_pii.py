@@ -1,16 +1,25 @@
 """Personal data is found where it is and nowhere else, and what is around it is never touched."""
 
+import tracemalloc
+from collections.abc import Iterator
+from ipaddress import ip_address
+
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from assets.filtered.pii.candidates import candidates
+from assets.filtered.pii.checks import check_candidates
+from assets.filtered.pii.clues import windows_of
 from assets.filtered.pii.find_pii import find_once, find_pii
 from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
+from assets.filtered.pii.ip_addresses import public_blocks
 from assets.filtered.pii.patterns import SCANS
+from assets.filtered.pii.scan import Span
+from assets.text.buffers import text_buffers
 from resources.settings.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
 HEX32 = "9f86d081884c7d659a2feaa0c55ad015"
@@ -308,6 +317,96 @@ def test_a_rejected_candidate_is_near_within_the_reach_of_a_check(
     unsure = find_once(pl.Series([before + "a@b.io", after]), scans)[1]
 
     assert unsure.tolist() == ([0, 1] if is_near else [])
+
+
+NUMBERS = st.builds(
+    ".".join, st.lists(st.sampled_from(["0", "1", "50", "51", "172", "192", "203", "256", "01"]),
+                       min_size=4, max_size=5)
+)  # fmt: skip
+ADDRESSES = st.builds(
+    "{}@{}.{}".format,
+    st.text("aG1._+-'/", min_size=1, max_size=5) | st.sampled_from(["git", "a" * 64, "a" * 65]),
+    st.text("aB1.-_", min_size=1, max_size=5) | st.sampled_from(["b" * 63, "b" * 64, "xn--a"]),
+    st.sampled_from(["com", "png", "PNG", "d", "DE", "js", "org.uk", "c0", "museum", "c."]),
+)
+CARDS = st.lists(st.sampled_from(["4111", "1111", " ", "-", "8224630", "10005"]), min_size=4).map(
+    "".join
+) | st.sampled_from(
+    ["4111 1111 1111 1111", "4111-1111 1111 1111", "4111111111111111", "4111 1111 1111 1112",
+     "5105-1051-0510-5100", "5205 1051 0510 5100", "4444 4444 4444 4444",
+     "DE89 4111 1111 1111 1111"]
+)  # fmt: skip
+PHONES = st.builds(
+    " ".join, st.lists(st.text("0123456789()", min_size=1, max_size=5), min_size=2, max_size=6)
+)
+AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
+    ["http://a,", "rfc 7 ", "version ", "ip ", "v=", "0:"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@example([("http://a,", "jo@b.com", " ")])
+@example([("", "4111 1111 1111 1112", "")])
+@example([("", "4444444444444444", "")])
+@example([("", "git@b.com", ""), (" ", "a@b.png", " ")])
+@example([("v", "93.184.216.34", ""), (" ", "93.184.216.34", ".1 "), ("rfc 7 ", "99.1.1.1", "")])
+@given(st.lists(st.tuples(AROUND, NUMBERS | ADDRESSES | CARDS | PHONES, AROUND), max_size=4))
+def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
+    data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
+    deciding = [scan for scan in SCANS if scan.decide]
+    for scan, own in zip(deciding, windows_of(data, offsets, deciding), strict=True):
+        found = candidates(data, own, scan)
+        if len(found):
+            decided = check_candidates(data, offsets, scan, found)
+            checked = check_candidates(data, offsets, scan._replace(decide=None), found)
+            assert sorted(decided.tolist()) == sorted(checked.tolist())
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["jane.doe@example.com", "a1@b-c.example.org"],
+        ["93.184.216.34", "203.80.1.9"],
+        ["10.0.0.1", "300.1.2.3"],
+        ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
+    ],
+)
+def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:
+    def refuse(text: str, start: int, end: int) -> Iterator[Span]:
+        raise AssertionError(text[start:end])
+
+    scans = [scan._replace(check=refuse) for scan in SCANS if scan.decide]
+    for gap in ("\n", " "):
+        texts = pl.Series([gap.join(items * 1_000)])
+        spans, _ = find_once(texts, scans)
+        assert len(spans) in (0, 2_000)
+
+
+def test_blocks_of_public_addresses_are_those_of_the_registries() -> None:
+    blocks = public_blocks()
+    for first in range(256):
+        for second in range(0, 256, 1 if first in (100, 169, 172, 192, 198, 203) else 51):
+            block = blocks[first * 256 + second]
+            own = [ip_address(f"{first}.{second}.{third}.{last}")
+                   for third in (0, 1, 2, 24, 99, 100, 113, 128, 196, 255)
+                   for last in (0, 9, 255)]  # fmt: skip
+            public = {ip.is_global and not (ip.is_multicast or ip.is_reserved) for ip in own}
+            assert block == 2 or public == {bool(block)}
+
+
+@pytest.mark.parametrize("gap", ["\n", " "])
+def test_memory_for_a_list_grows_with_its_size(gap: str) -> None:
+    text = "93.184.216.34" + gap
+    peaks = []
+    for number in (10_000, 20_000):
+        texts = pl.Series([text * number])
+        find_pii(texts, PiiConfig())
+        tracemalloc.start()
+        find_pii(texts, PiiConfig())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2.2 * peaks[0] + 100_000
+    assert peaks[1] < 20_000 * len(text) * 40
 
 
 def test_offsets_are_characters() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import Scan
+from assets.filtered.pii.spans import NO_SPANS
 from resources.settings.filter_steps import KINDS
 
 Bytes = NDArray[np.uint8]
@@ -22,8 +23,25 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
 
     places: int64 [n, 3]: row, first byte, end of each candidate. Column 3 is the kind's number.
     """
+    from assets.filtered.kernels.plain_values import REFUSED, UNSURE
     from assets.filtered.kernels.span_edit import to_characters
 
+    if scan.decide is None:
+        return _read(data, offsets, scan, places)
+    ends = scan.decide(data, offsets, places)
+    kinds = np.where(ends == REFUSED, REJECTED, KINDS.index(scan.kind))
+    stops = np.where(ends == REFUSED, places[:, 2], ends)
+    decided = np.column_stack([places[:, :2], stops, kinds])[ends != UNSURE]
+    to_characters(data, offsets, decided)
+    return np.concatenate([decided, _read(data, offsets, scan, places[ends == UNSURE])])
+
+
+def _read(data: Bytes, offsets: Integers, scan: Scan, places: Integers) -> Integers:
+    """Read each candidate in its page."""
+    from assets.filtered.kernels.span_edit import to_characters
+
+    if not len(places):
+        return NO_SPANS
     firsts, pages = _pages(offsets, scan, places)
     characters, bases = places.copy(), pages[:, [0, 1, 1]]
     to_characters(data, offsets, characters)

@@ -8,6 +8,11 @@ from what comes before; the characters around the whole decide.
 
 import re
 from collections.abc import Iterator
+from functools import cache, reduce
+from itertools import chain, product
+
+import numpy as np
+from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
 
@@ -69,6 +74,26 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
     is_service = bool(_NO_DOMAIN.fullmatch(domain[1]))
     if not is_service and not _USER_OF_URL.search(text, max(0, first - 80), first):
         yield first, domain.end()
+
+
+def _decide_email(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import decide_email
+
+    ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops())
+    return ends
+
+
+@cache
+def _short_tops() -> NDArray[np.uint8]:
+    """Make the table of top-level domains of two and three letters that the kernel reads."""
+    tops = np.zeros(27**3, np.uint8)
+    for letters in chain.from_iterable(product(range(1, 27), repeat=n) for n in (2, 3)):
+        name = "".join(chr(96 + letter) for letter in letters)
+        number = reduce(lambda total, letter: total * 27 + letter, letters)
+        tops[number] = not _NO_DOMAIN.fullmatch(name)
+    return tops
 
 
 def _first_of_local(text: str, start: int, at: int, domain: re.Match[str]) -> int:
@@ -164,6 +189,7 @@ SCANS = (
         (rf"[{_ATEXT_BYTES}]@{_WORD_BYTE}",),
         rf"[@{_ATEXT_BYTES}]",
         FAR,
+        decide=_decide_email,
     ),
     Scan(
         "email",

@@ -29,6 +29,10 @@ from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
 _MAX_ROUNDS = 4
 _REACH = 120  # characters; a check reads at most 100 before a candidate
 
+# Regexes' matches take 150 bytes each: a list of addresses of 50 MB has four million.
+_MAX_WINDOWS = 1 << 16
+
+Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 _SPAN = pl.Struct({"kind": pl.String, "start": pl.Int64, "end": pl.Int64})
@@ -78,16 +82,21 @@ def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[Integers, Intege
 
     The latter have a rejected candidate so near to a span that its check may have read the span.
     """
-    data, offsets = text_buffers(texts.rechunk())
-    found = [NO_SPANS]
-    for scan, windows in zip(scans, windows_of(data, offsets, scans), strict=True):
-        places = candidates(data, windows, scan)
-        if len(places):
-            found.append(check_candidates(data, offsets, scan, places))
-    checked = np.concatenate(found)
+    checked = _search(*text_buffers(texts.rechunk()), scans)
     is_rejected = checked[:, 3] == REJECTED
     spans, hidden = without_overlap(checked[~is_rejected])
     return spans, rows_near(np.concatenate([checked[is_rejected], hidden]), spans, _REACH)
+
+
+def _search(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> Integers:
+    """Return the spans and the rejected candidates of all scans, as `check_candidates` does."""
+    found = [NO_SPANS]
+    for scan, windows in zip(scans, windows_of(data, offsets, scans), strict=True):
+        for first in range(0, len(windows), _MAX_WINDOWS):
+            places = candidates(data, windows[first : first + _MAX_WINDOWS], scan)
+            if len(places):
+                found.append(check_candidates(data, offsets, scan, places))
+    return np.concatenate(found)
 
 
 def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.DataFrame:

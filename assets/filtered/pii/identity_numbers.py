@@ -6,6 +6,9 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 import re
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 
@@ -46,6 +49,15 @@ def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
         if size:
             yield groups[i][0], groups[i + size - 1][1]
         i += max(1, size)
+
+
+def _decide_card(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import decide_card
+
+    ends: NDArray[np.int64] = decide_card(data, offsets, places)
+    return ends
 
 
 def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -> int:
@@ -143,6 +155,7 @@ SCANS = (
         (r"[2-6]\d{3}[- \d]\d{3}[- \d]{2}",),
         "[0-9 -]",
         FAR,
+        decide=_decide_card,
     ),
     Scan(
         "iban",

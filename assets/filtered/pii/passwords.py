@@ -115,6 +115,8 @@ _AS = re.compile(
 def _named_after(text: str, start: int) -> Iterator[Span]:
     """Yield a value that comes first: "use ... as the password"."""
     first = max(0, start - 70)
+    if text.find(" as ", first, start) < 0:  # most texts, and the regex tries every place
+        return
     match = _AS.search(text[first:start])
     if (
         match

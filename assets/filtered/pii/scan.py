@@ -3,9 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from resources.settings.filter_steps import PiiKind
 
 Span = tuple[int, int]
+Decide = Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 FAR = 1 << 40  # the reach of a candidate that only `held` bounds
 
 
@@ -16,7 +20,8 @@ class Scan(NamedTuple):
     count. A candidate that can count holds the first byte of one of `clues` (see `pii.clues`), has
     only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
     more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
-    after it.
+    after it. `decide(data, offsets, places)` decides on many candidates at once: those in plain
+    surroundings; see `kernels.plain_values`.
     """
 
     kind: PiiKind
@@ -26,3 +31,4 @@ class Scan(NamedTuple):
     held: str = "."
     reach: int = 64
     sight: int = 640
+    decide: Decide | None = None

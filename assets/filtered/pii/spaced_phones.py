@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 # Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
@@ -75,6 +78,15 @@ _AFTER = re.compile(
 _ROW_BEFORE = re.compile(r"\d[ \t]+\d+[ \t|;,\])}]*\n[ \t|(\[{]*\Z")
 _ROW_AFTER = re.compile(r"[ \t|;,\])}]*\n[ \t|(\[{]*\d+[ \t]+\d")
 _DATE = re.compile(r"\d\d? \d\d? (?:19|20)\d\d\b.*|(?:19|20)\d\d [01]?\d [0-3]\d\b.*")
+
+
+def _decide_spaced(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import decide_spaced
+
+    ends: NDArray[np.int64] = decide_spaced(data, offsets, places)
+    return ends
 
 
 def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
@@ -152,5 +164,6 @@ SCANS = (
         (r"[\d)] \d\d[ \d]{2}",),
         "[0-9() ]",
         FAR,
+        decide=_decide_spaced,
     ),
 )
