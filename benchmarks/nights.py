@@ -110,17 +110,22 @@ def inputs_of(folder: Path) -> Iterator[Path]:
 
 
 def print_table(runs: dict[str, tuple[Measured, Parts]]) -> None:
-    """Print parts computed + reused by stage and run, then times as shares of the first run's."""
-    whole = runs["from nothing"][0]
-    print(f"{'computed + reused':<19}" + "".join(f"{name:>15}" for name in runs))
+    """Print parts computed + reused by stage and run, then times as shares of the first run's.
+
+    The third line of times is without those of the run with nothing new.
+    """
+    whole, idle = runs["from nothing"][0], runs["nothing new"][0]
+    print(f"{'computed + reused':<21}" + "".join(f"{name:>15}" for name in runs))
     for stage in runs["from nothing"][1]:
         cells = (parts.get(stage, (0, 0)) for _, parts in runs.values())
-        print(f"{stage:<19}" + "".join(f"{f'{new:,} + {old:,}':>15}" for new, old in cells))
+        print(f"{stage:<21}" + "".join(f"{f'{new:,} + {old:,}':>15}" for new, old in cells))
     for name, unit in (("wall", "s wall"), ("cpu", "s CPU")):
         seconds = [getattr(measured, name) for measured, _ in runs.values()]
-        print(f"{unit:<19}" + "".join(f"{each:>15.1f}" for each in seconds))
+        print(f"{unit:<21}" + "".join(f"{each:>15.1f}" for each in seconds))
         shares = (each / getattr(whole, name) for each in seconds)
-        print(f"{'  of a build':<19}" + "".join(f"{share:>15.1%}" for share in shares))
+        print(f"{'  of a build':<21}" + "".join(f"{share:>15.1%}" for share in shares))
+        added = ((each - getattr(idle, name)) / getattr(whole, name) for each in seconds)
+        print(f"{'  beyond nothing new':<21}" + "".join(f"{share:>15.1%}" for share in added))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
 from pipeline_defs.record_connections import keep_connections_open
+from pipeline_defs.shown_output import show_output_by_threads
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
 
@@ -29,4 +30,5 @@ def build_defs(corpus: Corpus) -> dg.Definitions:
 
 
 keep_connections_open()
+show_output_by_threads()
 defs = build_defs(load_corpus())

@@ -17,10 +17,13 @@ import hashlib
 import logging
 import pkgutil
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Self
 
 import numba
@@ -89,15 +92,30 @@ class StageLocator(_CacheLocator):  # type: ignore[misc]
 def load_compiled(package: str) -> Iterator[int]:
     """Load what is compiled of a package of kernels, without a call.
 
-    Yields the number of kernels loaded after each module, which takes 30 ms. numba otherwise loads
+    Yields the number of kernels loaded after each module, which takes 10 ms. numba otherwise loads
     a kernel at its first call: for `filtered` that is a second of CPU in every process. The cache
     lists the argument types that each kernel has been compiled for; one that is written with its
     types is loaded when it is imported.
     """
-    for found in pkgutil.iter_modules(import_module(package).__path__):
-        kernels = vars(import_module(f"{package}.{found.name}")).values()
-        cached = [k for k in kernels if isinstance(k, CPUDispatcher) and k._can_compile]
-        yield sum(load_kernel(k) for k in cached if isinstance(k._cache, FunctionCache))
+    place = import_module(package).__path__
+    modules = [import_module(f"{package}.{each.name}") for each in pkgutil.iter_modules(place)]
+    named = names_in_python(package.partition(".")[0])
+    for module in modules:
+        kernels = [k for k in vars(module).values() if isinstance(k, CPUDispatcher)]
+        called = [k for k in kernels if k.__name__ in named and k._can_compile]
+        yield sum(load_kernel(k) for k in called if isinstance(k._cache, FunctionCache))
+
+
+def names_in_python(root: str) -> set[str]:
+    """Return the names that functions use in the imported modules below a package.
+
+    A kernel without its name among them is called by kernels only, and is part of those on disk: to
+    load all took three times as long.
+    """
+    modules = [m for name, m in sys.modules.items() if name.partition(".")[0] == root]
+    values = chain.from_iterable(vars(module).values() for module in modules)
+    functions = (value for value in values if isinstance(value, FunctionType))
+    return set(chain.from_iterable(function.__code__.co_names for function in functions))
 
 
 def load_kernel(kernel: CPUDispatcher) -> int:

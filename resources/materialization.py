@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
+from msgspec import UNSET
 
 from resources.asset_events import (
     materialized,
@@ -40,6 +41,7 @@ from resources.source_faults import (
     state_of,
 )
 from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, Stage, WarningCheck
+from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.snapshot import Listing
@@ -355,6 +357,7 @@ def manifest_of(
     """Make the manifest of a partition; its parts are in task order, not in order of completion."""
     parts = tuple(record for outcome in outcomes for record in outcome.records)
     provenance = as_json_object(plan.provenance)
+    compressions = {outcome.task.compression for outcome in outcomes} - {DEFAULT_COMPRESSION}
     return Manifest(
         stage=stage.name,
         partition=partition,
@@ -364,6 +367,7 @@ def manifest_of(
         parts=parts,
         stats=add_stats(part.stats for part in parts),
         provenance=provenance,
+        compression=compressions.pop() if compressions else UNSET,
     )
 
 

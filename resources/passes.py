@@ -12,13 +12,21 @@ parts of the kept passes; parts of the others are removed when it is committed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+import msgspec
+import xxhash
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.store.records import fingerprint_of
+from resources.store.published import PublishedFile
+from resources.store.records import FileRecord, fingerprint_of, to_line
+from resources.store.store import TEMPORARY_PREFIX, published_file, write_temporary
 from resources.tasks import (
     Outcome,
     Payload,
@@ -56,6 +64,46 @@ class Pass:
     plan: PlanPass = as_planned
     shares_memory: bool = False
     is_kept: bool = True
+
+
+@dataclass(frozen=True)
+class PassFiles:
+    """Files of one kind that an earlier pass published, in the order of its tasks.
+
+    A task has only the path of their list, a temporary file of the partition: with a file per part
+    in every task, tasks would take the square of their number.
+    """
+
+    path: Path
+
+    def read(self) -> tuple[PublishedFile, ...]:
+        """Return the files."""
+        return read_list(self.path)
+
+
+@lru_cache(maxsize=64)
+def read_list(path: Path) -> tuple[PublishedFile, ...]:
+    """Read a list of files, which its name has the digest of: once per process."""
+    records = msgspec.json.decode(path.read_bytes(), type=tuple[FileRecord, ...])
+    return tuple(published_file(path.parent / record.path, record) for record in records)
+
+
+def list_files(outcomes: Sequence[Outcome], kind: str) -> PassFiles:
+    """List the file of a kind of each outcome's part; the writer of the partition removes it."""
+    records = [outcome.records[0].file(kind) for outcome in outcomes]
+    content = to_line([record for record in records if record is not None])
+    folder = outcomes[0].task.folder.folder
+    path = folder / f"{TEMPORARY_PREFIX}{xxhash.xxh3_128_hexdigest(content)}.json"
+    if not path.exists():
+        os.replace(write_temporary(folder, path.name, content), path)
+    return PassFiles(path)
+
+
+def file_of(outcome: Outcome, kind: str) -> PublishedFile:
+    """Return the file of a kind of an outcome's part."""
+    file = outcome.records[0].file(kind)
+    assert file is not None, f"{outcome.task.title} has no {kind}"
+    return published_file(outcome.task.folder.folder / file.path, file)
 
 
 @dataclass

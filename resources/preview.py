@@ -11,6 +11,7 @@ import polars as pl
 from resources.corpus import Corpus
 from resources.excerpts import as_excerpt
 from resources.stage import MainTable
+from resources.store.disk import map_arrow
 from resources.store.records import Manifest
 
 ROWS = 5
@@ -51,7 +52,7 @@ def preview(path: Path) -> str | None:
     The texts are untrusted: each cell is an excerpt, without any Markdown or HTML.
     """
     is_parquet = path.suffix == ".parquet"
-    rows = pl.read_parquet(path, n_rows=ROWS) if is_parquet else pl.read_ipc(path).head(ROWS)
+    rows = pl.read_parquet(path, n_rows=ROWS) if is_parquet else map_arrow(path).head(ROWS)
     if rows.is_empty():
         return None
     short = rows.select(shortened(name, dtype) for name, dtype in rows.schema.items())

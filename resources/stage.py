@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal
 
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
+from resources.store.compression import compression_in_fingerprints
 from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
 from resources.store.store import Keep
 from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
@@ -138,7 +139,8 @@ class Stage(Generic[Provenance, Numbers]):
 
     def version_under(self, settings: Settings) -> str:
         """Return code version and settings as Dagster's code version: one for all partitions."""
-        return f"{self.code_version}-{fingerprint_of(self.settings(settings))[:8]}"
+        written_as = compression_in_fingerprints(settings.compression)
+        return f"{self.code_version}-{fingerprint_of(self.settings(settings), *written_as)[:8]}"
 
 
 def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:

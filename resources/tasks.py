@@ -14,6 +14,11 @@ from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError,
 from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
 from resources.progress import current
 from resources.settings.engine import EngineConfig
+from resources.store.compression import (
+    DEFAULT_COMPRESSION,
+    Compression,
+    compression_in_fingerprints,
+)
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.snapshot import Snapshot
@@ -52,6 +57,7 @@ class Task(Generic[Payload]):
     work_bytes: int
     payload: Payload = field(default_factory=dict)  # type: ignore[assignment]
     is_stream: bool = False
+    compression: Compression = DEFAULT_COMPRESSION
 
     @property
     def title(self) -> str:
@@ -72,11 +78,12 @@ class Task(Generic[Payload]):
         self, name: str, fingerprint: str, payload: OtherPayload, *, work_bytes: int
     ) -> Task[OtherPayload]:
         """Make another task of the same partition."""
-        return Task(self.root, self.stage, self.partition, name, fingerprint, work_bytes, payload)
+        place, compression = (self.root, self.stage, self.partition), self.compression
+        return Task(*place, name, fingerprint, work_bytes, payload, compression=compression)
 
     def writer(self, name: str | None = None) -> PartWriter:
         """Return a writer for the task's part, or for the named part of a stream."""
-        return PartWriter(self.folder, name or self.name, self.fingerprint)
+        return PartWriter(self.folder, name or self.name, self.fingerprint, self.compression)
 
     def published(self) -> list[PartRecord] | None:
         """Return the task's parts if all of them are published, else None.
@@ -131,6 +138,7 @@ class TaskMaker:
     stage: str
     code_version: str
     partition: str
+    compression: Compression = DEFAULT_COMPRESSION
 
     def task(
         self,
@@ -142,7 +150,8 @@ class TaskMaker:
         is_stream: bool = False,
     ) -> Task[Payload]:
         """Make the task of a part; `made_of`, JSON values, is all that its output depends on."""
-        fingerprint = fingerprint_of(self.stage, self.code_version, *made_of)
+        written_as = compression_in_fingerprints(self.compression)
+        fingerprint = fingerprint_of(self.stage, self.code_version, *made_of, *written_as)
         task = self.with_fingerprint(name, fingerprint, payload, work_bytes=work_bytes)
         return replace(task, is_stream=is_stream)
 
@@ -150,12 +159,15 @@ class TaskMaker:
         self, name: str, fingerprint: str, payload: Payload, *, work_bytes: int
     ) -> Task[Payload]:
         """Make the task of a part whose fingerprint is known."""
-        return Task(self.root, self.stage, self.partition, name, fingerprint, work_bytes, payload)
+        place = (self.root, self.stage, self.partition)
+        return Task(*place, name, fingerprint, work_bytes, payload, compression=self.compression)
 
 
 def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
     """Make tasks of one partition of a stage of a corpus."""
-    return TaskMaker(corpus.store.root, stage.name, stage.code_version, partition)
+    return TaskMaker(
+        corpus.store.root, stage.name, stage.code_version, partition, corpus.settings.compression
+    )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from assets.sharded.ledger_files import write_ledger
 from resources.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter
-from resources.tasks import Plan, Task
+from resources.tasks import Plan, Task, Work
 
 LENGTH = 8
 WIDTHS = {"uint16": pl.UInt16, "uint32": pl.UInt32}
@@ -110,8 +110,8 @@ def tasks_of(corpus: Any, plan: Plan) -> list[Task]:
     return [*shards, index]
 
 
-def build(corpus: Any, plan: Plan) -> Manifest:
+def build(corpus: Any, plan: Plan, work: Work = write_shard) -> Manifest:
     folder = corpus.store.partition("sharded", "prose")
     with folder.writing(corpus.settings.keep_manifests):
-        outcomes = run_passes(corpus, plan.tasks, write_shard)
+        outcomes = run_passes(corpus, plan.tasks, work)
         return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))

@@ -26,7 +26,7 @@ PURE_RESOURCES = (
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",
-    "resources.content_windows",
+    "resources.reused_array",
 )
 
 Arrow = tuple[str, str]

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 
-import polars as pl
 from msgspec.structs import asdict
 
 from assets.bucketed.make_sequences import make_sequences
@@ -22,8 +21,10 @@ from assets.tokenized.encode_documents import NO_TOKENS
 from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
+from resources.reused_array import reused_array
 from resources.settings.buckets import BucketConfig
 from resources.stage import Conclusion, MainTable, Metadata, Stage
+from resources.store.disk import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
@@ -79,8 +80,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
-    tables = [pl.read_ipc(file.checked(), columns=["doc_id", "tokens"]) for file in inputs.files]
-    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding)
+    tables = [map_arrow(file.checked(), ["doc_id", "tokens"]) for file in inputs.files]
+    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
     writer.write_arrays(SEQUENCE_IDS, sequence_ids(sequences), sequences["num_tokens"].to_numpy())

@@ -32,6 +32,7 @@ from assets.bucketed.packing import (
 from assets.bucketed.report import BucketedNumbers, Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
 from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
+from resources.reused_array import NewArray
 from resources.settings.buckets import BucketConfig, stored_lengths
 
 Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
@@ -50,21 +51,24 @@ def group_windows(tokens: Sequence[int], window_tokens: int) -> list[slice]:
 
 
 def make_sequences(
-    tables: Sequence[pl.DataFrame], config: BucketConfig, padding: int
+    tables: Sequence[pl.DataFrame],
+    config: BucketConfig,
+    padding: int,
+    new_array: NewArray = np.empty,
 ) -> tuple[pl.DataFrame, BucketedNumbers]:
     """Make the sequences of a window of documents, sorted by bucket, and count them.
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
     into `bucket_names`), num_tokens UInt32 (without padding), tokens List (`stored_length` of
     them, the token `padding` at the end), spans List(Struct{doc_id, start, length}), start and
-    length in tokens of the document.
+    length in tokens of the document. The tokens are in a `new_array`.
     """
     num_tokens = count_tokens(tables)
     segments, arranged, buckets = arrange(num_tokens, document_names(tables), config)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
-    sequences = gather_sequences(tables, segments, sequence, stored, padding)
+    sequences = gather_sequences(tables, segments, sequence, stored, padding, new_array)
     frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     return frame, count_window(Window(num_tokens, segments, sequence, used, buckets), config)
 

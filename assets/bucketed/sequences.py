@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
+from resources.reused_array import NewArray
 
 ROW_COLUMNS = {  # of sequences in shards, too
     "num_tokens": "tokens of the sequence without padding",
@@ -41,12 +42,14 @@ def gather_sequences(
     sequence: NDArray[np.uint32],
     stored: Int64s,
     padding: int,
+    new_array: NewArray = np.empty,
 ) -> pl.DataFrame:
     """Return the columns num_tokens, tokens and spans of each sequence, in order.
 
     In: `tables` of documents (doc_id String, tokens List(UInt16 or UInt32)); segments of their
     rows, counted over all tables; the sequence of each segment; the tokens stored of each sequence,
-    int64 [m], filled up with `padding`. Segments keep their order within a sequence.
+    int64 [m], filled up with `padding`. Segments keep their order within a sequence. The tokens are
+    in a `new_array`.
     """
     from assets.bucketed.kernels.copy_tokens import sort_by_key
 
@@ -55,6 +58,10 @@ def gather_sequences(
     offsets = np.concatenate([[0], np.cumsum(stored)])
     places = np.empty(len(order), np.int64)
     places[order] = ends[:-1] + np.repeat(offsets[:-1] - ends[first[:-1]], np.diff(first))
+    is_wide = tables[0].schema["tokens"] == pl.List(pl.UInt32)
+    values = new_array(int(offsets[-1]), np.dtype(np.uint32 if is_wide else np.uint16))
+    values.fill(padding)
+    copy_tokens(tables, segments, places, values)
     doc_ids = pl.concat([table["doc_id"] for table in tables])
     spans = pl.DataFrame(
         {
@@ -66,25 +73,18 @@ def gather_sequences(
     return pl.DataFrame(
         {
             "num_tokens": np.diff(ends[first]).astype(np.uint32),
-            "tokens": _gather_tokens(tables, segments, places, offsets, padding),
+            "tokens": _lists("tokens", offsets, pa.array(values), tables[0].schema["tokens"]),
             "spans": _lists("spans", first, spans.to_struct().to_arrow(), pl.List(SPAN)),
         }
     )
 
 
-def _gather_tokens(
-    tables: Sequence[pl.DataFrame],
-    segments: Segments,
-    places: Int64s,
-    offsets: Int64s,
-    padding: int,
-) -> pl.Series:
-    """Copy the tokens of all segments to their places, with `padding` elsewhere."""
+def copy_tokens(
+    tables: Sequence[pl.DataFrame], segments: Segments, places: Int64s, target: NDArray[Any]
+) -> None:
+    """Copy the tokens of all segments to their places in `target`."""
     from assets.bucketed.kernels.copy_tokens import copy_pieces
 
-    dtype = tables[0].schema["tokens"]
-    is_wide = dtype == pl.List(pl.UInt32)
-    values = np.full(offsets[-1], padding, np.uint32 if is_wide else np.uint16)
     row = 0
     for table in tables:
         for chunk in table["tokens"].get_chunks():
@@ -92,9 +92,8 @@ def _gather_tokens(
             source, begins = tokens.values.to_numpy(), tokens.offsets.to_numpy()
             low, high = np.searchsorted(segments.documents, [row, row + len(chunk)])
             starts = begins[segments.documents[low:high] - row] + segments.starts[low:high]
-            copy_pieces(source, starts, segments.lengths[low:high], places[low:high], values)
+            copy_pieces(source, starts, segments.lengths[low:high], places[low:high], target)
             row += len(chunk)
-    return _lists("tokens", offsets, pa.array(values), dtype)
 
 
 def _lists(name: str, offsets: Int64s, values: Any, dtype: pl.DataType) -> pl.Series:

@@ -51,6 +51,8 @@ class Deduped:
 
     def reject(self, reason: str, doc_ids: pl.Series) -> None:
         """Remove documents, and count them under a reason."""
+        if doc_ids.is_empty():
+            return
         gone = self.documents["doc_id"].is_in(doc_ids.implode())
         self.documents = self.documents.filter(~gone)
         if gone.any():

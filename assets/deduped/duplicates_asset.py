@@ -22,6 +22,7 @@ from assets.deduped.clusters.candidate_files import (
 from assets.deduped.clusters.cluster_files import (
     NOTHING_DECIDED,
     Decided,
+    DecidedPart,
     decide_batches,
     known_rows,
     rows_of_part,
@@ -49,7 +50,6 @@ from resources.made_under import check_made_under, is_made_by
 from resources.progress import current
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.disk import has_size
 from resources.store.published import PublishedFile
 from resources.store.records import (
     Manifest,
@@ -59,6 +59,7 @@ from resources.store.records import (
     required_file,
     to_json,
 )
+from resources.store.snapshot import Listing
 from resources.store.store import TEMPORARY_PREFIX, part_stem
 from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
@@ -172,14 +173,23 @@ def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -
     before = {entry.id: entry for entry in manifest.provenance.ledger}
     if any(before.get(entry.id, entry) != entry for entry in index.provenance.ledger):
         return NOTHING_DECIDED
-    files: dict[str, PublishedFile] = {}
-    for part in manifest.parts:
-        file = required_file(manifest, part, "digests" if part.name == STATE else "clusters")
-        files[part.name] = corpus.store.file_of(manifest, file)
-        if not has_size(files[part.name].unchecked_path, file.bytes):
-            return NOTHING_DECIDED
-    digests = files.pop(STATE)
-    return Decided(digests, {int(name): clusters for name, clusters in files.items()})
+    listing = Listing(corpus.store.partition(DUPLICATES.name, index.partition).folder)
+    if not all(listing.has_size(file) for part in manifest.parts for file in part.files):
+        return NOTHING_DECIDED
+    state = next(part for part in manifest.parts if part.name == STATE)
+    listed = corpus.store.file_of(manifest, required_file(manifest, state, "parts"))
+    candidates = read_names(listed)
+    parts = {
+        int(part.name): DecidedPart(
+            part.name,
+            part.fingerprint,
+            corpus.store.file_of(manifest, required_file(manifest, part, "clusters")),
+            candidates[part.name].candidates,
+        )
+        for part in cluster_parts(manifest)
+    }
+    digests = corpus.store.file_of(manifest, required_file(manifest, state, "digests"))
+    return Decided(digests, parts)
 
 
 def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
@@ -210,8 +220,8 @@ def published_parts(task: Task[ClusteringInputs]) -> list[PartRecord] | None:
     if state is None:
         return None
     listed, _ = task.published_file("parts")
-    names = msgspec.json.decode(listed.checked().read_bytes(), type=dict[str, str])
-    records = [task.folder.find_part(name, fingerprint) for name, fingerprint in names.items()]
+    names = read_names(listed).items()
+    records = [task.folder.find_part(name, part.fingerprint) for name, part in names]
     present = [record for record in records if record is not None]
     return present + state if len(present) == len(records) else None
 
@@ -243,25 +253,36 @@ def cluster_in(scratch: Path, task: Task[ClusteringInputs]) -> list[PartRecord]:
     is_known = known_members(labels, digests, inputs.decided.read_digests())
     components = Components(row_ids, labels, is_known)
     decisions = decide_batches(inputs.parts, pairs, components, inputs.config, scratch)
-    tables = inputs.decided.tables
     records = [
-        publish_clusters(
-            task, part, clusters_of(part, components, decisions, tables.get(part.entry.id))
-        )
+        publish_part(task, part, components.of_part(part.entry.id), decisions)
         for part in inputs.parts
     ]
-    return [*records, publish_state(task, digests, records)]
+    names = {
+        record.name: PublishedName(record.fingerprint, components.of_part(int(record.name)).count)
+        for record in records
+    }
+    return [*records, publish_state(task, digests, names)]
 
 
-def clusters_of(
+def publish_part(
+    task: Task[ClusteringInputs],
     part: SignedFiles,
-    components: Components,
+    members: Components,
     decisions: list[pl.DataFrame],
-    before: PublishedFile | None,
-) -> pl.DataFrame:
-    """Return the clusters of one signed part, decided now or `before`, sorted by row."""
+) -> PartRecord:
+    """Publish the clusters of one signed part, decided now or in the last run.
+
+    If all its members are known, and there were no more, they are as they were: the part that the
+    last run published is not read.
+    """
+    before = task.payload.decided.parts.get(part.entry.id)
+    if before is not None and members.is_known.all() and before.candidates == members.count:
+        record = task.folder.find_part(before.name, before.fingerprint)
+        if record is not None:
+            return record
     decided = rows_of_part(part.entry.id, decisions)
-    return pl.concat([*decided, *known_rows(part, components, before)]).sort("row")
+    clusters = pl.concat([*decided, *known_rows(members, before)])
+    return publish_clusters(task, part, clusters.sort("row", maintain_order=True).rechunk())
 
 
 def publish_clusters(
@@ -269,12 +290,13 @@ def publish_clusters(
 ) -> PartRecord:
     """Publish the clusters of one signed part; one that has not changed is not written again.
 
-    The part's fingerprint is that of its content.
+    The part's fingerprint is that of its content, as Parquet: in an Arrow file the bytes of strings
+    depend on the tables that they were gathered from.
     """
     content = BytesIO()
-    clusters.write_ipc(content, compression="uncompressed")
+    clusters.write_parquet(content, compression="uncompressed")
     digest = xxhash.xxh3_128_hexdigest(content.getbuffer())
-    make = TaskMaker(task.root, task.stage, DUPLICATES.code_version, task.partition)
+    make = TaskMaker(*task.place[:2], DUPLICATES.code_version, task.partition, task.compression)
     part_task = make.task(
         f"{part.entry.id:08d}", (part.entry.fingerprint, digest), None, work_bytes=0
     )
@@ -297,15 +319,27 @@ def publish_clusters(
     return writer.publish(stats)
 
 
+class PublishedName(msgspec.Struct, frozen=True):
+    """A published part of clusters: its fingerprint, and the rows of it that had a candidate."""
+
+    fingerprint: str
+    candidates: int
+
+
 def publish_state(
-    task: Task[ClusteringInputs], digests: tuple[Words, Words], records: list[PartRecord]
+    task: Task[ClusteringInputs], digests: tuple[Words, Words], names: dict[str, PublishedName]
 ) -> PartRecord:
     """Publish, after all other parts, what the next run compares to decide only changes."""
     writer = task.writer()
     writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
-    names = {record.name: record.fingerprint for record in records}
     writer.write_text("parts", "json", to_json(names).decode())
     return writer.publish(Stats())
+
+
+def read_names(listed: PublishedFile) -> dict[str, PublishedName]:
+    """Read the parts that `publish_state` names."""
+    content = listed.checked().read_bytes()
+    return msgspec.json.decode(content, type=dict[str, PublishedName])
 
 
 class PartSummary(msgspec.Struct, frozen=True):
@@ -347,7 +381,7 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
 
 DUPLICATES = Stage(
     name="duplicates",
-    code_version="3",
+    code_version="4",
     description="Clusters of equal and near-equal documents over all sources, and which of each "
     "stays.",
     group="deduplicate",

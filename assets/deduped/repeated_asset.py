@@ -35,13 +35,12 @@ from assets.deduped.repeats.repeated_line_files import (
 from assets.deduped.repeats.repeated_lines import Unit, most_frequent, repeated_markdown
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
-from resources.passes import Earlier, Pass, in_passes
+from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_files
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, numbers_of, required_file
-from resources.store.store import published_file
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
@@ -97,22 +96,14 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     return Plan(tasks, configs_of(dedup), provenance)
 
 
-def files_of(outcomes: Sequence[Outcome], unit: Unit) -> list[PublishedFile]:
-    """Return the file of a unit of each outcome's part."""
-    files = [(outcome.task.folder.folder, outcome.records[0].file(unit)) for outcome in outcomes]
-    return [published_file(folder / file.path, file) for folder, file in files if file is not None]
-
-
-def files_by_unit(
-    outcomes: Sequence[Outcome], units: Sequence[Unit]
-) -> dict[Unit, list[PublishedFile]]:
-    """Return the files of each outcome's part, by unit."""
-    return {unit: files_of(outcomes, unit) for unit in units}
+def files_by_unit(outcomes: Sequence[Outcome], units: Sequence[Unit]) -> dict[Unit, PassFiles]:
+    """List the files of each outcome's part, by unit."""
+    return {unit: list_files(outcomes, unit) for unit in units}
 
 
 def file_by_unit(outcome: Outcome, units: Sequence[Unit]) -> dict[Unit, PublishedFile]:
     """Return the file of one outcome's part, by unit."""
-    return {unit: files_of([outcome], unit)[0] for unit in units}
+    return {unit: file_of(outcome, unit) for unit in units}
 
 
 def plan_select(
@@ -140,11 +131,10 @@ def plan_collect(
     """Plan the third pass: one task per part, made of those of its hashes that were selected."""
     counted, selected = earlier
     digests = [numbers_of(outcome.records[0], SelectNumbers).digests for outcome in selected]
+    units = list(tasks[0].payload.configs)
+    files = files_by_unit(selected, units)
     for number, (task, outcome) in enumerate(zip(tasks, counted, strict=True)):
-        units = list(task.payload.configs)
-        inputs = CollectInputs(
-            task.payload, file_by_unit(outcome, units), files_by_unit(selected, units)
-        )
+        inputs = CollectInputs(task.payload, file_by_unit(outcome, units), files)
         made_of = (task.fingerprint, [of_prefix[number] for of_prefix in digests])
         yield next_task(corpus, task, COLLECT + task.payload.part, made_of, inputs)
 
@@ -170,9 +160,10 @@ def plan_list(
     """Plan the fifth pass: one task per part, under the name of the filtered part."""
     _, _, collected, totalled = earlier
     totals = [outcome.task.fingerprint for outcome in totalled]
+    units = list(tasks[0].payload.configs)
+    files = files_by_unit(totalled, units)
     for task, outcome in zip(tasks, collected, strict=True):
-        units = list(task.payload.configs)
-        inputs = ListInputs(file_by_unit(outcome, units), files_by_unit(totalled, units))
+        inputs = ListInputs(file_by_unit(outcome, units), files)
         made_of = (outcome.task.fingerprint, totals)
         yield next_task(corpus, outcome.task, task.payload.part, made_of, inputs)
 

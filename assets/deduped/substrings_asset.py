@@ -36,11 +36,19 @@ from assets.deduped.repeats.substrings import (
 from assets.deduped.signatures_asset import signed_sources
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
-from resources.passes import Earlier, Pass, derive_task, in_passes
+from resources.passes import (
+    Earlier,
+    Pass,
+    PassFiles,
+    derive_task,
+    file_of,
+    in_passes,
+    list_files,
+)
 from resources.settings.repeats import SubstringsConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
-from resources.tasks import GLOBAL, SIMULTANEOUS, Outcome, Plan, Task, tasks_of
+from resources.tasks import GLOBAL, SIMULTANEOUS, Plan, Task, tasks_of
 
 SPAN_COLUMNS = {
     "doc_id": "the document",
@@ -133,12 +141,12 @@ def plan_twice(
 ) -> list[Task[HashInputs]]:
     """Plan the second pass: one task per prefix of the hash."""
     (picks,) = earlier
-    return hash_tasks(corpus, tasks, "twice", picks)
+    return hash_tasks(corpus, tasks, "twice", list_files(picks, "picks"))
 
 
 def plan_runs(_: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier) -> list[Task[RunsInputs]]:
     """Plan the third pass: one task per part."""
-    twice = without_inputs(earlier[-1])
+    twice = list_files(earlier[-1], "twice")
     return [
         derive_task(
             task, numbered_name("runs", task.payload), ["runs"], RunsInputs(task.payload, twice)
@@ -151,7 +159,7 @@ def plan_elsewhere(
     corpus: Corpus, tasks: list[Task[PartInputs]], earlier: Earlier
 ) -> list[Task[HashInputs]]:
     """Plan the fourth pass: one task per prefix of the hash."""
-    return hash_tasks(corpus, tasks, "elsewhere", earlier[-1])
+    return hash_tasks(corpus, tasks, "elsewhere", list_files(earlier[-1], "distinct"))
 
 
 def plan_spans(_: Corpus, tasks: list[Task], earlier: Earlier) -> list[Task]:
@@ -159,20 +167,19 @@ def plan_spans(_: Corpus, tasks: list[Task], earlier: Earlier) -> list[Task]:
     *_others, runs, elsewhere = earlier
     if not runs:
         return tasks
-    everywhere = without_inputs(elsewhere)
+    everywhere = list_files(elsewhere, "elsewhere")
     return [
-        replace(task, payload=SpansInputs(task.payload, own, everywhere))
-        for task, own in zip(tasks, without_inputs(runs), strict=True)
+        replace(task, payload=SpansInputs(task.payload, file_of(own, "runs"), everywhere))
+        for task, own in zip(tasks, runs, strict=True)
     ]
 
 
 def hash_tasks(
-    corpus: Corpus, tasks: list[Task[PartInputs]], name: str, earlier: Sequence[Outcome]
+    corpus: Corpus, tasks: list[Task[PartInputs]], name: str, parts: PassFiles
 ) -> list[Task[HashInputs]]:
     """Make the tasks of a pass over prefixes; all of them together depend on all parts."""
     text_bytes = sum(task.work_bytes for task in tasks)
     bits = prefix_bits(text_bytes, corpus.settings.dedup.memory_bytes)
-    parts = without_inputs(earlier)
     made = []
     for prefix in range(1 << bits):
         inputs = HashInputs((prefix, bits), tasks[0].payload.config, parts)
@@ -185,11 +192,6 @@ def prefix_bits(text_bytes: int, memory_bytes: int) -> int:
     """Return the bits of a prefix of the hash, so that SIMULTANEOUS prefixes fit the memory."""
     most = memory_bytes // (SIMULTANEOUS * MEMORY_PER_TEXT_BYTE)
     return min(MAX_PREFIX_BITS, (text_bytes // most).bit_length())
-
-
-def without_inputs(outcomes: Sequence[Outcome]) -> list[Task[None]]:
-    """Return the tasks of a pass, for later ones to name: with inputs, pickles would add up."""
-    return [replace(outcome.task, payload=None) for outcome in outcomes]
 
 
 def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:

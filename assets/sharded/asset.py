@@ -25,6 +25,7 @@ from assets.sharded.shuffle_files import shuffle_sources
 from assets.sharded.state_files import IndexInputs, write_index
 from assets.tokenized.token_facts import TokenFacts
 from resources.corpus import Corpus
+from resources.reused_array import reused_array
 from resources.settings.shards import ShardConfig
 from resources.stage import MainTable, Stage
 from resources.store.records import PartRecord
@@ -119,7 +120,7 @@ def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
         return [writer.publish(earlier.stats)]
     paths = scatter_paths(task, inputs.scattered)
     try:
-        rows = gather([read_pile(path, inputs.number) for path in paths])
+        rows = gather([read_pile(path, inputs.number) for path in paths], reused_array)
     except FileNotFoundError:
         if published := task.published():  # piles go when another run has published their shards
             return published

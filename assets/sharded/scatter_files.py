@@ -1,7 +1,10 @@
 """First pass of the shuffle: files with the rows that each part sends to every shard.
 
 Each part has a file with one Arrow record batch per shard, so that a shard's pile is one small read
-per file, closed at once, and no more files are open than threads. No manifest names these files,
+per file, closed at once, and no more files are open than threads. A pile has the numbers of rows
+and their positions, since the rows of a part are read fastest where they are. Of a source that
+takes more than a quarter of memory it has the rows: every shard would read them at random places
+from disk, where the pass reads and writes them once, in order. No manifest names these files,
 and they are removed once the shards that they feed are published: a run that misses one then finds
 its shard published by another run. So the file itself holds the hash of every pile, and a pile is
 compared with it when it is read. A damaged file is removed: the next run writes it again.
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import numpy as np
 import polars as pl
 import xxhash
@@ -26,8 +30,10 @@ from assets.sharded.generation_files import Generation, GenerationFiles, read_se
 from assets.sharded.generations import indices_of
 from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
-from assets.sharded.shuffle import BucketShards, count_shards, scatter
-from resources.store.disk import sync_file
+from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
+from resources.engine.cost import memory_bytes
+from resources.store.disk import map_arrow, sync_file
+from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
 from resources.store.store import PartWriter, part_stem
 from resources.store.store_errors import DamagedFileError
@@ -38,12 +44,24 @@ HASH_BYTES = 16
 PLACE = np.dtype([("stop", "<u8"), ("xxh3", f"V{HASH_BYTES}")])  # end of a message, its xxh3_128
 
 
+SEQUENCES = b"sequences"  # key of the schema's metadata: where rows with these numbers are
+
+
+class SequencesPlace(msgspec.Struct, frozen=True):
+    """Published file with the rows of a pile: its path from the pile's folder, size and hash."""
+
+    path: str
+    bytes: int
+    xxh3: str
+
+
 @dataclass(frozen=True)
 class ScatterInputs:
     """Input of the first pass over one bucketed part, for one generation.
 
     `rows` are the generation's, and `spans` the ranges of its indices that the part's rows are
-    within; `is_wanted`, bool [shards], marks the shards to scatter rows for.
+    within; `is_wanted`, bool [shards], marks the shards to scatter rows for. With `copies_rows`
+    the piles have the rows themselves.
     """
 
     part: BucketedPart
@@ -51,11 +69,13 @@ class ScatterInputs:
     spans: tuple[tuple[int, int], ...]
     plans: list[BucketShards]
     is_wanted: NDArray[np.bool_]
+    copies_rows: bool
 
 
 def scatter_fingerprint(wanted: list[Task[ShardInputs]]) -> str:
     """Return the name of the first pass for these shards; a repair scatters only lost shards."""
-    return fingerprint_of([task.fingerprint for task in wanted])
+    ledgers = {task.payload.ledger for task in wanted}  # and so the parts that hold the rows
+    return fingerprint_of([*sorted(ledgers), *(task.fingerprint for task in wanted)])
 
 
 def plan_scatter(
@@ -72,11 +92,13 @@ def plan_scatter(
     is_wanted = np.zeros(count_shards(plans), np.bool_)
     is_wanted[[task.payload.number for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
+    held_bytes = sum(parts[held.key].sequences.bytes for held in generation.parts)
+    copies_rows = held_bytes > memory_bytes() // 4
     tasks = []
     for number, held in enumerate(generation.parts):
         part = parts[held.key]
-        inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted)
-        work_bytes = part.sequences.bytes
+        inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted, copies_rows)
+        work_bytes = (part.sequences if copies_rows else part.ids).bytes
         task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=work_bytes)
         if not scatter_path(task.folder.folder, number, fingerprint).exists():
             tasks.append(task)
@@ -85,16 +107,18 @@ def plan_scatter(
 
 def scatter_part(task: Task[ScatterInputs]) -> None:
     """Sort the rows of one part that are of the generation into its shards' piles."""
-    inputs, is_wanted = task.payload, task.payload.is_wanted
-    sequences = map_arrow(inputs.part.sequences.checked())
-    ids = read_sequences(inputs.part.ids, sequences.height).ids
+    inputs, writer = task.payload, task.writer()
+    ids = read_sequences(inputs.part.ids, sum(inputs.part.counts)).ids
     indices = indices_of(ids, inputs.rows.read(), [range(*span) for span in inputs.spans])
-    if not (is_here := indices >= 0).all():
-        sequences, indices = sequences.filter(pl.Series(is_here)), indices[is_here]
-    placed = scatter(sequences, indices, inputs.plans)
-    if not is_wanted.all():
-        placed = placed.filter(pl.Series(is_wanted[placed["shard"].to_numpy()]))
-    write_piles(task.writer(), placed.drop("bucket"), len(is_wanted))
+    placed = scatter(indices, inputs.plans)
+    if not inputs.is_wanted.all():
+        placed = placed.filter(pl.Series(inputs.is_wanted[placed["shard"].to_numpy()]))
+    if inputs.copies_rows:
+        sequences = map_arrow(inputs.part.sequences.checked())
+        rows = sequences[placed["row"].to_numpy(), ["num_tokens", "tokens", "spans"]]
+        write_piles(writer, placed.drop("row").hstack(rows), len(inputs.is_wanted), None)
+    else:
+        write_piles(writer, placed, len(inputs.is_wanted), inputs.part.sequences)
 
 
 def scatter_name(number: int) -> str:
@@ -119,12 +143,21 @@ def remove_piles(wanted: list[Task[ShardInputs]]) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_piles(writer: PartWriter, placed: pl.DataFrame, num_shards: int) -> None:
-    """Write rows sorted by `shard` as one record batch per shard, empty ones included."""
+def write_piles(
+    writer: PartWriter, placed: pl.DataFrame, num_shards: int, sequences: PublishedFile | None
+) -> None:
+    """Write rows sorted by `shard` as one record batch per shard, empty ones included.
+
+    `sequences` is the file that numbers of rows refer to.
+    """
     import pyarrow as pa
 
     edges = np.searchsorted(placed["shard"].to_numpy(), np.arange(num_shards + 1))
     table = placed.drop("shard").to_arrow().combine_chunks()
+    if sequences is not None:
+        path = sequences.seen_from(writer.partition.folder)
+        place = SequencesPlace(path, sequences.bytes, sequences.xxh3)
+        table = table.replace_schema_metadata({SEQUENCES: msgspec.json.encode(place)})
     empty = pa.RecordBatch.from_pylist([], schema=table.schema)
     temporary, final = writer.new_file(KIND, "bin")
     places = np.zeros(num_shards + 1, PLACE)
@@ -143,7 +176,7 @@ def write_piles(writer: PartWriter, placed: pl.DataFrame, num_shards: int) -> No
     os.replace(temporary, writer.partition.folder / final)
 
 
-def read_pile(path: Path, shard: int) -> pl.DataFrame:
+def read_pile(path: Path, shard: int) -> Pile:
     """Read one shard's pile, without the others; DamagedFileError if it was not written so."""
     import pyarrow as pa
 
@@ -160,7 +193,12 @@ def read_pile(path: Path, shard: int) -> pl.DataFrame:
     batch = pa.ipc.read_record_batch(pa.py_buffer(pile), pa.ipc.read_schema(pa.py_buffer(schema)))
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
-    return frame
+    positions = frame["position"].to_numpy()
+    if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
+        return Pile(frame, np.arange(frame.height), positions)
+    place = msgspec.json.decode(of_rows, type=SequencesPlace)
+    published = PublishedFile(path.parent / place.path, place.bytes, place.xxh3)
+    return Pile(map_arrow(published.checked()), frame["row"].to_numpy().astype(np.int64), positions)
 
 
 def read_places(file: BinaryIO) -> NDArray[np.void]:
@@ -184,13 +222,3 @@ def read_message(file: BinaryIO, places: NDArray[np.void], number: int) -> bytes
     if xxhash.xxh3_128_digest(message) != places["xxh3"][number].tobytes():
         raise ValueError(f"the hash of its message {number} differs")
     return message
-
-
-def map_arrow(path: Path) -> pl.DataFrame:
-    """Map an Arrow file into memory: sorting it reads each page once, and copies once."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file:
-        frame = pl.from_arrow(pa.ipc.open_file(file).read_all())
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -2,9 +2,9 @@
 
 Every sequence of a source's bucket has a place in one seeded permutation of that bucket. Pass one
 (scatter) sends each sequence of a part to its shard's pile; pass two (gather) reads one shard's
-piles and puts them in order. Memory: a part in the first pass, a shard in the second, whatever the
-size of the source. A shuffle buffer of 10,000 samples leaves data stored by source unmixed (batch
-mixture chi2/dof 471, where 1 is random); a whole permutation reaches 1.0.
+piles and puts the sequences in order. Memory: a part in the first pass, a shard in the second,
+whatever the size of the source. A shuffle buffer of 10,000 samples leaves data stored by source
+unmixed (batch mixture chi2/dof 471, where 1 is random); a whole permutation reaches 1.0.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus_loader.permutation import derive_key, permute
+from resources.reused_array import NewArray
 from resources.settings.buckets import BucketConfig, bucket_names, stored_length
 from resources.settings.shards import ShardConfig
 
@@ -92,27 +94,24 @@ def count_shards(plans: list[BucketShards]) -> int:
     return sum(plan.num_shards for plan in plans)
 
 
-def scatter(
-    sequences: pl.DataFrame, indices: NDArray[np.int64], plans: list[BucketShards]
-) -> pl.DataFrame:
-    """Give every sequence its shard and its position in the bucket's permutation.
+def scatter(indices: NDArray[np.int64], plans: list[BucketShards]) -> pl.DataFrame:
+    """Give every sequence of a part its shard and its position in the bucket's permutation.
 
-    In: sequences, and the index of each in its generation, which counts bucket after bucket. Out:
-    the same rows with shard UInt32 and position UInt64, sorted by both. Raises ValueError if an
-    index is beyond the plans.
+    In: the index of each row in its generation, which counts bucket after bucket; -1 for a row that
+    is not of it. Out: shard UInt32, position UInt64 and row UInt32 of the others, sorted by the
+    first two. Raises ValueError if an index is beyond the plans.
     """
     firsts = first_indices(plans)
-    if len(indices) and not 0 <= indices.min() <= indices.max() < firsts[-1]:
+    if len(indices) and not -1 <= indices.min() <= indices.max() < firsts[-1]:
         raise ValueError(f"an index is outside of a generation of {firsts[-1]} sequences")
-    positions = np.zeros(sequences.height, np.uint64)
-    shards = np.zeros(sequences.height, np.uint32)
+    placed = [pl.DataFrame(schema={"shard": pl.UInt32, "position": pl.UInt64, "row": pl.UInt32})]
     for first, plan in zip(firsts, plans, strict=False):
         rows = np.flatnonzero((indices >= first) & (indices < first + plan.num_sequences))
         position = positions_of(plan, indices[rows] - first)
-        positions[rows] = position
-        shards[rows] = plan.first_shard + shard_of(position, plan)
-    placed = sequences.with_columns(shard=pl.Series(shards), position=pl.Series(positions))
-    return placed.sort("shard", "position")
+        shard = plan.first_shard + shard_of(position, plan)
+        columns = {"shard": shard, "position": position, "row": rows.astype(np.uint32)}
+        placed.append(pl.DataFrame(columns, schema=placed[0].schema))
+    return pl.concat(placed).sort("shard", "position")
 
 
 def first_indices(plans: Sequence[BucketShards]) -> list[int]:
@@ -179,6 +178,41 @@ def rows_of_shards(
             yield ShardRows(number, rows[these].astype(np.uint32), first + wanted[these])
 
 
-def gather(piles: list[pl.DataFrame]) -> pl.DataFrame:
-    """Put the sequences of one shard's piles in permuted order, without the scatter's columns."""
-    return pl.concat(piles).sort("position").select("num_tokens", "tokens", "spans")
+class Pile(NamedTuple):
+    """Rows of one bucketed part that belong to one shard.
+
+    Row `rows[i]`, int64 [n], of `sequences` has the place `positions[i]`, uint64 [n], in the order
+    of the bucket.
+    """
+
+    sequences: pl.DataFrame
+    rows: NDArray[np.int64]
+    positions: NDArray[np.uint64]
+
+
+def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFrame:
+    """Put the sequences of one shard's piles in order: num_tokens, tokens, spans.
+
+    Tokens are copied once, from where the piles have them, to a `new_array`.
+    """
+    from assets.bucketed.kernels.copy_tokens import copy_pieces
+
+    order = np.argsort(np.concatenate([pile.positions for pile in piles]))
+    lists = [pile.sequences["tokens"].rechunk().to_arrow() for pile in piles]
+    offsets = [tokens.offsets.to_numpy() for tokens in lists]
+    starts = [each[pile.rows] for each, pile in zip(offsets, piles, strict=True)]
+    stops = [each[pile.rows + 1] for each, pile in zip(offsets, piles, strict=True)]
+    lengths = np.concatenate(stops) - np.concatenate(starts)
+    ends = np.cumsum(lengths[order])
+    places = np.empty_like(lengths)
+    places[order] = ends - lengths[order]
+    tokens = new_array(int(lengths.sum()), lists[0].values.to_numpy().dtype)
+    first = 0
+    for pile, each, start in zip(piles, lists, starts, strict=True):
+        these = slice(first, first := first + len(pile.rows))
+        copy_pieces(each.values.to_numpy(), start, lengths[these], places[these], tokens)
+    others = pl.concat([pile.sequences[pile.rows, ["num_tokens", "spans"]] for pile in piles])
+    offset = np.concatenate(([0], ends))
+    values = pa.LargeListArray.from_arrays(pa.array(offset), pa.array(tokens))
+    column = pl.Series("tokens", values, dtype=piles[0].sequences.schema["tokens"])
+    return others[order].insert_column(1, column)

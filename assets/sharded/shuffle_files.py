@@ -1,9 +1,9 @@
 """Run both passes of the shuffle, for a few sources at a time.
 
-The piles between the passes take as much disk as the tokens in them. They are removed as soon as
-the shards that they feed are published, before the next sources are scattered: disk for
-GROUP_BYTES, or for the largest source if that is more, instead of for the whole corpus. With one
-source at a time, small sources would leave cores idle.
+Piles with rows take as much disk as the tokens in them. They are removed as soon as the shards that
+they feed are published, before the next sources are scattered: disk for GROUP_BYTES, or for the
+largest source if that is more, instead of for the whole corpus. With one source at a time, small
+sources would leave cores idle.
 """
 
 from __future__ import annotations

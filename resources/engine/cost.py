@@ -1,12 +1,14 @@
-"""Cost of a part: when it ran, its CPU seconds, and the memory of the process that computed it."""
+"""Cost of a part: when it ran, its CPU seconds, and the memory of the process; memory there is."""
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,16 @@ def begin_part() -> Callable[[], Cost]:
 def peak_bytes() -> int:
     """Return the largest resident memory of this process since it began."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def memory_bytes() -> int:
+    """Return the memory of this machine, or of the container if it may use less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdigit() else total
 
 
 def add_wall_seconds(costs: list[Cost]) -> float:

@@ -7,11 +7,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
@@ -23,10 +24,11 @@ BLOCK_BYTES = 4 << 20  # that is hashed by itself, in a file of which ranges are
 def hash_file(path: Path) -> tuple[str, str]:
     """Return (sha256, xxh3_128) in hex: the first for audits, the second for every check."""
     sha256, xxh3 = hashlib.sha256(), xxhash.xxh3_128()
-    with open(path, "rb") as file:
-        while block := file.read(HASH_BLOCK_BYTES):
-            sha256.update(block)
-            xxh3.update(block)
+    block = memoryview(bytearray(HASH_BLOCK_BYTES))
+    with open(path, "rb", buffering=0) as file:
+        while size := file.readinto(block):
+            sha256.update(block[:size])
+            xxh3.update(block[:size])
     return sha256.hexdigest(), xxh3.hexdigest()
 
 
@@ -133,3 +135,17 @@ def map_array(
     if 0 in shape:  # nothing cannot be mapped
         return np.empty(shape, dtype)
     return np.memmap(path, dtype, "r", offset, shape)
+
+
+def map_arrow(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Map columns of an uncompressed Arrow file; Polars' own reader copies them.
+
+    Only the pages that are used are read.
+    """
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    frame = pl.from_arrow(table if columns is None else table.select(columns))
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -9,6 +9,7 @@ are compared.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -41,6 +42,10 @@ class PublishedFile:
         path = self.unchecked_path
         compare_file(path, self.xxh3, self.state())
         return path
+
+    def seen_from(self, folder: Path) -> str:
+        """Return the path from a folder of the store, which stays right when the store moves."""
+        return os.path.relpath(self.unchecked_path, folder)
 
     def state(self) -> State:
         """Return what changes when the file does; DamagedFileError if its size is wrong."""

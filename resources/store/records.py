@@ -12,6 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from resources.store.compression import Compression
+
 FINGERPRINT_HEX = 32  # 128 bits: no accidental collision below 1e18 parts
 
 
@@ -80,7 +82,8 @@ class Manifest(
     """The parts of one partition of one stage, in order, and the config and inputs that made them.
 
     `config` is the JSON of the stage's config model; `provenance` (`about` in JSON) a record of
-    the stage's own that names its inputs.
+    the stage's own that names its inputs. `compression` is that of the tables, if it is not the
+    default.
     """
 
     stage: str
@@ -91,6 +94,7 @@ class Manifest(
     parts: tuple[PartRecord[Numbers], ...]
     stats: Stats[Numbers]
     provenance: Provenance = msgspec.field(default_factory=dict, name="about")  # type: ignore[assignment]
+    compression: Compression | msgspec.UnsetType = msgspec.UNSET
 
 
 class StageRecords(Protocol[Provenance_co, Numbers_co]):

@@ -32,6 +32,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from corpus_loader.seal import sealed, unsealed
+from resources.store.compression import DEFAULT_COMPRESSION, LEVEL, POLARS_NAMES, Compression
 from resources.store.disk import (
     BLOCK_BYTES,
     block_hashes,
@@ -344,8 +345,15 @@ class PartWriter:
     Each attempt writes under names of its own, so that attempts never meet before the rename.
     """
 
-    def __init__(self, partition: Partition, name: str, fingerprint: str) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        name: str,
+        fingerprint: str,
+        compression: Compression = DEFAULT_COMPRESSION,
+    ) -> None:
         self.partition = partition
+        self.compression = compression
         self.name = name
         self.fingerprint = fingerprint
         self.pending: list[tuple[Path, FileRecord]] = []
@@ -396,9 +404,11 @@ class PartWriter:
         return record
 
     def write_parquet(self, kind: str, frame: pl.DataFrame) -> None:
-        """Write a table as Parquet, compressed with zstd-1."""
+        """Write a table as Parquet."""
         temporary, final = self.new_file(kind, "parquet")
-        frame.write_parquet(temporary, compression="zstd", compression_level=1)
+        level = LEVEL if self.compression == "zstd" else None
+        name = POLARS_NAMES[self.compression]
+        frame.write_parquet(temporary, compression=name, compression_level=level)
         self.add_file(kind, temporary, final, frame.height)
 
     def write_arrow(self, kind: str, frame: pl.DataFrame) -> None:

@@ -121,6 +121,13 @@ def test_a_changed_limit_is_shown_with_its_old_and_new_value(
     assert numbers(found["signatures", "prose"]) == (2, 0, 0)
 
 
+def test_another_compression_is_shown(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change_config(built, compression="lz4")
+    found = foreseen(capsys, "--source", "prose", "--to", "filtered")
+    assert found["raw", "prose"]["reasons"][0]["why"] == ["compression zstd -> lz4"]
+    assert numbers(found["filtered", "prose"]) == (2, 0, 0)
+
+
 def test_a_missing_file_is_named(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = next((built.parent / "store/filtered/notes").glob("*.parquet"))
     kept.unlink()

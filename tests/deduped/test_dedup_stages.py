@@ -12,6 +12,7 @@ import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
+from assets.deduped.duplicates_asset import DUPLICATES, cluster_parts
 from resources.run_reports import read_report
 
 CUTS = ("repeated", "substrings", "evaluation")
@@ -74,6 +75,12 @@ def generations(corpus: Any) -> set[int]:
     return {generation for entry in ledger(corpus) for _, generation in entry["generations"]}
 
 
+def cluster_fingerprints(corpus: Any) -> dict[tuple[str, str], str]:
+    """The fingerprints of the parts of clusters, which are those of their content."""
+    parts = cluster_parts(corpus.store.newest(DUPLICATES, "all"))
+    return {part.stats.numbers.key: part.fingerprint for part in parts}
+
+
 def random_nights(seed: int) -> list[Night]:
     """Three nights of files with copies and edited copies of few texts; some change, some go."""
     random = Random(seed)
@@ -118,6 +125,7 @@ def test_nights_end_in_what_a_build_from_nothing_gives(
 
     assert outcome(whole) == outcome(nightly)
     assert outcome(whole)["clusters"]
+    assert cluster_fingerprints(whole) == cluster_fingerprints(nightly)
 
 
 def test_what_was_published_stays_when_copies_come(tmp_path: Path, build: Build) -> None:
@@ -210,7 +218,32 @@ def test_a_night_writes_what_changed(tmp_path: Path, build: Build) -> None:
     assert ran["band_index"].parts_computed == 1
     assert len(corpus.store.newest("band_index", "all").provenance["segments"]) == 2
     assert len(corpus.store.newest("duplicates", "all").parts) == parts + 1
+    assert ran["duplicates"].parts_computed == 2  # the new part, and the state
     assert read_report(corpus.store.root, "deduped", "prose").parts_computed == 0
+
+
+def test_a_night_writes_only_the_clusters_that_documents_join_or_leave(
+    tmp_path: Path, build: Build
+) -> None:
+    """Each of the files is a part: no document is alike in those of `same` and the others."""
+    corpus = open_corpus(write_corpus(tmp_path, dedup={"near": True}, part_bytes=2048))
+    pairs = {"same": (800, 801), "left": (802, 803), "joined": (804, 805)}
+    for name, numbers in pairs.items():
+        for source in ("prose", "notes"):
+            play(corpus, {f"{source}/{name}.jsonl": records(*map(text, numbers))})
+    build(corpus, *STAGES)
+    before = cluster_fingerprints(corpus)
+
+    night: Night = {"prose/left.jsonl": None, "notes/new.jsonl": records(text(804, 1), text(806))}
+    play(corpus, night)
+    build(corpus, *STAGES)
+
+    after = cluster_fingerprints(corpus)
+    changed = [key for key in after if after[key] != before.get(key)]
+    assert [source for source, _ in sorted(changed)] == ["notes", "notes", "notes", "prose"]
+    report = read_report(corpus.store.root, "duplicates", "all")
+    assert report.parts_computed == len(changed) + 1  # the state
+    assert report.parts_reused == len(after) - len(changed)
 
 
 def test_a_lost_file_of_the_index_is_built_again(tmp_path: Path, build: Build) -> None:

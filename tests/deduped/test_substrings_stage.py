@@ -1,11 +1,12 @@
 """Repeated spans through Dagster: found over all sources, in any number of pieces, and shown."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped import substrings_asset as stage
 from assets.deduped.repeats.substrings import cut_spans
@@ -13,7 +14,6 @@ from resources import passes
 from resources import tasks as tasks_module
 from resources.run_reports import read_report
 from resources.store.store import StoreError
-from resources.tasks import Task
 
 PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))  # 90 words
 # Enough other words that the documents are no near-duplicates.
@@ -26,10 +26,13 @@ STAGES = (
 FOUND = ("doc_id", "start", "stop", "num_words")
 
 
-def corpus_with_passages(folder: Path, dedup: Any = None, **substrings: Any) -> Any:
+def corpus_with_passages(
+    folder: Path, dedup: Any = None, part_bytes: int = 8192, **substrings: Any
+) -> Any:
     """The small corpus, and three documents that share a passage: `FIRST` has it first."""
     substrings = {"min_words": 50} | substrings
-    config = write_corpus(folder, dedup={"substrings": substrings} | (dedup or {}))
+    dedup = {"substrings": substrings} | (dedup or {})
+    config = write_corpus(folder, dedup=dedup, part_bytes=part_bytes)
     others = [f"{own}: {PASSAGE.upper()}." for own in OWN[1:]]
     write_jsonl(folder / "input/prose/c.jsonl", [{"text": FIRST}])
     write_jsonl(folder / "input/notes/m.jsonl", [{"text": text} for text in others])
@@ -97,9 +100,10 @@ def test_pieces_fit_the_memory(text_bytes: int, memory_bytes: int, bits: int) ->
     assert stage.prefix_bits(text_bytes, memory_bytes) == bits
 
 
-def test_tasks_name_those_of_earlier_passes_without_their_inputs(
+def test_tasks_are_as_large_for_many_parts_as_for_few(
     tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With a file of every part in each of them they would take the square of the parts."""
     seen: list[Any] = []
 
     def run_tasks(corpus: Any, tasks: list[Any], work: Any) -> list[Any]:
@@ -107,18 +111,22 @@ def test_tasks_name_those_of_earlier_passes_without_their_inputs(
         return tasks_module.run_tasks(corpus, tasks, work)
 
     monkeypatch.setattr(passes, "run_tasks", run_tasks)
-    build(corpus_with_passages(tmp_path), *STAGES)
+    sizes: list[dict[str, int]] = []
+    for folder, number in (("few0", 2), ("many", 30)):
+        lines = {"min_count": 2, "min_chars": 10}
+        corpus = corpus_with_passages(tmp_path / folder, dedup={"lines": lines}, part_bytes=2048)
+        for index in range(number):
+            documents = [{"text": f"{OWN[index % 3]} {sentence(index, 300)}\n{PASSAGE}"}]
+            write_jsonl(corpus.config.parent / f"input/prose/more{index:02}.jsonl", documents)
+        seen.clear()
+        build(corpus, *STAGES, "repeated")
+        sizes.append({task.name.split("-")[0]: len(pickle.dumps(task)) for task in seen})
 
-    inputs = [value for task in seen for value in vars(task.payload).values()]
-    named = [
-        each
-        for one in inputs
-        for each in (one if isinstance(one, list) else [one])
-        if isinstance(each, Task) and each.stage == "substrings"
-    ]
-    earlier = {"picks", "twice", "runs", "elsewhere"}
-    assert {task.name.split("-")[0] for task in named} == earlier
-    assert all(task.payload is None for task in named)
+    assert {"picks", "twice", "runs", "elsewhere", "spans"} < sizes[0].keys()
+    assert {"count", "select", "collect", "total"} < sizes[0].keys()
+    assert all(
+        abs(sizes[1][name] - size) < 100 for name, size in sizes[0].items() if "0" not in name
+    )
 
 
 def test_a_second_run_changes_no_byte_and_leaves_spans_only(tmp_path: Path, build: Build) -> None:

@@ -33,6 +33,19 @@ result = answer(1)
 print(result, sum(answer.stats.cache_hits.values()), sum(answer.stats.cache_misses.values()))
 """
 
+USER = """
+def use():
+    from kernels.caller import answer
+    return answer(1)
+"""
+LOAD = """
+from kernels.callee import add
+from kernels.caller import answer
+from resources.kernel_cache import load_compiled
+sum(load_compiled("kernels"))
+print(len(answer.overloads), len(add.overloads))
+"""
+
 
 def write_kernels(folder: Path, added: int) -> None:
     """A package with our `__init__`, and a kernel that calls one of another file."""
@@ -72,6 +85,14 @@ def test_unchanged_kernels_are_not_compiled_again(tmp_path: Path) -> None:
 
     assert call(tmp_path) == [11, 1, 0]
     assert not (tmp_path / "user").exists()  # all is in `__pycache__`
+
+
+def test_kernels_that_only_kernels_call_are_not_loaded(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    (tmp_path / "kernels/user.py").write_text(USER)
+    call(tmp_path)
+
+    assert start(tmp_path, LOAD).communicate()[0].split() == ["1", "0"]
 
 
 def test_a_version_that_comes_back_is_not_compiled_again(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def our_words(text: str, language: str = "en", table: TokenTable | None = None) 
     """Words as the kernels see them."""
     table = table or token_table(language)
     data, starts = text_buffers(pl.Series([text]))
-    kinds = character_classes()[0]
+    kinds = character_classes()
     table.add(data, starts, kinds)
     room = room_for_tokens(len(data))
     total = cut_text(data, (0, len(data)), kinds, table.tokens, room)

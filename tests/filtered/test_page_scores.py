@@ -53,6 +53,17 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
     return {count.name: counts[:, count].tolist() for count in Form}
 
 
+@settings(deadline=None, max_examples=300)
+@given(st.text(st.sampled_from("aaabBW1é漢 \n\t'-’,.:;)\"_/wA"), max_size=200))
+def test_words_of_plain_ascii_count_the_same_one_by_one_and_in_runs(text: str) -> None:
+    lines = f"{text}\nhttp://a.b www.a.bc (don't) e-Book x--1, a,'"  # the buffer's end: one by one
+    alone = [counts_of(line) for line in lines.split("\n")]
+    in_runs = counts_of(*lines.split("\n"), "." * 64)
+
+    for name, counts in in_runs.items():
+        assert counts[:-1] == [one[name][0] for one in alone]
+
+
 def domain_settings(domain: str, filters: dict[str, Any] | None = None) -> Settings:
     """Settings of one source with the preset balanced."""
     source = {"name": "one", "where": "*", "domain": domain, "filters": filters or {}}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES
 from assets.filtered.kernels.text_counts import Count
 from assets.filtered.kernels.text_scores import BLOCK_BYTES, count_text, count_work
-from assets.filtered.kernels.text_words import CHUNK_BYTES
 from assets.text.kernels.character_classes import BULLETS, SINGLES, TERMINAL_MARKS
 
 NAMES = [count.name.lower() for count in Count]
@@ -23,7 +22,7 @@ NASTY = [
     *("日本語。\n日本語。\n\n\u3000日本語。\u3000", "a\x00b\x00", "\u0301\u0308", "..."),
     *("…\n..", "\u2028a", "𝒜𝟘 \U0010ffff", "日本語 abc漢d", "ｱｲ 漢\U0003ffff〇々 ไทย ²Ⅷ①Ⓐ"),
     *("x" * 1_000_000, "a\n\na\n\n\nb\na", "é" * 31, "\U00020000" * 5_000),
-    *(" " * (CHUNK_BYTES - 1) + "漢é" * 900, "é " * CHUNK_BYTES, "a" * (CHUNK_BYTES + 1)),
+    *(" " * 999 + "漢é" * 900, "é " * 1000, "a" * 1001, "a" * 62 + " a", "a" * 63 + " b"),
 ]  # fmt: skip
 PASSAGE = "one two three four five six seven eight nine ten eleven twelve"  # 51 letters
 THRICE = f"{PASSAGE} red {PASSAGE} green blue {PASSAGE}"  # 165 letters in words

@@ -55,8 +55,7 @@ def test_permutations() -> None:
 def test_shard_plan() -> None:
     buckets = {"0-4": BucketSize(6, 1200), "5-up": BucketSize(3, 100)}
     plans = plan_shards("web", buckets, 2, ShardConfig(target_bytes=1024, seed=5))
-    part = pl.DataFrame({"bucket": pl.Series([0] * 6 + [1] * 3, dtype=pl.UInt8), "row": range(9)})
-    placed = scatter(part, np.arange(9), plans)
+    placed = scatter(np.arange(9), plans)
     assert placed.select("shard", "position", "row").rows() == [
         (0, 0, 2),
         (0, 1, 0),

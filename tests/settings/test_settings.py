@@ -73,7 +73,7 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "tokeniser: {}",
             "10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b",
         ),
-        ("xyz: 1", "10: xyz: unknown key; allowed here: buckets, classifier, dedup, engine, fi"),
+        ("xyz: 1", "10: xyz: unknown key; allowed here: buckets, classifier, compression, ded"),
         (
             "dedup:\n  bnads: 3",
             "11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here",

@@ -27,6 +27,15 @@ from resources.store.store_errors import DamagedFileError
 from resources.tasks import Plan, Task
 
 Shards = Callable[..., Manifest]
+MEMORY = "assets.sharded.scatter_files.memory_bytes"
+
+
+@pytest.fixture(params=["numbers", "rows"])
+def in_piles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What piles have: numbers of rows, or, of a source too large for the memory, the rows."""
+    if request.param == "rows":
+        monkeypatch.setattr(MEMORY, lambda: 0)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -264,6 +273,7 @@ def test_nothing_but_published_files_stays(shard: Shards, tmp_path: Path) -> Non
     assert there - named == {root / ".lock"}
 
 
+@pytest.mark.usefixtures("in_piles")
 def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) -> None:
     shard([sequences(0, 90), sequences(90, 90)])
     before, files = hashes(tmp_path / "store"), written(tmp_path)
@@ -274,7 +284,7 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     for task in scatter_tasks(corpus, source.wanted):
         scatter_part(task)
     paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
-    heights = [[read_pile(path, number).height for number in range(3)] for path in paths]
+    heights = [[len(read_pile(path, number).rows) for number in range(3)] for path in paths]
     assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
 
@@ -309,6 +319,28 @@ def piles(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "store/sharded").rglob("*.piles.bin"))
 
 
+def test_a_source_too_large_for_the_memory_has_the_same_shards(
+    shard: Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bytes_of_piles = []
+
+    def look(task: Task) -> list[PartRecord]:
+        bytes_of_piles.append(sum(path.stat().st_size for path in piles(tmp_path)))
+        return write_shard(task)
+
+    shard([sequences(0, 90), sequences(90, 50), sequences(140, 0)])
+    before = hashes(tmp_path / "store")
+    for memory in (1 << 40, 0):
+        shutil.rmtree(tmp_path / "store/sharded")
+        monkeypatch.setattr(MEMORY, lambda memory=memory: memory)
+        corpus, plan = planned(tmp_path)
+        build(corpus, plan, look)
+        assert hashes(tmp_path / "store") == before
+
+    assert bytes_of_piles[0] < bytes_of_piles[-1]
+
+
+@pytest.mark.usefixtures("in_piles")
 def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
     shard: Shards, tmp_path: Path
 ) -> None:
@@ -331,6 +363,7 @@ def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
     assert build(corpus, plan) == before
 
 
+@pytest.mark.usefixtures("in_piles")
 def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 60)])
     source = prepare(corpus, tasks_of(corpus, plan)[:-1])
@@ -338,20 +371,24 @@ def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
         scatter_part(task)
     [path] = piles(tmp_path)
     content, clean = path.read_bytes(), read_pile(path, 0)
+    assert len(clean.rows)
     changed = 0
     for bit in random.Random(12).sample(range(8 * len(content)), 500):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         try:
-            assert read_pile(path, 0).equals(clean)
+            pile = read_pile(path, 0)
+            assert pile.sequences.equals(clean.sequences)
+            assert pile.rows.tolist() == clean.rows.tolist()
+            assert pile.positions.tolist() == clean.positions.tolist()
         except DamagedFileError:
             changed += 1
             assert not path.exists()
     assert changed > 100
 
 
-def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path, in_piles: str) -> None:
     before = shard([sequences(0, 90), sequences(90, 90)])
     rows = [frame["tokens"].to_list() for frame in rows_of(tmp_path)]
     shutil.rmtree(tmp_path / "store/sharded")
@@ -364,9 +401,15 @@ def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path) -> N
 
     with pytest.raises(SystemFault, match="MemoryError"):
         run_passes(corpus, plan.tasks, die_at_the_second)
-    lose_sequences(tmp_path)
+    left = {path: path.stat().st_mtime_ns for path in piles(tmp_path)}
+    if in_piles == "rows":
+        lose_sequences(tmp_path)
 
-    assert build(corpus, plan) == before
+    def look(task: Task) -> list[PartRecord]:
+        assert {path: path.stat().st_mtime_ns for path in piles(tmp_path)} == left
+        return write_shard(task)
+
+    assert left and build(corpus, plan, look) == before
     assert [frame["tokens"].to_list() for frame in rows_of(tmp_path)] == rows
 
 

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from assets.sharded.shuffle import (
     BucketShards,
     BucketSize,
+    Pile,
     common_length,
     gather,
     plan_shards,
@@ -59,12 +60,16 @@ def indexed(parts: list[pl.DataFrame]) -> list[tuple[pl.DataFrame, NDArray[np.in
 def shuffle(parts: list[pl.DataFrame], config: ShardConfig) -> list[pl.DataFrame]:
     """The shards of a source, the way the asset makes them."""
     plans = plan_of(parts, config)
-    placed = [scatter(part, indices, plans) for part, indices in indexed(parts)]
+    placed = [(part, scatter(indices, plans)) for part, indices in indexed(parts)]
     num_shards = sum(plan.num_shards for plan in plans)
-    piles = [
-        [part.filter(pl.col("shard") == shard) for part in placed] for shard in range(num_shards)
+    return [
+        gather([pile_of(part, rows.filter(shard=shard)) for part, rows in placed])
+        for shard in range(num_shards)
     ]
-    return [gather(pile) for pile in piles]
+
+
+def pile_of(part: pl.DataFrame, rows: pl.DataFrame) -> Pile:
+    return Pile(part, rows["row"].cast(pl.Int64).to_numpy(), rows["position"].to_numpy())
 
 
 def names_in(frames: list[pl.DataFrame]) -> list[str]:
@@ -187,7 +192,7 @@ def test_order_is_not_the_stored_one_and_seeds_differ() -> None:
 
 def test_scatter_says_shard_and_position_and_sorts_by_them() -> None:
     part = sequences(0, 7, 5)
-    placed = scatter(part, np.arange(12), plan_of([part], KIB))
+    placed = scatter(np.arange(12), plan_of([part], KIB))
     assert placed.schema["shard"] == pl.UInt32
     assert placed.schema["position"] == pl.UInt64
     assert placed["shard"].to_list() == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 2
@@ -196,7 +201,7 @@ def test_scatter_says_shard_and_position_and_sorts_by_them() -> None:
 
 def test_empty_part_and_one_sequence() -> None:
     parts = [sequences(0), sequences(1, 0, 1)]
-    assert scatter(parts[0], np.arange(0), plan_of(parts, KIB)).height == 0
+    assert scatter(np.arange(0), plan_of(parts, KIB)).height == 0
     assert [shard.height for shard in shuffle(parts, KIB)] == [1]
 
 
@@ -208,4 +213,4 @@ def test_gather_drops_the_scatters_columns_and_keeps_wide_tokens() -> None:
 def test_more_sequences_than_planned_are_refused() -> None:
     plans = plan_of([sequences(0, 3)], KIB)
     with pytest.raises(ValueError, match="outside of a generation of 3"):
-        scatter(sequences(0, 4), np.arange(4), plans)
+        scatter(np.arange(4), plans)

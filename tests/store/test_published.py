@@ -96,7 +96,7 @@ def test_places_found_in_damaged_blocks_are_never_used(tmp_path: Path) -> None:
     random = np.random.default_rng(12)
     named = 0
     for _ in range(60):
-        wanted = random.integers(0, 2 * count, 3).astype(np.uint64)
+        wanted = np.sort(random.integers(0, 2 * count, 3)).astype(np.uint64)
         offset = int(random.integers(0, 8 * count) // 8 * 8 + 2)  # a high bit of a key
         flip_bit(file, offset)
         try:

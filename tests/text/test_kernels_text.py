@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -24,7 +25,20 @@ from assets.text.kernels.character_classes import (
     classes_by,
 )
 from assets.text.kernels.hashing import absorb, finish, hash_bytes, join
-from assets.text.kernels.many_bytes import find_byte, find_bytes, read_4, read_8, read_some
+from assets.text.kernels.many_bytes import (
+    count_ones,
+    find_byte,
+    find_bytes,
+    first_one,
+    held,
+    mark_bytes,
+    read_4,
+    read_8,
+    read_some,
+    run_on,
+    size_of,
+)
+from assets.text.kernels.plain_words import plain_words
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
 from assets.text.kernels.words import (
     BLANK,
@@ -52,6 +66,67 @@ NASTY_TEXT = st.text(
 )
 RANDOM = random.Random(7)
 compiled = settings(max_examples=200, deadline=None)  # the first call may compile
+
+
+def uint64s(*numbers: int) -> tuple[np.uint64, ...]:
+    return tuple(np.uint64(number) for number in numbers)
+
+
+def bits(spans: Iterable[tuple[int, int]]) -> int:
+    """Set the bits of some spans of places."""
+    return sum((1 << stop) - (1 << start) for start, stop in spans)
+
+
+@njit
+def marks_of(data: Any, first: int, number: int) -> tuple[int, int, int, int]:
+    """Call the intrinsics: the marks of the first 64 bytes, and what they hold."""
+    marks = mark_bytes(data, np.uint64(0), np.uint64(first), np.uint64(number))
+    return marks, count_ones(marks), first_one(marks), size_of(marks)
+
+
+@compiled
+@given(st.lists(st.integers(0, 255), min_size=64, max_size=64), st.integers(0, 255), st.data())
+def test_marks_of_64_bytes(values: list[int], first: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, 256 - first if first else 255))
+    places = [i for i, value in enumerate(values) if first <= value < first + number]
+
+    marks, ones, lowest, size = marks_of(np.array(values, np.uint8), first, number)
+
+    assert marks == sum(1 << place for place in places)
+    assert ones == len(places)
+    assert lowest == (places[0] if places else 64)
+    assert size == (places[-1] + 1 if places else 0)
+
+
+@compiled
+@given(st.text(st.sampled_from("ab "), max_size=63), st.data())
+def test_runs_of_ones_that_hold_a_sign(text: str, data: st.DataObject) -> None:
+    words = bits(match.span() for match in re.finditer("[ab]+", text))
+    runs = [match.span() for match in re.finditer("b+", text)]
+    chosen = [run for run in runs if data.draw(st.booleans())]
+    ends = [match.end() for match in re.finditer("a*b[ab]*", text)]
+
+    assert held(*uint64s(words, bits(runs))) == sum(1 << end for end in ends)
+    assert run_on(*uint64s(bits(runs), sum(1 << first for first, _ in chosen))) == bits(chosen)
+
+
+@compiled
+@given(st.text(st.sampled_from("aaaaab\x1c é漢\n\t"), min_size=1, max_size=150))
+def test_plain_words_at_the_start_of_a_text(text: str) -> None:
+    encoded = text.encode()
+    data = np.frombuffer(encoded + b"x" * 64, np.uint8)
+    window = encoded[:63]
+    plain = re.match(rb"[^\n\x80-\xff]*", window)
+    assert plain is not None
+    whole = plain[0]
+    ends_line = len(whole) < 63 and encoded[len(whole) :].startswith(b"\n")
+    if whole != encoded and not ends_line:
+        whole = whole[: len(whole.rstrip(b"ab"))]
+
+    words, size = plain_words(data, uint64s(0, len(encoded)))
+
+    assert size == len(whole)
+    assert words == sum(1 << i for i, byte in enumerate(whole) if not chr(byte).isspace())
 
 
 @njit

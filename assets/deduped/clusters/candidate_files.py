@@ -22,7 +22,7 @@ from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.component_files import Components
 from assets.deduped.clusters.components import batch_of
 from assets.deduped.index.ledger import LedgerEntry
-from assets.deduped.index.row_ids import rows_of, slice_of_part
+from assets.deduped.index.row_ids import rows_of
 from corpus_loader.permutation import mix64
 from resources.settings.dedup import DedupConfig
 from resources.store.published import PublishedFile
@@ -130,9 +130,9 @@ def read_members(
 
     Returns the columns that `decide` reads, and `shingles` List(UInt64) if texts are compared.
     """
-    of_part = slice_of_part(components.row_ids, part.entry.id)
-    is_new = ~components.is_known[of_part]
-    row_ids, labels = components.row_ids[of_part][is_new], components.labels[of_part][is_new]
+    of_part = components.of_part(part.entry.id)
+    is_new = ~of_part.is_known
+    row_ids, labels = of_part.row_ids[is_new], of_part.labels[is_new]
     if len(row_ids) == 0:
         return None
     rows = rows_of(row_ids)

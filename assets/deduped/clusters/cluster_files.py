@@ -33,11 +33,21 @@ BATCHES_IN_MEMORY = 8  # memory over the members of a batch: two at a time, with
 
 
 @dataclass(frozen=True)
+class DecidedPart:
+    """A part of the last run, its table, and the number of its rows that had a candidate."""
+
+    name: str
+    fingerprint: str
+    table: PublishedFile
+    candidates: int
+
+
+@dataclass(frozen=True)
 class Decided:
-    """Files of the last run: its digests, and its tables by ledger id; None and {} if unusable."""
+    """The last run: its digests, and its parts by ledger id; None and {} if unusable."""
 
     digests: PublishedFile | None
-    tables: dict[int, PublishedFile]
+    parts: dict[int, DecidedPart]
 
     def read_digests(self) -> tuple[Words, Words]:
         """Read labels and digests of the components, as `digest_components` returned them."""
@@ -95,13 +105,9 @@ def rows_of_part(number: int, decisions: list[pl.DataFrame]) -> Iterator[pl.Data
         yield of_part.with_columns(row=rows).select(list(TABLE_SCHEMA))
 
 
-def known_rows(
-    part: SignedFiles, components: Components, before: PublishedFile | None
-) -> Iterator[pl.DataFrame]:
-    """Yield the rows of the last run whose components have not changed."""
-    if before is None:
-        return
-    of_part = slice_of_part(components.row_ids, part.entry.id)
-    row_ids = components.row_ids[of_part][components.is_known[of_part]]
-    rows = pl.Series(rows_of(row_ids))
-    yield pl.read_parquet(before.checked()).filter(pl.col("row").is_in(rows.implode()))
+def known_rows(members: Components, before: DecidedPart | None) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a part in the last run whose components have not changed."""
+    if before is not None:
+        rows = pl.Series(rows_of(members.row_ids[members.is_known]))
+        table = pl.read_parquet(before.table.checked())
+        yield table.filter(pl.col("row").is_in(rows.implode()))

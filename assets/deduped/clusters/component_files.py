@@ -39,6 +39,7 @@ from assets.deduped.clusters.pair_files import (
     read_rows,
     unique_blocks,
 )
+from assets.deduped.index.row_ids import slice_of_part
 from resources.store.store import StoreError
 
 Pairs = NDArray[Any]
@@ -64,6 +65,16 @@ class Components:
     row_ids: NDArray[np.uint64]
     labels: NDArray[np.uint64]
     is_known: NDArray[np.bool_]  # if a member's component is as it was in the last run
+
+    @property
+    def count(self) -> int:
+        """Number of documents with a candidate."""
+        return len(self.row_ids)
+
+    def of_part(self, number: int) -> Components:
+        """Return those of one part."""
+        place = slice_of_part(self.row_ids, number)
+        return Components(self.row_ids[place], self.labels[place], self.is_known[place])
 
 
 @dataclass(frozen=True)

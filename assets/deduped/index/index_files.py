@@ -63,7 +63,10 @@ def entries_of_keys(
     They are found in a file that is mapped and not checked. That is safe: of a sorted file, the
     entries beside a place prove that it is right, and they are checked.
     """
-    distinct = np.unique(wanted)
+    if not segments:
+        return
+    # They are sorted: np.unique, which hashes them, took five times as long as all else here.
+    distinct = wanted[np.diff(wanted, prepend=~wanted[:1]) != 0]
     for file, count in files_with_prefix(segments, prefix, prefix_bits):
         keys, row_ids = entry_arrays(file, count)
         starts = keys.mapped.searchsorted(distinct)

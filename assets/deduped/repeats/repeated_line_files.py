@@ -4,7 +4,7 @@
 SIMULTANEOUS.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -21,6 +21,7 @@ from assets.deduped.repeats.repeated_lines import (
     in_order,
 )
 from assets.text.table_rows import count_bytes, rows_between
+from resources.passes import PassFiles
 from resources.settings.repeats import RepeatedLinesConfig
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats
@@ -45,7 +46,7 @@ class HashInputs:
     """
 
     place: tuple[int, int]
-    files: dict[Unit, list[PublishedFile]]
+    files: dict[Unit, PassFiles]
     thresholds: dict[Unit, int]
     memory_bytes: int
 
@@ -56,7 +57,7 @@ class CollectInputs:
 
     of_part: PartInputs
     own: dict[Unit, PublishedFile]
-    selected: dict[Unit, list[PublishedFile]]
+    selected: dict[Unit, PassFiles]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ListInputs:
     """Inputs of the last pass over a part: its collected texts, and the totals of all parts."""
 
     own: dict[Unit, PublishedFile]
-    totals: dict[Unit, list[PublishedFile]]
+    totals: dict[Unit, PassFiles]
 
 
 class SelectNumbers(msgspec.Struct, frozen=True):
@@ -100,16 +101,27 @@ def texts_of(inputs: PartInputs) -> pl.Series:
 def select_hashes(task: Task[HashInputs]) -> list[PartRecord]:
     """Second pass: select the hashes of a prefix that enough documents have; digest each part's."""
     writer, inputs = task.writer(), task.payload
-    num_parts = len(next(iter(inputs.files.values())))
+    num_parts = len(next(iter(inputs.files.values())).read())
     digests = [xxhash.xxh3_128() for _ in range(num_parts)]
     for unit, files in inputs.files.items():
         selected = frequent(inputs, unit).select("hash")
         writer.write_arrow(unit, selected)
-        for digest, table in zip(digests, with_prefix(inputs, files), strict=True):
-            own = table.join(selected, on="hash", how="semi", maintain_order="left")
-            digest.update(len(own).to_bytes(8, "little") + own["hash"].to_numpy().tobytes())
+        for digest, own in zip(digests, selected_hashes(inputs, files, selected), strict=True):
+            digest.update(len(own).to_bytes(8, "little") + own.to_numpy().tobytes())
     numbers = SelectNumbers([digest.hexdigest() for digest in digests])
     return [writer.publish(Stats(numbers=numbers))]
+
+
+def selected_hashes(
+    inputs: HashInputs, files: PassFiles, selected: pl.DataFrame
+) -> Iterator[pl.Series]:
+    """Yield the selected hashes with the prefix of each part, sorted."""
+    if selected.is_empty():
+        yield from (selected["hash"] for _ in files.read())
+        return
+    for table in with_prefix(inputs, files):
+        own = table.join(selected, on="hash", how="semi", maintain_order="left")
+        yield own["hash"]
 
 
 def frequent(inputs: HashInputs, unit: Unit) -> pl.DataFrame:
@@ -120,26 +132,35 @@ def frequent(inputs: HashInputs, unit: Unit) -> pl.DataFrame:
     return total.filter(pl.col("count") >= inputs.thresholds[unit])
 
 
-def with_prefix(inputs: HashInputs, files: Iterable[PublishedFile]) -> Iterator[pl.DataFrame]:
+def with_prefix(inputs: HashInputs, files: PassFiles) -> Iterator[pl.DataFrame]:
     """Yield the rows with the prefix of tables sorted by hash; only they are read."""
     edges = keys_with_prefix(*inputs.place)
-    for file in files:
-        yield rows_between(pl.read_ipc(file.checked()), "hash", edges)
+    for file in files.read():
+        table = pl.read_ipc(file.checked())
+        yield rows_between(table, "hash", edges) if inputs.place[1] else table
 
 
 def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
-    """Third pass: count the texts of one part's lines whose hash was selected."""
+    """Third pass: count the texts of one part's lines whose hash was selected.
+
+    A part without any is not read.
+    """
     inputs = task.payload
-    texts = texts_of(inputs.of_part)
+    hashes = {unit: own_hashes(inputs, unit) for unit in inputs.of_part.configs}
+    is_read = any(len(of_unit) for of_unit in hashes.values())
+    texts = texts_of(inputs.of_part) if is_read else pl.Series(dtype=pl.String)
     writer = task.writer()
     for unit, config in inputs.of_part.configs.items():
-        own = pl.read_ipc(inputs.own[unit].checked()).select("hash")
-        hashes = [
-            own.join(pl.read_ipc(file.checked()), on="hash", how="semi")["hash"]
-            for file in inputs.selected[unit]
-        ]
-        writer.write_arrow(unit, in_order(collect_lines(texts, pl.concat(hashes), config, unit)))
+        writer.write_arrow(unit, in_order(collect_lines(texts, hashes[unit], config, unit)))
     return [writer.publish(Stats())]
+
+
+def own_hashes(inputs: CollectInputs, unit: Unit) -> pl.Series:
+    """Return the hashes of a part that were selected."""
+    own = pl.read_ipc(inputs.own[unit].checked()).select("hash")
+    tables = (pl.read_ipc(file.checked()) for file in inputs.selected[unit].read())
+    found = [own.join(table, on="hash", how="semi")["hash"] for table in tables if len(table)]
+    return pl.concat([own["hash"].clear(), *found])
 
 
 def add_texts(task: Task[HashInputs]) -> list[PartRecord]:
@@ -160,10 +181,10 @@ def list_part(task: Task[ListInputs]) -> list[PartRecord]:
 
     Equal lists are equal files: counts, which change with documents of other parts, are left out.
     """
-    listed = []
+    listed = [pl.DataFrame(schema={"unit": pl.String, "text": pl.String})]
     for unit, own in task.payload.own.items():
         texts = pl.read_ipc(own.checked()).select(pl.lit(unit).alias("unit"), "hash", "text")
-        for file in task.payload.totals[unit]:
+        for file in task.payload.totals[unit].read() if len(texts) else ():
             repeated = texts.join(pl.read_ipc(file.checked()), on=["hash", "text"], how="semi")
             listed.append(repeated.drop("hash"))
     writer = task.writer()

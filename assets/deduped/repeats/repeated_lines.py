@@ -101,8 +101,10 @@ def cut_repeated(
     Boolean. Full normalised texts are compared. The other lines stay as they were, joined by
     "\\n"; the blank lines after a paragraph are cut with it.
     """
-    texts = documents["text"].fill_null("")
     wanted = repeated.filter(pl.col("unit") == unit)["text"]
+    if wanted.is_empty():
+        return documents, pl.DataFrame(schema=CHANGE_SCHEMA)
+    texts = documents["text"].fill_null("")
     hashes = _hashes_of(wanted, config, unit)
     rows, num_cut = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     cut = [pl.Series(dtype=pl.String)]

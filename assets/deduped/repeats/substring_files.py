@@ -4,7 +4,6 @@
 takes at most `dedup.memory_bytes` over SIMULTANEOUS, if every run of its text repeats.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -23,6 +22,7 @@ from assets.deduped.repeats.substring_runs import (
 )
 from assets.deduped.repeats.substrings import SubstringsNumbers, longest_spans
 from assets.text.table_rows import count_bytes, rows_between
+from resources.passes import PassFiles
 from resources.settings.repeats import SubstringsConfig
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
@@ -48,31 +48,31 @@ class PartInputs:
 
 @dataclass(frozen=True)
 class HashInputs:
-    """Inputs of a pass over the hashes with a prefix: the tasks of the parts' earlier pass.
+    """Inputs of a pass over the hashes with a prefix: the tables of the parts' earlier pass.
 
     `place` is the prefix and its number of bits.
     """
 
     place: tuple[int, int]
     config: SubstringsConfig
-    parts: Sequence[Task[None]]
+    parts: PassFiles
 
 
 @dataclass(frozen=True)
 class RunsInputs:
-    """Inputs of the third pass over a part: the tasks that found picks that occur twice."""
+    """Inputs of the third pass over a part: the tables of picks that occur twice."""
 
     of_part: PartInputs
-    twice: Sequence[Task[None]]
+    twice: PassFiles
 
 
 @dataclass(frozen=True)
 class SpansInputs:
-    """Inputs of the last pass over a part: its runs, and the tasks that found them elsewhere."""
+    """Inputs of the last pass over a part: its runs, and the tables of runs found elsewhere."""
 
     of_part: PartInputs
-    runs: Task[None]
-    elsewhere: Sequence[Task[None]]
+    runs: PublishedFile
+    elsewhere: PassFiles
 
 
 def find_picks(task: Task[PartInputs]) -> list[PartRecord]:
@@ -85,20 +85,24 @@ def find_picks(task: Task[PartInputs]) -> list[PartRecord]:
 
 def find_twice(task: Task[HashInputs]) -> list[PartRecord]:
     """Second pass: find the picks with a prefix that occur twice or more."""
-    return publish_tables(task, twice=shared_picks(numbered(with_prefix(task.payload, "picks"))))
+    return publish_tables(task, twice=shared_picks(numbered(with_prefix(task.payload))))
 
 
 def find_runs(task: Task[RunsInputs]) -> list[PartRecord]:
-    """Third pass: find the runs of a part whose picks occur twice or more."""
+    """Third pass: find the runs of a part whose picks occur twice or more.
+
+    A part without any is not read.
+    """
     inputs = task.payload.of_part
-    shared = rows_of_part(task.payload.twice, "twice", inputs.number)["hash"]
-    runs = candidate_runs(inputs.read()["text"], shared, inputs.config, inputs.salt)
+    shared = rows_of_part(task.payload.twice, inputs.number)["hash"]
+    texts = inputs.read()["text"] if len(shared) else pl.Series(dtype=pl.String)
+    runs = candidate_runs(texts, shared, inputs.config, inputs.salt)
     return publish_tables(task, runs=runs, distinct=distinct_runs(runs))
 
 
 def find_elsewhere(task: Task[HashInputs]) -> list[PartRecord]:
     """Fourth pass: find the runs with a prefix that occur in an earlier part, or in any other."""
-    runs = numbered(with_prefix(task.payload, "distinct"))
+    runs = numbered(with_prefix(task.payload))
     return publish_tables(task, elsewhere=shared_runs(runs, task.payload.config.keep_first))
 
 
@@ -106,8 +110,8 @@ def find_spans(task: Task[SpansInputs]) -> list[PartRecord]:
     """Last pass: find the spans of a part, as bytes of its documents."""
     inputs = task.payload.of_part
     documents = inputs.read()
-    elsewhere = rows_of_part(task.payload.elsewhere, "elsewhere", inputs.number)
-    words = repeated_words(mapped(task.payload.runs, "runs"), elsewhere, inputs.config)
+    elsewhere = rows_of_part(task.payload.elsewhere, inputs.number)
+    words = repeated_words(mapped(task.payload.runs), elsewhere, inputs.config)
     spans = located_spans(documents, words)
     writer = task.writer()
     writer.write_parquet("spans", spans)
@@ -134,18 +138,21 @@ def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
     return [writer.publish(Stats())]
 
 
-def with_prefix(inputs: HashInputs, kind: str) -> list[pl.DataFrame]:
+def with_prefix(inputs: HashInputs) -> list[pl.DataFrame]:
     """Return the rows with the prefix of the tables of an earlier pass, sorted by hash."""
+    tables = map(mapped, inputs.parts.read())
+    if not inputs.place[1]:
+        return list(tables)
     edges = keys_with_prefix(*inputs.place)
-    return [rows_between(mapped(part, kind), "hash", edges) for part in inputs.parts]
+    return [rows_between(table, "hash", edges) for table in tables]
 
 
-def rows_of_part(tasks: Sequence[Task[None]], kind: str, number: int) -> pl.DataFrame:
+def rows_of_part(files: PassFiles, number: int) -> pl.DataFrame:
     """Return the rows of one part in the tables of a pass over prefixes."""
     edges = number, number
-    return pl.concat([rows_between(mapped(task, kind), "part", edges) for task in tasks])
+    return pl.concat([rows_between(mapped(file), "part", edges) for file in files.read()])
 
 
-def mapped(task: Task[None], kind: str) -> pl.DataFrame:
+def mapped(file: PublishedFile) -> pl.DataFrame:
     """Map a table of an earlier pass from disk."""
-    return pl.read_ipc(task.published_file(kind)[0].checked())
+    return pl.read_ipc(file.checked())

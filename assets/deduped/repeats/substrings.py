@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import polars as pl
 
+from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA
 from assets.text.table_rows import replace_rows
 from resources.excerpts import as_excerpt
 from resources.settings.repeats import SubstringsConfig
@@ -48,6 +49,8 @@ def cut_spans(
     for each document with a span: doc_id; num_cut and cut_chars UInt32; kept_share Float64, of
     characters; is_rejected Boolean.
     """
+    if spans.is_empty():
+        return documents, pl.DataFrame(schema=CHANGE_SCHEMA)
     by_document = spans.group_by("doc_id").agg("start", "stop", num_cut=pl.len().cast(pl.UInt32))
     ids = documents.select("doc_id").with_row_index("row")
     with_spans = ids.join(by_document, on="doc_id", maintain_order="left")
@@ -91,6 +94,8 @@ def longest_spans(documents: pl.DataFrame, spans: pl.DataFrame) -> list[LongestS
 
     One of each length, since the longest are mostly copies of one another.
     """
+    if spans.is_empty():
+        return []
     lengths = spans.group_by("num_words").agg(pl.first("doc_id", "start", "stop"), times=pl.len())
     longest = lengths.sort("num_words", descending=True).head(NUM_LONGEST)
     texts = documents.select("doc_id", "text")

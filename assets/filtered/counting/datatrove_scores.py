@@ -66,7 +66,7 @@ def count_as_datatrove(
     names = [*_names(TokenCount), *_names(LineKind), "ellipses", *NGRAM_COUNTS]
     counts = np.zeros((len(texts), len(names)), np.int64)
     data, starts = text_buffers(texts.rechunk())
-    kinds = character_classes()[0]
+    kinds = character_classes()
     table, stop_words = token_table(_language(rules)), _stop_words(rules)
     repetition = rules.gopher_repetition
     has_ngrams = not edited and repetition is not None and repetition.counting == "datatrove"

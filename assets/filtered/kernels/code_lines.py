@@ -15,6 +15,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
+from assets.text.kernels.compiling import KERNEL
 from assets.text.kernels.utf8 import count_continuations
 
 Floats = NDArray[np.float64]
@@ -95,7 +96,7 @@ def make_room(num_lines: int) -> Lines:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _count_newlines(text: Bytes) -> int:
     newlines = 0
     for byte in text:
@@ -103,7 +104,7 @@ def _count_newlines(text: Bytes) -> int:
     return newlines
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
     """Fill evidence, characters and fences (their byte, else 0) of the lines; return their number.
 
@@ -135,7 +136,7 @@ def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
     return number
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _weigh_pairs(line: Bytes, lexicon: Lexicon) -> float:
     classes, pairs = lexicon.classes, lexicon.pairs
     weight, pair = 0.0, uint64(EDGE)
@@ -145,7 +146,7 @@ def _weigh_pairs(line: Bytes, lexicon: Lexicon) -> float:
     return weight
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _weigh_signs(line: Bytes, is_indented: bool, lexicon: Lexicon) -> float:
     signs = lexicon.signs
     weight = signs[Sign.BIAS] + signs[Sign.INDENT] * is_indented
@@ -165,7 +166,7 @@ def _weigh_signs(line: Bytes, is_indented: bool, lexicon: Lexicon) -> float:
     return weight
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _is_comment(line: Bytes) -> bool:
     """Check for a mark that begins comments, or goes on with them, in many languages."""
     first, second = line[0], line[1] if len(line) > 1 else np.uint8(SPACE)
@@ -177,7 +178,7 @@ def _is_comment(line: Bytes) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _fence(line: Bytes) -> int:
     """Return the byte that a Markdown fence is made of; 0 for no fence."""
     byte = line[0]
@@ -192,7 +193,7 @@ def _fence(line: Bytes) -> int:
     return byte if run >= 3 else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _code_characters(lines: Lines, num_lines: int) -> int:
     """Return the characters in code: the best path of two states, whose changes cost CHANGE.
 
@@ -217,7 +218,7 @@ def _code_characters(lines: Lines, num_lines: int) -> int:
     return characters
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _fill_fenced(evidence: Floats, fences: Bytes, num_lines: int) -> None:
     """Set the evidence of lines from a fence to the next one of the same kind to LIMIT.
 

@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 from functools import cache
 
 import numpy as np
-from numba import njit, uint8, uint64
+from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import (
@@ -21,14 +21,34 @@ from assets.text.kernels.character_classes import (
     add_marks,
     classes_by,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.hashing import hash_bytes, join
-from assets.text.kernels.utf8 import ONE, decode
+from assets.text.kernels.many_bytes import (
+    ONE,
+    count_ones,
+    first_one,
+    held,
+    mark_bytes,
+    ones_below,
+    run_on,
+    size_of,
+)
+from assets.text.kernels.plain_words import (
+    capitals,
+    digit_bytes,
+    mark_byte,
+    plain_words,
+    small_letters,
+)
+from assets.text.kernels.utf8 import decode
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-Tables = tuple[Classes, Bytes, Bytes]
+Tables = tuple[Classes, Bytes, Hashes]
+Line = tuple[int, int, int]  # characters, class of the first sign, of the last one to count
+Window = tuple[int, int, int, int, int, int]  # words, distinct, repeated; hashes of the last three
 
 WINDOW = 128  # words
 SLOTS = 512  # of a window's table: a quarter full at most
@@ -39,6 +59,8 @@ SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = 
     1 << i for i in range(10)
 )
 NO_LETTER = 31
+ONE_PAIR_BITS = 40
+ONE_PAIR = 1 << ONE_PAIR_BITS  # above the sum of the scores of 4 GB
 CLAUSES = ",;:،؛、，；："
 CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
@@ -80,10 +102,6 @@ class Form(IntEnum):
     LAST_LOWER = auto()  # or with a word that is not capitalised
 
 
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
-
-
 @cache
 def form_classes() -> Classes:
     """Return the class bits of every code point, uint16 [0x110000]."""
@@ -105,24 +123,24 @@ def form_classes() -> Classes:
 
 @cache
 def letter_numbers() -> Bytes:
-    """Return the number of each letter of ASCII, in any case, and NO_LETTER, uint8 [128]."""
-    numbers = np.full(128, NO_LETTER, np.uint8)
+    """Return the number of each letter of ASCII, in any case, and NO_LETTER, uint8 [256]."""
+    numbers = np.full(256, NO_LETTER, np.uint8)
     for first in (ord("a"), ord("A")):
         numbers[first : first + 26] = np.arange(26)
     return numbers
 
 
-def pair_table(scores: Bytes) -> Bytes:
-    """Return the likelihood of each pair of letters, uint8 [26 * 26], as [32 * 32]; others have 0.
+def pair_table(scores: Bytes) -> Hashes:
+    """Return ONE_PAIR and the likelihood of each pair of letters, uint8 [26 * 26], as [32 * 32].
 
-    The number of a letter is in five bits, and NO_LETTER for all that is none.
+    The number of a letter is in five bits, and NO_LETTER for all that is none; others have 0.
     """
-    table = np.zeros((32, 32), np.uint8)
-    table[:26, :26] = scores.reshape(26, 26)
+    table = np.zeros((32, 32), np.uint64)
+    table[:26, :26] = scores.reshape(26, 26) + np.uint64(ONE_PAIR)
     return table.ravel()
 
 
-@njit(**_options)
+@njit(cache=True, nogil=True)
 def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) -> None:
     """Fill `counts`, int64 [n, len(Form)], for n texts.
 
@@ -131,26 +149,29 @@ def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) 
     seen = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.uint64))
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
-        _count_text(data, span, tables, seen, counts[row])
+        _count_text(data, span, tables[0], seen, counts[row])
         _look_at_end(data, span, tables[0], counts[row])
+        _weigh_pairs(data, span, tables, counts[row])
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _count_text(
-    data: Bytes,
-    span: tuple[int, int],
-    tables: Tables,
-    seen: tuple[Hashes, Hashes],
+    data: Bytes, span: tuple[int, int], classes: Classes, seen: tuple[Hashes, Hashes],
     counts: Integers,
-) -> None:
-    classes = tables[0]
+) -> None:  # fmt: skip
     at, stop = span
     line = (0, 0, 0)  # characters, first bits, last bits
     word_bits = np.uint16(0)  # of the first sign of the last word
     label = 0  # characters of the line before, if it may be a label
-    words, distinct, repeated = 0, 0, 0  # of the window
-    one, two, three = uint64(0), uint64(0), uint64(0)  # hashes of the last words
+    window = (0, 0, 0, uint64(0), uint64(0), uint64(0))
     while at < stop:
+        words, size = plain_words(data, (at, stop))
+        if size:
+            if words:
+                window = _enter_plain_words(data, at, words, (window, seen), counts)
+                line, word_bits = _add_plain_words(data, at, words, classes, (line, counts))
+            at += size
+            continue
         code, width = decode(data, at)
         if classes[code] & SPACE:
             if code == 10 and line[0]:
@@ -158,52 +179,164 @@ def _count_text(
                 line = (0, 0, 0)
             at += width
             continue
-        if words == WINDOW:
-            _end_window(words, distinct, repeated, counts)
-            seen[0][:] = 0
-            seen[1][:] = 0
-            words, distinct, repeated = 0, 0, 0
-        end, characters, last = _read_word(data, (at, stop), tables, counts)
-        key = hash_bytes(data, at, end)
-        distinct += _enter(seen[0], key)
-        words += 1
-        if words >= GRAM:
-            repeated += 1 - _enter(seen[1], join(join(join(one, two), three), key))
-        one, two, three = two, three, key
+        end, characters, last = _read_word(data, (at, stop), classes, counts)
+        window = _enter_word(seen, hash_bytes(data, at, end), window, counts)
         word_bits = classes[code]
-        first = word_bits if not line[0] else line[1]
-        line = (line[0] + characters + 1, np.int64(first), np.int64(last))
+        first = np.int64(word_bits) if not line[0] else line[1]
+        line = (line[0] + characters + 1, first, np.int64(last))
         at = end
     if line[0]:
         label = _end_line(line, label, word_bits, counts)
     _add_label(label, counts)
-    if 2 * words >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
-        _end_window(words, distinct, repeated, counts)
+    if 2 * window[0] >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
+        _end_window(window[0], window[1], window[2], counts)
     seen[0][:] = 0
     seen[1][:] = 0
 
 
-@njit(**_inlined)
+@njit(**INLINED)
+def _enter_plain_words(
+    data: Bytes, at: int, words: int, state: tuple[Window, tuple[Hashes, Hashes]], counts: Integers
+) -> Window:
+    """Enter the words of a mask, and count the characters of odd ones and addresses."""
+    window, seen = state
+    is_odd, is_url = _odd_words(data, at, words)
+    starts, ends = words & ~(words << ONE), ~words & (words << ONE)
+    odd = url = uint64(0)
+    while starts:
+        first, last = first_one(starts), first_one(ends)
+        starts &= starts - ONE
+        ends &= ends - ONE
+        characters, url_word = last - first, is_url >> last & ONE
+        odd_word = is_odd >> last & ONE | uint64(characters > uint64(LONG_WORD))
+        url += characters * url_word
+        odd += characters * (odd_word & (url_word ^ ONE))
+        window = _enter_word(seen, hash_bytes(data, at + first, at + last), window, counts)
+    counts[Form.URL_CHARACTERS] += np.int64(url)
+    counts[Form.ODD_CHARACTERS] += np.int64(odd)
+    return window
+
+
+@njit(**INLINED)
+def _odd_words(data: Bytes, at: int, words: int) -> tuple[int, int]:
+    """Mark the ends of words that mix letters with digits, marks or capitals, and of addresses."""
+    lower, upper = small_letters(data, at) & words, capitals(data, at) & words
+    letters, digits = lower | upper, digit_bytes(data, at) & words
+    joints = (mark_byte(data, at, 39) | mark_byte(data, at, 45)) & words
+    after_lower = run_on(joints, joints & lower << ONE)
+    after_letters = letters | after_lower | run_on(joints, joints & upper << ONE)
+    switches = upper & (lower | after_lower) << ONE
+    gaps = words & ~after_letters
+    later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
+    odd = held(words, switches | later_runs) | held(words, letters) & held(words, digits)
+    slashes, starts = mark_byte(data, at, 47) & words, words & ~(words << ONE)
+    heads = starts | starts << ONE
+    heads |= heads << uint64(2)
+    url = slashes & slashes << ONE & ~heads
+    dots, w = mark_byte(data, at, 46), mark_byte(data, at, 87) | mark_byte(data, at, 119)
+    url |= starts & w & dots >> uint64(3) & words >> uint64(4) & words >> ONE & words >> uint64(2)
+    return odd, held(words, url)
+
+
+@njit(**INLINED)
+def _add_plain_words(
+    data: Bytes, at: int, words: int, classes: Classes, state: tuple[Line, Integers]
+) -> tuple[Line, int]:
+    """Count the words of a mask; return the line with them, and the class of the last's start."""
+    line, counts = state
+    upper, digits = capitals(data, at) & words, digit_bytes(data, at) & words
+    lower = small_letters(data, at) & words
+    letters = lower | upper
+    joints = (mark_byte(data, at, 39) | mark_byte(data, at, 45)) & words
+    switches = upper & (lower | run_on(joints, joints & lower << ONE)) << ONE
+    starts, ends = words & ~(words << ONE), ~words & (words << ONE)
+    clauses = (mark_byte(data, at, 44) | mark_bytes(data, at, uint64(58), uint64(2))) & words
+    closings = _closings(data, at) & words
+    ending = clauses << ONE
+    clause_ends = (ending | closings + (closings & ending)) & ends
+    with_letter, with_digit = held(words, letters), held(words, digits)
+    characters, num_words = np.int64(count_ones(words)), np.int64(count_ones(starts))
+    counts[Form.WORDS] += num_words
+    counts[Form.CHARACTERS] += characters
+    counts[Form.LETTERS] += np.int64(count_ones(letters))
+    counts[Form.UPPERS] += np.int64(count_ones(upper))
+    counts[Form.DIGITS] += np.int64(count_ones(digits))
+    counts[Form.LETTER_WORDS] += np.int64(count_ones(with_letter))
+    counts[Form.CASED_WORDS] += np.int64(count_ones(held(words, upper) & ~held(words, switches)))
+    counts[Form.ONE_LETTER_WORDS] += np.int64(count_ones(starts & letters & ~(words >> ONE)))
+    counts[Form.MARK_WORDS] += np.int64(count_ones(ends & ~with_letter & ~with_digit))
+    counts[Form.NUMBERS] += np.int64(count_ones(with_digit & ~with_letter))
+    counts[Form.CLAUSE_WORDS] += np.int64(count_ones(clause_ends))
+    last_start = size_of(starts) - ONE
+    counted = words & ~closings & ~ones_below(last_start)
+    last = np.int64(classes[data[at + size_of(counted) - ONE]]) if counted else 0
+    first = line[1] if line[0] else np.int64(classes[data[at + first_one(words)]])
+    line = (line[0] + characters + num_words, first, last)
+    return line, classes[data[at + last_start]]
+
+
+@njit(**INLINED)
+def _closings(data: Bytes, at: int) -> int:
+    """Mark the signs of CLOSINGS that are ASCII."""
+    quotes = mark_byte(data, at, 34) | mark_byte(data, at, 39)
+    brackets = mark_bytes(data, at, uint64(41), uint64(2)) | mark_byte(data, at, 93)
+    return (
+        quotes | brackets | mark_bytes(data, at, uint64(95), uint64(2)) | mark_byte(data, at, 125)
+    )
+
+
+@njit(**INLINED)
+def _enter_word(seen: tuple[Hashes, Hashes], key: int, window: Window, counts: Integers) -> Window:
+    """Enter the hash of a word; return the window with it, a new one if it was full."""
+    words, distinct, repeated, one, two, three = window
+    if words == WINDOW:
+        _end_window(words, distinct, repeated, counts)
+        seen[0][:] = 0
+        seen[1][:] = 0
+        words, distinct, repeated = 0, 0, 0
+    distinct += _enter(seen[0], key)
+    words += 1
+    if words >= GRAM:
+        repeated += 1 - _enter(seen[1], join(join(join(one, two), three), key))
+    return words, distinct, repeated, two, three, key
+
+
+@njit(**KERNEL)
+def _weigh_pairs(data: Bytes, span: tuple[int, int], tables: Tables, counts: Integers) -> None:
+    """Count the pairs of ASCII letters, and add up their scores."""
+    _, numbers, scores_of = tables
+    at, stop = span
+    scores, previous = uint64(0), uint64(NO_LETTER)
+    while at < stop:
+        letter = uint64(numbers[data[at]])
+        scores += scores_of[previous << uint64(5) | letter]
+        previous = letter
+        at += ONE
+    counts[Form.PAIRS] = np.int64(scores >> uint64(ONE_PAIR_BITS))
+    counts[Form.PAIR_SCORES] = np.int64(scores & uint64(ONE_PAIR - 1))
+
+
+@njit(**INLINED)
 def _end_window(words: int, distinct: int, repeated: int, counts: Integers) -> None:
     counts[Form.WINDOW_WORDS] += words
     counts[Form.WINDOW_DISTINCT] += distinct
     counts[Form.WINDOW_REPEATED] += repeated
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _enter(seen: Hashes, key: int) -> int:
     """Enter a key into a window's table; return 1 if it is new."""
     key = max(key, uint64(1))  # 0 marks a free slot
     slot = key & uint64(SLOTS - 1)
-    while seen[slot] != 0:
-        if seen[slot] == key:
-            return 0
-        slot = (slot + uint64(1)) & uint64(SLOTS - 1)
+    held_key = seen[slot]
+    while held_key != 0 and held_key != key:
+        slot = (slot + ONE) & uint64(SLOTS - 1)
+        held_key = seen[slot]
     seen[slot] = key
-    return 1
+    return np.int64(held_key == 0)  # no branch: as many words are new as not
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _end_line(line: tuple[int, int, int], label: int, word_bits: int, counts: Integers) -> int:
     """Count a line and the label before it; return its characters if it may be a label.
 
@@ -223,51 +356,29 @@ def _end_line(line: tuple[int, int, int], label: int, word_bits: int, counts: In
     return characters if may_be_label else 0
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _add_label(characters: int, counts: Integers) -> None:
     counts[Form.LABEL_LINES] += characters > 0
     counts[Form.LABEL_CHARACTERS] += characters
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _has(bits: int, bit: int) -> int:
     """Return 1 if a bit is set, else 0, without a branch."""
     return np.int64((bits & bit) != 0)
 
 
-@njit(**_inlined)
-def _read_small_letters(
-    data: Bytes, span: tuple[int, int], scores_of: Bytes, previous: int
-) -> tuple[int, int, int, int]:
-    """Read on to the next byte that is no small letter of ASCII: most of most texts.
-
-    Returns its place, the number of letters, the scores of their pairs, and the last letter.
-    """
-    at, stop = span
-    first, scores = at, np.int64(0)
-    while at < stop and data[at] - uint8(97) < uint8(26):
-        letter = uint64(data[at] - uint8(97))
-        scores += scores_of[(previous << uint64(5)) | letter]
-        previous = letter
-        at += ONE
-    return at, np.int64(at - first), scores, previous
-
-
-@njit(**_inlined)
+@njit(**KERNEL)
 def _read_word(
-    data: Bytes, span: tuple[int, int], tables: Tables, counts: Integers
+    data: Bytes, span: tuple[int, int], classes: Classes, counts: Integers
 ) -> tuple[int, int, int]:
     """Count a word; return its end, its characters, and the class of its last sign to count."""
-    classes, numbers, scores_of = tables
     (at, stop), start = span, span[0]
     characters = letters = digits = uppers = damages = runs = switches = np.int64(0)
-    before = end_bits = last = slashes = pairs = scores = np.int64(0)
-    previous = uint64(NO_LETTER)
+    before = end_bits = last = slashes = np.int64(0)
     while at < stop:
         wide, width = decode(data, at)
-        code, bits, letter = np.int64(wide), np.int64(classes[wide]), uint64(NO_LETTER)
-        if code < 0x80:
-            letter = uint64(numbers[wide])
+        code, bits = np.int64(wide), np.int64(classes[wide])
         if bits & (SPACE | SINGLE) and (bits & SPACE or at > start):
             break
         at += width
@@ -278,38 +389,29 @@ def _read_word(
         damages += _has(bits, DAMAGE)
         runs += _has(bits, LETTER) & (_has(before, LETTER) ^ 1)
         switches += _has(bits, UPPER) & _has(before, LETTER) & (_has(before, UPPER) ^ 1)
-        scores += scores_of[(previous << uint64(5)) | letter]
-        pairs += np.int64(previous < 26) & np.int64(letter < 26)
-        previous = letter
         slashes |= np.int64(code == 47) & np.int64(last == 47) & np.int64(characters > 4)
         before, last = before if bits & JOINT else bits, code
         end_bits = end_bits if bits & CLOSING else bits
         if bits & SINGLE:
             break
-        if letter < 26:
-            at, more, score, previous = _read_small_letters(data, (at, stop), scores_of, letter)
-            scores += score
-            if more:
-                characters, letters, pairs = characters + more, letters + more, pairs + more
-                before, last, end_bits = np.int64(LETTER), np.int64(97), np.int64(LETTER)
     is_url = slashes != 0 or (
         characters > 4 and data[start] | 0x20 == 119 and data[start + uint64(3)] == 46
     )
-    sizes, parts = (characters, letters, digits, uppers, damages), (runs, switches, pairs, scores)
+    sizes, parts = (characters, letters, digits, uppers, damages), (runs, switches)
     _add_word(sizes, parts, is_url, (end_bits, before), counts)
     return at, characters, end_bits
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _add_word(
     sizes: tuple[int, int, int, int, int],
-    parts: tuple[int, int, int, int],
+    parts: tuple[int, int],
     is_url: bool,
     ends: tuple[int, int],
     counts: Integers,
 ) -> None:
     characters, letters, digits, uppers, damages = sizes
-    runs, switches, pairs, scores = parts
+    runs, switches = parts
     end_bits, last_bits = ends
     is_single = (last_bits & SINGLE) != 0 and characters == 1
     counts[Form.WORDS] += 1
@@ -325,8 +427,6 @@ def _add_word(
     counts[Form.MARK_WORDS] += letters + digits == 0
     counts[Form.NUMBERS] += digits > 0 and letters == 0
     counts[Form.CLAUSE_WORDS] += (end_bits & CLAUSE) != 0
-    counts[Form.PAIRS] += pairs
-    counts[Form.PAIR_SCORES] += scores
     is_odd = runs > 1 or switches > 0 or (letters > 0 and digits > 0) or characters > LONG_WORD
     if is_url:
         counts[Form.URL_CHARACTERS] += characters
@@ -334,7 +434,7 @@ def _add_word(
         counts[Form.ODD_CHARACTERS] += characters
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _look_at_end(data: Bytes, span: tuple[int, int], classes: Classes, counts: Integers) -> None:
     """Tell a text that ends a sentence from one that breaks off with an ellipsis."""
     start, at = span

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS, Count
 from assets.filtered.kernels.text_words import BULLET, SPACE, TERMINAL
+from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.hashing import INCREMENT, absorb, hash_bytes
 from assets.text.kernels.many_bytes import EIGHT, ONE, find_byte, find_bytes, read_8
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
@@ -25,11 +26,8 @@ PARAGRAPH_SEED = uint64(0xCBF29CE484222325)
 FIRST_SLOTS, MOST_FIRST_SLOTS, BYTES_PER_SLOT = 64, 4096, 16
 PROBE_LIMIT = 1 << 12  # a run of 4,096 filled slots in a half-empty table is no accident
 
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
-
-@njit(**_options)
+@njit(**KERNEL)
 def count_ellipses(text: Bytes, is_wide: bool) -> int:
     """Count the "..." of a text from left to right, and with `is_wide` the U+2026."""
     threes = characters = 0
@@ -41,7 +39,7 @@ def count_ellipses(text: Bytes, is_wide: bool) -> int:
     return characters + (_count_dots(text) if threes else 0)
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _count_dots(text: Bytes) -> int:
     """Count the "..." of a text from left to right."""
     ellipses = run = 0
@@ -57,7 +55,7 @@ def _count_dots(text: Bytes) -> int:
     return ellipses
 
 
-@njit(**_options)
+@njit(cache=True, nogil=True)
 def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> int:
     """Fill the counts of lines and paragraphs of data[span]; return the table slots read.
 
@@ -92,7 +90,7 @@ def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Intege
     return work
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _count_line(
     data: Bytes, span: tuple[int, int], kinds: Bytes, is_wide: bool, counts: Integers
 ) -> tuple[int, int]:
@@ -114,7 +112,7 @@ def _count_line(
     return hash_bytes(data, start, stop), length
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
     """Return the start of the line's text, the class of its first character, and the blanks."""
     at, stop = span
@@ -129,7 +127,7 @@ def skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, i
     return at, bits, blanks
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
     """Return the end of the text before `stop`, the class of its last character, and the blanks."""
     blanks = 0
@@ -142,7 +140,7 @@ def drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
         blanks += 1
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def ends_in_ellipsis(data: Bytes, start: int, stop: int) -> bool:
     if stop - start < uint64(3):
         return False
@@ -152,7 +150,7 @@ def ends_in_ellipsis(data: Bytes, start: int, stop: int) -> bool:
     return bool(is_dots or is_character)
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _count_copies(
     seen: Hashes, key: int, characters: int, first: int, counts: Integers
 ) -> tuple[int, int]:
@@ -177,7 +175,7 @@ def _count_copies(
     return 0, probes
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _slot(seen: Hashes, key: int) -> tuple[int, int]:
     """Return the slot of the key, or a free one, and the number of slots read.
 
@@ -192,7 +190,7 @@ def _slot(seen: Hashes, key: int) -> tuple[int, int]:
     return slot, probes
 
 
-@njit(**_options)
+@njit(cache=True, nogil=True)
 def _grown(seen: Hashes) -> Hashes:
     larger = np.zeros(4 * len(seen), np.uint64)
     for entry in seen:

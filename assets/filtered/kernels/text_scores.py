@@ -16,9 +16,7 @@ from assets.filtered.kernels.ngrams import NGRAM_COUNTS, count_ngrams
 from assets.filtered.kernels.text_counts import Count
 from assets.filtered.kernels.text_lines import count_ellipses, count_lines
 from assets.filtered.kernels.text_words import (
-    EDGES,
     Bytes,
-    Classes,
     Hashes,
     Integers,
     Positions,
@@ -88,23 +86,22 @@ def buffers_of(texts: pl.Series) -> tuple[Integers, Bytes]:
 @njit(cache=True, nogil=True)
 def _count_documents(
     texts: tuple[Integers, Bytes],
-    classes: Classes,
+    kinds: Bytes,
     words: tuple[Hashes, Positions],
     counts: Integers,
 ) -> tuple[Integers, int]:
     """Fill the counts, and the hash and end of each word if there is room; return word offsets."""
     starts, data = texts
     word_offsets = np.zeros(len(starts), np.int64)
-    edges = np.empty(EDGES + 8, np.uint64)
     num_words, probes = 0, 0
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
         own = (words[0][num_words:], words[1][num_words:])
         own_counts = counts[row]
-        count_words(data, span, classes, (edges, *own), own_counts)
+        count_words(data, span, kinds, own, own_counts)
         text = data[starts[row] : starts[row + 1]]
         own_counts[Count.ELLIPSES] = count_ellipses(text, len(text) > own_counts[Count.CHARACTERS])
-        probes += count_lines(data, span, classes[0], own_counts)
+        probes += count_lines(data, span, kinds, own_counts)
         num_words += own_counts[Count.WORDS] if len(words[0]) else 0
         word_offsets[row + 1] = num_words
     return word_offsets, probes

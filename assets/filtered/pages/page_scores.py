@@ -82,7 +82,7 @@ def _count(texts: pl.Series) -> pl.DataFrame:
 
 
 @cache
-def _pairs() -> NDArray[np.uint8]:
+def _pairs() -> NDArray[np.uint64]:
     from assets.filtered.kernels.page_form import pair_table
 
     return pair_table(load_models().letter_pairs)

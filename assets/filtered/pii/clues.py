@@ -2,8 +2,8 @@
 
 A clue is a pattern of fixed length in bytes of UTF-8: `[a-z]` is one byte of a class, `\\d` a
 digit, `.` any byte or the end of the text, `{n}` repeats an element; anything else is itself. One
-shorter than four bytes is a literal. A kernel looks for all clues in one pass over the text, which
-takes 2.5 s/GB; regexes, 0.3 to 0.9 s/GB each of 35, read only the texts with a clue of theirs.
+shorter than four bytes has an "@". A kernel looks for all clues in one pass over the text, which
+takes 2.5 s/GB; regexes, 0.3 to 0.9 s/GB each of 35, read only windows around a clue of theirs.
 """
 
 import re
@@ -14,67 +14,64 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.buffers import text_buffers
+from assets.filtered.pii.scan import Scan
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.clue_scan import ClueTables
 
-Clues = tuple[str, ...]
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
 _ELEMENT = re.compile(rb"(\[(?:[^\]\\]|\\.)+\]|\\x[0-9a-f]{2}|\\.|.)(?:\{(\d+)\})?", re.DOTALL)
 
 
-def rows_with_clues(texts: pl.Series, clues: tuple[Clues, ...]) -> list[NDArray[np.int64]]:
-    """Return the rows of the texts (String, no nulls) with one of the clues of each scan.
+def windows_of(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> list[Integers]:
+    """Return the windows of each scan that its candidates are in, int64 [n, 3]: row, start, stop.
 
-    At most 64 scans.
+    data: UTF-8 bytes; offsets: int64 [n + 1]. The windows of a scan share no byte and are in order.
     """
-    from assets.filtered.kernels.clue_scan import GRAM, find_clues
+    from assets.filtered.kernels.clue_scan import find_windows
 
-    patterns = tuple(tuple(clue for clue in own if len(clue) >= GRAM) for own in clues)
-    found = find_clues(*text_buffers(texts.rechunk()), clue_tables(patterns))
-    literals = {clue for own in clues for clue in own if len(clue) < GRAM}
-    has = {literal: texts.str.contains(literal, literal=True).to_numpy() for literal in literals}
-    rows = []
-    for number, own in enumerate(clues):
-        is_likely = found & np.uint64(1 << number) != 0
-        for literal in literals.intersection(own):
-            is_likely |= has[literal]
-        rows.append(np.flatnonzero(is_likely))
-    return rows
+    windows = find_windows(data, offsets, clue_tables(tuple(scans)))
+    windows = windows[windows[:, 0].astype(np.uint8).argsort(kind="stable")]
+    ends = np.searchsorted(windows[:, 0], np.arange(1, len(scans)))
+    return np.split(windows[:, 1:], ends)
 
 
 @cache
-def clue_tables(clues: tuple[Clues, ...]) -> "ClueTables":
-    """Make the kernel's tables; clue i of the n-th scan sets bit n."""
-    from assets.filtered.kernels.clue_scan import GRAM, HASH_BITS, ClueTables, hash_gram
+def clue_tables(scans: tuple[Scan, ...]) -> "ClueTables":
+    """Make the kernel's tables."""
+    from assets.filtered.kernels.clue_scan import GRAM, HASH_BITS, SIGN, ClueTables, hash_gram
 
     folded = _folded_bytes()
-    masks: dict[str, int] = {}
-    for number, own in enumerate(clues):
-        for clue in own:
-            masks[clue] = masks.get(clue, 0) | 1 << number
-    slots = np.full(1 << HASH_BITS, -1, np.int32)
+    clues = [(elements_of(clue), number) for number, scan in enumerate(scans)
+             for clue in scan.clues]  # fmt: skip
+    slots = np.full((1 << HASH_BITS) + 1, -1, np.int32)
     links: list[tuple[int, int]] = []
-    allowed, ends = [elements_of(clue) for clue in masks], []
-    for number, elements in enumerate(allowed):
-        first, grams = _rarest_gram(elements, folded, GRAM)
-        ends.append(first + GRAM)
-        for gram in grams:
-            key = hash_gram(np.uint32(int.from_bytes(bytes(gram), "little")))
+    ends = []
+    for number, (elements, _) in enumerate(clues):
+        if len(elements) < GRAM:
+            keys, size = [-1], int(np.argmax(elements.sum(axis=1) == elements[:, SIGN])) + 1
+        else:
+            first, grams = _rarest_gram(elements, folded, GRAM)
+            words = (int.from_bytes(bytes(gram), "little") for gram in grams)
+            keys, size = [hash_gram(np.uint32(word)) for word in words], first + GRAM
+        ends.append(size)
+        for key in keys:
             links.append((number, int(slots[key])))
             slots[key] = len(links) - 1
     return ClueTables(
         folded=folded.astype(np.uint32) << np.uint32(24),
-        bits=np.packbits(slots >= 0, bitorder="little").view(np.uint32),
+        bits=np.packbits(slots[:-1] >= 0, bitorder="little").view(np.uint32),
         slots=slots,
         chained=np.array(links or [(0, -1)], np.int32),
-        elements=np.concatenate([np.zeros((0, 256), np.uint8), *allowed]),
-        starts=np.cumsum([0, *map(len, allowed)]),
+        elements=np.concatenate([np.zeros((0, 256), np.uint8), *(rows for rows, _ in clues)]),
+        starts=np.cumsum([0, *(len(rows) for rows, _ in clues)]),
         ends=np.array(ends, np.int64),
-        masks=np.array(list(masks.values()), np.uint64),
+        scans=np.array([scan for _, scan in clues], np.int64),
+        held=np.concatenate([np.zeros((0, 256), np.uint8)] + [elements_of(s.held) for s in scans]),
+        reaches=np.array([scan.reach for scan in scans], np.int64),
     )
 
 
@@ -84,7 +81,8 @@ def elements_of(clue: str) -> NDArray[np.uint8]:
     for match in _ELEMENT.finditer(clue.encode()):
         is_special = match[1] == b"." or (match[1][0] in b"[\\" and len(match[1]) > 1)
         is_allowed = re.compile(match[1] if is_special else re.escape(match[1]), re.DOTALL)
-        row = np.array([bool(is_allowed.fullmatch(bytes([i]))) for i in range(256)], np.uint8)
+        row = np.zeros(256, np.uint8)
+        row[[found.start() for found in is_allowed.finditer(bytes(range(256)))]] = 1
         rows += [row] * int(match[2] or 1)
     return np.array(rows)
 

@@ -9,7 +9,7 @@ from what comes before; the characters around the whole decide.
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 # File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
@@ -148,18 +148,41 @@ def _check_spoken(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 _ATEXT = r"[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~.-]"
+# As bytes of UTF-8.
+_ATEXT_BYTES = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~.\x80-\xff-"
+_WORD_BYTE = r"[A-Za-z0-9\x80-\xff]"
 _ANY_TOP = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}.-]*\.[\p{L}]"
 _LITERAL = r"@\[(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|IPv6:[0-9A-Fa-f:.]{2,45})\]"
 _BRACKET_AT = r"[\[({<] ?(?:at|AT|@) ?[\])}>]"
 _LOCAL_WORD = r"[A-Za-z0-9_+-]+(?:(?: ?[\[({<] ?(?:dot|DOT|\.) ?[\])}>] ?|\.)[A-Za-z0-9_+-]+)*"
 
 SCANS = (
-    Scan("email", r"[^\s@]@[\p{L}\p{N}]", rf"{_ATEXT}+@{_ANY_TOP}", _check_email, ("@",)),
-    Scan("email", r'[^"\n]"@[\p{L}\p{N}]', r'"[^"\n]{1,64}"@[\p{L}\p{N}]', _check_quoted, ('"@',)),
-    Scan("email", r"@\[[0-9I]", rf"{_ATEXT}+{_LITERAL}", _check_literal, ("@[",)),
     Scan(
         "email",
-        _BRACKET_AT,
+        rf"{_ATEXT}+@{_ANY_TOP}",
+        _check_email,
+        (rf"[{_ATEXT_BYTES}]@{_WORD_BYTE}",),
+        rf"[@{_ATEXT_BYTES}]",
+        FAR,
+    ),
+    Scan(
+        "email",
+        r'"[^"\n]{1,64}"@[\p{L}\p{N}]',
+        _check_quoted,
+        (rf'"@{_WORD_BYTE}',),
+        r"[^\n]",
+        264,
+    ),
+    Scan(
+        "email",
+        rf"{_ATEXT}+{_LITERAL}",
+        _check_literal,
+        (r"@\[[0-9I]",),
+        rf"[@:\[\]{_ATEXT_BYTES}]",
+        FAR,
+    ),
+    Scan(
+        "email",
         rf"{_LOCAL_WORD} ?{_BRACKET_AT}",
         _check_spoken,
         (
@@ -168,12 +191,15 @@ SCANS = (
             r"[A-Za-z0-9_+ -][\[({<]@[ \])}>]",
             r"[\[({<] @[ \])}>]",
         ),
+        r"[A-Za-z0-9_+.@ \[({<>})\]-]",
+        FAR,
     ),
     Scan(
         "email",
-        r" (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         r"[A-Za-z0-9_+.-]+(?: (?:dot|DOT) [A-Za-z0-9_+-]+)* (?:at|AT) [A-Za-z0-9-]+ (?:dot|DOT) ",
         _check_spoken,
         (" [dD][oO][tT] ",),
+        "[A-Za-z0-9_+. -]",
+        FAR,
     ),
 )

@@ -6,7 +6,7 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 
 def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
@@ -125,29 +125,31 @@ _SSN_NAMED = (
     r"(?:SSN|ssn|[Ss]ocial [Ss]ecurity)[^0-9\n<>\[\]{}]{0,24}[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}"
 )
 _IBAN_CORE = r"[0-9]{2} ?[A-Z0-9]{4} ?[0-9][A-Z0-9]{2}[0-9] ?[A-Z0-9]{3}"
-_CARD_CORE = "[2-6][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{2}[ -]?[0-9]{2}"
 
 SCANS = (
-    Scan("ssn", _SSN, _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",)),
+    Scan("ssn", _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",)),
     Scan(
         "ssn",
         _SSN_NAMED,
-        _SSN_NAMED,
         _check_ssn,
         (r"[sS][sS][nN][^\n<>\[\]{}]", r"[oO]cial [sS]ecurity"),
+        r"[^\n<>\[\]{}]",
+        144,
     ),
     Scan(
         "credit_card",
-        _CARD_CORE,
         "[0-9]{4}(?:[ -]?[0-9]){9,}",
         _check_card,
         (r"[2-6]\d{3}[- \d]\d{3}[- \d]{2}",),
+        "[0-9 -]",
+        FAR,
     ),
     Scan(
         "iban",
-        _IBAN_CORE,
         f"[A-Z]{{2}}{_IBAN_CORE}[A-Z0-9 ]*",
         _check_iban,
         (r"[A-Z]{2}\d\d[ A-Z0-9]{4}",),
+        "[A-Z0-9 ]",
+        FAR,
     ),
 )

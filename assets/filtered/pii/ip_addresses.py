@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 _VERSION_BEFORE = re.compile(
     r"(?ai)(?:[\w.]|[a-z]-|(?<!\.\d)(?<!\.\d\d)(?<!\.\d\d\d)-|[a-z]/)\Z|"
@@ -64,12 +64,20 @@ _IP4_CLUES = tuple(
 )
 
 SCANS = (
-    Scan("ip", r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]", _IP4, _check_ip4, _IP4_CLUES),
     Scan(
         "ip",
-        "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]",
+        _IP4,
+        _check_ip4,
+        _IP4_CLUES,
+        "[0-9.]",
+        FAR,
+    ),
+    Scan(
+        "ip",
         "[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3,44}",
         _check_ip6,
         ("[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3}",),
+        "[0-9a-fA-F:]",
+        FAR,
     ),
 )

@@ -7,7 +7,7 @@ in quotes, or after "=" in configuration, any secret counts; in prose only what 
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_words import is_placeholder, is_strong
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
@@ -305,27 +305,20 @@ _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 SCANS = (
     Scan(
         "password",
-        _PW,
         rf"(?:^|[^A-Za-z0-9]){_PW}",
         _check_password,
         ("[Pp][Ww][=:].", "[Pp][Ww][\"'`* ][\"'`* =:i]"),
     ),
     *(
-        # A small letter needs no second literal for its capital where the first one is left out.
-        Scan(
-            "password",
-            re.sub(r"(^|\|)\[(\w)(\w)\](?!w|wd)", r"\1", names),
-            names,
-            _check_password,
-            clues,
-        )
+        Scan("password", names, _check_password, clues)
         for names, clues in zip(_NAMES, _CLUES, strict=True)
     ),
     Scan(
         "password",
-        _COMMANDS,
         _COMMANDS + "[^\n]*",
         _check_option,
         ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
+        r"[^\n]",
+        FAR,
     ),
 )

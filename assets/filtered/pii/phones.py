@@ -92,8 +92,8 @@ _INTROS = (
     "[Tt]el|TEL|[Pp]hone|PHONE|[Ff]ax|FAX|[Tt]él|[Tt]eléf|[Mm]obil|MOBIL|[Mm]óvil|[Cc]ell|[Hh]andy|"
     "[Ww]hats[Aa]pp|[Tt]lf|[Ff]on|[Тт]ел|电话|電話|전화|[Kk]omórk"
 )
-_AMERICAN_CORE = r"[2-9][0-9]{2}\)?[-. ]{1,2}[1-9][0-9]{2}[-. ][0-9]{4}"
-_INTRODUCED_CORE = (
+_AMERICAN_NUMBER = r"[2-9][0-9]{2}\)?[-. ]{1,2}[1-9][0-9]{2}[-. ][0-9]{4}"
+_INTRODUCED_NUMBER = (
     rf"(?:{_INTROS})[a-zéа-я]{{0,7}}(?: [Nn]umber| [Nn]o| [Nn]r)?"
     r"[^0-9A-Za-z_\n<>\[\]{}]{1,6}[0-9][0-9 ()./–-]{5}"
 )
@@ -103,22 +103,20 @@ SCANS = (
     Scan(
         "phone",
         r"\+\(?[1-9][0-9 ().–/-]{6}",
-        r"\+\(?[1-9][0-9 ().–/-]{6}",
         _check_plus,
         (rf"+[1-9]{_SIGN}{{6}}", rf"+([1-9]{_SIGN}{{6}}"),
     ),
     Scan(
         "phone",
-        _AMERICAN_CORE,
-        _AMERICAN_CORE,
+        _AMERICAN_NUMBER,
         _check_american,
         (r"[-. ][1-9]\d{2}[-. ]\d{4}",),
     ),
     Scan(
         "phone",
-        _INTRODUCED_CORE,
-        _INTRODUCED_CORE,
+        _INTRODUCED_NUMBER,
         _check_introduced,
         (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
+        r"[^\n<>\[\]{}]",
     ),
 )

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 _SPECIFIC_KEY = re.compile(
     r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{30,255}|"
@@ -149,11 +149,32 @@ _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 
 SCANS = (
     *(
-        Scan("api_key", starts, starts, _check_specific_key, clues)
+        Scan("api_key", starts, _check_specific_key, clues)
         for starts, clues in zip(_KEY_STARTS, _KEY_CLUES, strict=True)
     ),
-    Scan("api_key", r"\.eyJ", _TOKEN_START, _check_specific_key, (r"\.eyJ",)),
-    Scan("api_key", _ASSIGNED, _ASSIGNED, _check_assigned_key, _ASSIGNED_CLUES),
-    Scan("api_key", "AccountKey=", "AccountKey=", _check_account_key, ("AccountKey=",)),
-    Scan("private_key", "PRIVATE KEY", _PEM, _check_private_key, ("PRIVATE KEY",)),
+    Scan(
+        "api_key",
+        _TOKEN_START,
+        _check_specific_key,
+        (r"\.eyJ",),
+        "[A-Za-z0-9_.-]",
+        FAR,
+        sight=32_000,
+    ),
+    Scan(
+        "api_key",
+        _ASSIGNED,
+        _check_assigned_key,
+        _ASSIGNED_CLUES,
+        r"[A-Za-z0-9_\"'`\s=:>+/.~\x80-\xff-]",
+        96,
+    ),
+    Scan("api_key", "AccountKey=", _check_account_key, ("AccountKey=",)),
+    Scan(
+        "private_key",
+        _PEM,
+        _check_private_key,
+        ("PRIVATE KEY",),
+        sight=MAX_KEY_CHARS + 100,
+    ),
 )

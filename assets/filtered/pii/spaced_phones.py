@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 # Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
 # after Hungary's 06.
@@ -144,10 +144,13 @@ def _is_sequence(number: str) -> bool:
     return is_even or steps == {0} or set(number) <= set("01 ()")
 
 
-_SPACED_CORE = r"[0-9]\)? [0-9]{2,5}[ 0-9][0-9]"
-
 SCANS = (
     Scan(
-        "phone", _SPACED_CORE, r"[0-9(][0-9() ]{6,}[0-9]", _check_spaced, (r"[\d)] \d\d[ \d]{2}",)
+        "phone",
+        r"[0-9(][0-9() ]{6,}[0-9]",
+        _check_spaced,
+        (r"[\d)] \d\d[ \d]{2}",),
+        "[0-9() ]",
+        FAR,
     ),
 )

@@ -6,7 +6,7 @@ The secret of `scheme://user:secret@host` counts, and a user that is a token. Th
 import re
 from collections.abc import Iterator
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_keys import entropy
 from assets.filtered.pii.secret_words import is_placeholder
 
@@ -49,6 +49,20 @@ _USER = r"://[^\s/<>\"@]+@"
 _DSN = r"[A-Za-z0-9_.-]{1,32}:[^\s:\"'`/@]{1,100}@(?:tcp|unix)\("
 
 SCANS = (
-    Scan("url_secret", _USER, _USER, _check_url, ("@",)),
-    Scan("url_secret", r"@(?:tcp|unix)\(", _DSN, _check_dsn, ("@tcp(", "@unix(")),
+    Scan(
+        "url_secret",
+        _USER,
+        _check_url,
+        (r"[^\s/<>\"@]@",),
+        r"[^\s<>\"]",
+        FAR,
+    ),
+    Scan(
+        "url_secret",
+        _DSN,
+        _check_dsn,
+        ("@tcp(", "@unix("),
+        r"[^\s\"'`/]",
+        FAR,
+    ),
 )

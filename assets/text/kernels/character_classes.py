@@ -51,12 +51,12 @@ TERMINAL_MARKS = _characters(TERMINAL_RANGES)
 def classes_by(tests: Mapping[int, Callable[[str], bool]]) -> NDArray[np.uint16]:
     """Return the sum of the bits whose test is true for each code point, uint16 [NUM_CODES].
 
-    The tests are methods of `str` that are false for every character from LETTERS_END on.
+    The tests are methods of `str`; numpy's twins of them take 9 ms each, calls take 0.15 s.
     """
-    characters = [chr(code) for code in range(LETTERS_END)]
+    characters = np.arange(NUM_CODES, dtype=np.uint32).view("<U1")
     classes = np.zeros(NUM_CODES, np.uint16)
     for bit, test in tests.items():
-        classes[:LETTERS_END] += np.fromiter(map(test, characters), np.uint16) * np.uint16(bit)
+        classes += getattr(np.strings, test.__name__)(characters) * np.uint16(bit)
     return classes
 
 

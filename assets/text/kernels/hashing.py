@@ -9,34 +9,33 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED
 from assets.text.kernels.many_bytes import EIGHT, read_8, read_some
 
 MULTIPLIER, INCREMENT = uint64(0x9E3779B97F4A7C15), uint64(0xD6E8FEB86659FD93)
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**INLINED)
 def absorb(key: int, value: int) -> int:
     """Return the key of a sequence with its next value absorbed; all uint64."""
     key = (key ^ value) * MULTIPLIER
     return key ^ (key >> uint64(32))
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def finish(key: int) -> int:
     """Spread all bits of a key, uint64, over all bits of the hash."""
     key = (key ^ (key >> uint64(32))) * INCREMENT
     return key ^ (key >> uint64(29))
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def join(key: int, next_key: int) -> int:
     """Return the hash of two hashes in their order; all uint64."""
     return finish(key * MULTIPLIER + next_key)
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def hash_bytes(data: NDArray[np.uint8], start: int, stop: int) -> int:
     """Return the hash of data[start:stop], which must not be empty; all uint64."""
     size = stop - start

@@ -1,23 +1,26 @@
-"""Read four or eight bytes of an Arrow buffer at once.
+"""Read four, eight or 64 bytes of an Arrow buffer at once.
 
-The functions are inlined into their callers, across files as well.
+64 bytes become one number with a bit for each, the first byte's the lowest: words, their ends and
+what they hold are then found by additions and shifts, without a branch for each byte. The functions
+are inlined into their callers, across files as well.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED
+
 Bytes = NDArray[np.uint8]
 
-ONE, EIGHT = uint64(1), uint64(8)
+ONE, EIGHT, RUN = uint64(1), uint64(8), uint64(64)
 ONES, HIGH_BITS = uint64(0x0101010101010101), uint64(0x8080808080808080)
-
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 
 def _load(word: Any, position: Any) -> Any:
@@ -39,7 +42,89 @@ read_4 = intrinsic(_load(types.uint32, types.int64))
 read_8 = intrinsic(_load(types.uint64, types.uint64))
 
 
-@njit(**_inlined)
+@intrinsic
+def mark_bytes(typing_context: Any, data: Any, at: Any, first: Any, number: Any) -> Any:
+    """Mark those of the 64 bytes at data[at] that are one of `number` values from `first` on.
+
+    All uint64; the lowest bit is that of data[at]. The compiler makes a few vector instructions of
+    it if `first` and `number` are constants. 64 bytes must be readable.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte, vector = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
+        address = cgutils.pointer_add(builder, array.data, arguments[1])
+        values = builder.load(builder.bitcast(address, vector.as_pointer()), align=1)
+        lows, sizes = (
+            builder.shuffle_vector(
+                builder.insert_element(
+                    ir.Constant(vector, ir.Undefined),
+                    builder.trunc(argument, byte),
+                    ir.Constant(ir.IntType(32), 0),
+                ),
+                ir.Constant(vector, ir.Undefined),
+                ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64),
+            )
+            for argument in arguments[2:]
+        )
+        is_marked = builder.icmp_unsigned("<", builder.sub(values, lows), sizes)
+        return builder.bitcast(is_marked, ir.IntType(64))
+
+    return types.uint64(data, types.uint64, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def count_ones(typing_context: Any, word: Any) -> Any:
+    """Count the bits that are set, uint64."""
+    return types.uint64(types.uint64), lambda _, builder, __, words: builder.ctpop(words[0])
+
+
+@intrinsic
+def first_one(typing_context: Any, word: Any) -> Any:
+    """Return the number of zeros below the lowest bit that is set, uint64; 64 if none is."""
+    is_defined = ir.Constant(ir.IntType(1), 0)
+    return types.uint64(types.uint64), lambda _, builder, __, words: builder.cttz(
+        words[0], is_defined
+    )
+
+
+@intrinsic
+def size_of(typing_context: Any, word: Any) -> Any:
+    """Return the number of bits up to the highest one that is set, uint64; 0 if none is."""
+
+    def generate(_: Any, builder: Any, __: Any, words: Any) -> Any:
+        above = builder.ctlz(words[0], ir.Constant(ir.IntType(1), 0))
+        return builder.sub(ir.Constant(ir.IntType(64), 64), above)
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(**INLINED)
+def ones_below(place: int) -> int:
+    """Return a number, uint64, with all bits below `place`, 0 to 63, set."""
+    return (ONE << place) - ONE
+
+
+@njit(**INLINED)
+def held(words: int, signs: int) -> int:
+    """Mark the place after each run of ones of `words` that holds a bit of `signs`; all uint64.
+
+    An addition carries a bit of a run to the place after its end. `signs` are among `words`, and
+    the highest bit of `words` is 0.
+    """
+    return (words + signs) & ~words
+
+
+@njit(**INLINED)
+def run_on(run: int, first: int) -> int:
+    """Mark the bits of runs of ones from a run's first bit on, if that is in `first`; all uint64.
+
+    No other bit is in `first`.
+    """
+    return run & ~(run + first)
+
+
+@njit(**INLINED)
 def read_some(data: Bytes, at: int, size: int) -> int:
     """Return the next `size` bytes, 1 to 8, as one uint64; the unused high bytes are 0."""
     if at + EIGHT <= uint64(len(data)):
@@ -50,7 +135,7 @@ def read_some(data: Bytes, at: int, size: int) -> int:
     return word
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def find_bytes(word: int, wanted: int) -> int:
     """Mark the bytes of a word, uint64, that are equal to the byte that `wanted` repeats 8 times.
 
@@ -61,7 +146,7 @@ def find_bytes(word: int, wanted: int) -> int:
     return (differences - ONES) & ~differences & HIGH_BITS
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def find_byte(data: Bytes, span: tuple[int, int], byte: int) -> int:
     """Return the position of the first `byte` in data[span], or the span's end; all uint64."""
     at, stop = span

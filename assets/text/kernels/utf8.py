@@ -9,16 +9,15 @@ import numpy as np
 from numba import njit, uint8, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED
 from assets.text.kernels.many_bytes import EIGHT, ONES, read_some
 
 Bytes = NDArray[np.uint8]
 
 ONE, TWO, THREE, FOUR = uint8(1), uint8(2), uint8(3), uint8(4)
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**INLINED)
 def decode(data: Bytes, at: int) -> tuple[int, int]:
     """Return the code point that begins at byte `at`, uint64, and its width in bytes, uint8."""
     byte = uint64(data[at])
@@ -34,7 +33,7 @@ def decode(data: Bytes, at: int) -> tuple[int, int]:
     return (byte & uint64(0x07)) << uint64(18) | tail << uint64(6) | last, FOUR
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def last_start(data: Bytes, stop: int) -> int:
     """Return the first byte of the last character before byte `stop`; there must be one."""
     at = stop - ONE
@@ -43,7 +42,7 @@ def last_start(data: Bytes, stop: int) -> int:
     return at
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def count_continuations(data: Bytes, start: int, stop: int) -> int:
     """Count the bytes of data[start:stop], uint64, that are not the first of a character."""
     total = uint64(0)

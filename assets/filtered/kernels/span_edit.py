@@ -1,0 +1,107 @@
+"""Work on spans of texts in UTF-8: count characters, choose among overlaps, replace."""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+_options = {"cache": True, "nogil": True}
+
+KEPT, DROPPED, HIDDEN = 1, 0, 2
+
+
+@njit(**_options)
+def _count_chars(data: Bytes, start: int, stop: int) -> int:
+    count = 0
+    for byte in data[start:stop]:  # eight times as fast as by index
+        count += byte & 0xC0 != 0x80
+    return count
+
+
+@njit(**_options)
+def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
+    """Replace the first and the last byte of spans, int64 [n, >= 3], by characters of their text.
+
+    Spans: number of the text, start and end, in order and without overlap. data: UTF-8 bytes;
+    offsets: int64 [texts + 1].
+    """
+    row, at, chars = -1, 0, 0
+    for i in range(len(spans)):
+        if spans[i, 0] != row:
+            row, chars = spans[i, 0], 0
+            at = offsets[row]
+        for k in (1, 2):
+            chars += _count_chars(data, at, spans[i, k])
+            at = spans[i, k]
+            spans[i, k] = chars
+
+
+@njit(**_options)
+def to_bytes(data: Bytes, offsets: Integers, spans: Integers) -> None:
+    """Replace the characters of spans, as `to_characters` makes them, by bytes of the data."""
+    row, at, chars = -1, 0, 0
+    for i in range(len(spans)):
+        if spans[i, 0] != row:
+            row, chars = spans[i, 0], 0
+            at = offsets[row]
+        for k in (1, 2):
+            while chars < spans[i, k]:
+                at += 1
+                while at < offsets[row + 1] and data[at] & 0xC0 == 0x80:
+                    at += 1
+                chars += 1
+            spans[i, k] = at
+
+
+@njit(**_options)
+def choose_spans(spans: Integers, ranks: Integers) -> Bytes:
+    """Choose among sorted spans, int64 [n, >= 3], that overlap: the last of the highest rank.
+
+    Returns KEPT, DROPPED (for a span that holds it) or HIDDEN (by one that it only overlaps).
+    """
+    marks = np.zeros(len(spans), np.uint8)
+    last = -1
+    for i in range(len(spans)):
+        is_free = last < 0 or spans[last, 0] != spans[i, 0] or spans[last, 2] <= spans[i, 1]
+        if is_free:
+            marks[i], last = KEPT, i
+            continue
+        better, worse = (i, last) if ranks[i] >= ranks[last] else (last, i)
+        is_inside = spans[better, 1] <= spans[worse, 1] and spans[worse, 2] <= spans[better, 2]
+        marks[better], marks[worse] = KEPT, DROPPED if is_inside else HIDDEN
+        last = better
+    return marks
+
+
+@njit(**_options)
+def replace_spans(
+    data: Bytes, offsets: Integers, spans: Integers, words: Bytes, ends: Integers
+) -> tuple[Bytes, Integers]:
+    """Return the bytes of n texts with words in place of spans, and their offsets, int64 [n + 1].
+
+    spans: int64 [s, 4]: text, first byte, end, number of the word; in order and without overlap.
+    words: the bytes of all words; ends: where each ends.
+    """
+    size = offsets[-1] - offsets[0]
+    for i in range(len(spans)):
+        word = spans[i, 3]
+        size += ends[word] - (ends[word - 1] if word else 0) - (spans[i, 2] - spans[i, 1])
+    edited, new_offsets = np.empty(size, np.uint8), np.zeros(len(offsets), np.int64)
+    at, done, i = 0, offsets[0], 0
+    for row in range(len(offsets) - 1):
+        while i < len(spans) and spans[i, 0] == row:
+            start, word = spans[i, 1], spans[i, 3]
+            edited[at : at + start - done] = data[done:start]
+            at, done = at + start - done, spans[i, 2]
+            own = words[(ends[word - 1] if word else 0) : ends[word]]
+            edited[at : at + len(own)] = own
+            at += len(own)
+            i += 1
+        stop = offsets[row + 1]
+        edited[at : at + stop - done] = data[done:stop]
+        at, done = at + stop - done, stop
+        new_offsets[row + 1] = at
+    return edited, new_offsets

@@ -1,0 +1,114 @@
+"""Masking of documents that are one long list of personal data: speed and memory per kind.
+
+    python benchmarks/pii_giants.py [--megabytes 50] [kinds ...]
+
+Prints MB/s of UTF-8 text per CPU second and the peak memory of a fresh process that masks one
+document of N MB, with one item per line and with all items in one line. The items are valid ones
+(public addresses, check digits that fit), so that each is found and replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import string
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import_module("pipeline_defs")  # what it tells Polars' allocator must come before polars
+
+import polars as pl  # noqa: E402
+
+_LETTERS = string.ascii_letters + string.digits
+
+
+def _email(dice: random.Random) -> str:
+    return f"{dice.choice('abcdefg')}{dice.randrange(10**6)}.smith@mail{dice.randrange(999)}.org"
+
+
+def _ip(dice: random.Random) -> str:
+    return ".".join(str(dice.randrange(51, 99)) for _ in range(4))
+
+
+def _phone(dice: random.Random) -> str:
+    return f"+1 (212) {dice.randrange(212, 999)}-{dice.randrange(1000, 9999)}"
+
+
+def _card(dice: random.Random) -> str:
+    digits = f"4{dice.randrange(10**14):014}"
+    last = next(n for n in map(str, range(10)) if _fits_luhn(digits + n))
+    return f"{digits[:4]} {digits[4:8]} {digits[8:12]} {digits[12:]}{last}"
+
+
+def _fits_luhn(digits: str) -> bool:
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(doubled) + sum(map(int, digits[::-2]))) % 10 == 0
+
+
+def _iban(dice: random.Random) -> str:
+    number = f"{dice.randrange(10**18):018}"
+    return f"DE{98 - int(number + '131400') % 97:02}{number}"
+
+
+def _key(dice: random.Random) -> str:
+    return "ghp_" + "".join(dice.choices(_LETTERS, k=36))
+
+
+def _assigned_key(dice: random.Random) -> str:
+    return "token=" + "".join(dice.choices(_LETTERS, k=40))
+
+
+KINDS: dict[str, Callable[[random.Random], str]] = {
+    "email": _email,
+    "ip": _ip,
+    "phone": _phone,
+    "credit_card": _card,
+    "iban": _iban,
+    "api_key": _key,
+    "api_key assigned": _assigned_key,
+}
+
+
+def main() -> None:
+    """Measure each kind and layout in a process of its own, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=[])
+    parser.add_argument("--megabytes", type=float, default=50)
+    arguments = parser.parse_args()
+    print(f"{'kind':18} {'layout':8} {'MB/s':>6} {'peak MB':>8} {'found':>10}")
+    for kind in arguments.kinds or KINDS:
+        for layout, gap in (("lines", "\n"), ("one line", " ")):
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                speed, peak, found = pool.apply(_measure, (kind, gap, arguments.megabytes))
+            print(f"{kind:18} {layout:8} {speed:6.1f} {peak:8,.0f} {found:10,}", flush=True)
+
+
+def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
+    """Return MB per CPU second, peak memory in MB and the number of spans."""
+    from assets.filtered.pii.find_pii import find_pii
+    from resources.settings.filter_steps import PiiConfig
+
+    find_pii(pl.Series(["a@b.io " * 10]), PiiConfig())  # loads the kernels
+    dice = random.Random(1)
+    sample = gap.join(KINDS[kind](dice) for _ in range(20_000)) + gap
+    text = sample * max(1, round(megabytes * 1e6 / len(sample)))
+    texts = pl.Series([text])
+    before = time.process_time()
+    _, counts = find_pii(texts, PiiConfig())
+    taken = time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return len(text) / 1e6 / taken, peak, counts["pii_total"].item()
+
+
+if __name__ == "__main__":
+    main()
