@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET
 
-from assets.raw.file_groups import Piece, group_files, most_bytes, pack, text_bytes
+from assets.raw.file_groups import group_files, most_bytes, text_bytes
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.known_borders import known_borders
@@ -24,11 +24,24 @@ from assets.raw.places.observed_inputs import (
 )
 from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
-from assets.raw.readers.documents import DOCUMENT_COLUMNS, mark_damaged
+from assets.raw.readers.documents import (
+    DOCUMENT_COLUMNS,
+    Chunk,
+    DocumentBuilder,
+    is_from,
+    mark_damaged,
+)
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.plain_lines import split_run
-from assets.raw.readers.read_chunks import Slice, byte_spans, plan_slices, read_chunks, whole
+from assets.raw.readers.read_chunks import (
+    Slice,
+    byte_spans,
+    plan_slices,
+    read_chunks,
+    read_into,
+    whole,
+)
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
 from assets.text.table_rows import count_bytes
@@ -36,7 +49,7 @@ from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
-from resources.store.records import Manifest, PartRecord, Stats, add_counts, fingerprint_of
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
 from resources.tasks import (
     Plan,
@@ -142,16 +155,13 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
 
 
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
-    """Write the parts of a task; `damaged` are the names of its damaged files.
-
-    A chunk of a file with parts of its own is one part.
-    """
+    """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
     inputs = task.payload
-    least_bytes = most_bytes(inputs.part_bytes) if inputs.file_slice is None else 0
+    chunks = read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
     drafts: list[Draft] = []
     try:
-        for number, pieces in enumerate(pack(read_files(inputs), least_bytes)):
-            drafts.append(write_draft(task, number, pieces, damaged))
+        for number, chunk in enumerate(chunks):
+            drafts.append(write_draft(task, number, chunk, damaged))
     except BaseException:
         for draft in drafts:
             draft.writer.discard()
@@ -159,22 +169,36 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
     return drafts
 
 
-def read_files(inputs: RawInputs) -> Iterator[Piece]:
-    """Read the files of a task, to the size that it stops at, and check each when it is read."""
-    is_capped, left = inputs.max_bytes is not None, inputs.max_bytes or 1
+def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
+    """Read a slice of one file, to the size that it stops at, and check it when it is read."""
+    [file], left = inputs.files, inputs.max_bytes
+    file_slice = inputs.file_slice or whole(file)
+    try:
+        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+            yield chunk
+            if left is not None and (left := left - count_bytes(chunk.documents["text"])) <= 0:
+                break
+    except FileNotFoundError:
+        raise removed(file) from None
+    check_unchanged(file, byte_spans(file, file_slice))
+
+
+def read_group(inputs: RawInputs) -> Iterator[Chunk]:
+    """Read small files into one chunk after the other, and check each when it is read."""
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes))
+    left = inputs.max_bytes
     for file in inputs.files:
-        file_slice = inputs.file_slice or whole(file)
         try:
-            for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
-                yield Piece(file, chunk)
-                left -= count_bytes(chunk.documents["text"]) if is_capped else 0
-                if left <= 0:
-                    break
+            for chunk in read_into(builder, file, inputs.source, inputs.part_bytes):
+                yield chunk
+                left = None if left is None else left - count_bytes(chunk.documents["text"])
         except FileNotFoundError:
             raise removed(file) from None
-        check_unchanged(file, byte_spans(file, file_slice))
-        if left <= 0:
-            return
+        check_unchanged(file, [(0, file.bytes)])
+        if left is not None and builder.text_bytes() >= left:
+            break
+    if builder.has_files():
+        yield builder.take()
 
 
 @dataclass(frozen=True)
@@ -187,48 +211,47 @@ class Draft:
 
 
 def write_draft(
-    task: Task[RawInputs], number: int, pieces: Sequence[Piece], damaged: Collection[str]
+    task: Task[RawInputs], number: int, chunk: Chunk, damaged: Collection[str]
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
-    source = task.payload.source
-    documents = pl.concat([documents_of(piece, source, damaged) for piece in pieces])
-    num_read = sum(piece.chunk.documents.height for piece in pieces)
-    num_filtered = sum(piece.chunk.skipped_by_filter for piece in pieces)
-    left_out = {"field_filter": num_filtered, DAMAGED_FILE: num_read - documents.height}
-    quarantine = [piece.chunk.quarantine for piece in pieces if piece.chunk.quarantine.height]
+    documents = kept_documents(chunk, task.payload.source, damaged)
+    num_damaged = chunk.documents.height - documents.height
+    left_out = {"field_filter": chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
-    if quarantine:
-        writer.write_parquet("quarantine", pl.concat(quarantine))
+    if chunk.quarantine.height:
+        writer.write_parquet("quarantine", chunk.quarantine)
     num_bytes = count_bytes(documents["text"])
     stats = Stats(
-        rows_in=sum(piece.chunk.rows_in for piece in pieces),
+        rows_in=chunk.rows_in,
         rows_kept=documents.height,
         rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=sum(map(len, quarantine)),
+        quarantined=chunk.quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
-        numbers=RawNumbers(faulty_files=faulty_files(pieces, damaged) or UNSET),
+        numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),
     )
-    found = (piece.file.name for piece in pieces if isinstance(piece.chunk.fault, Damage))
+    found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
     return Draft(writer, stats, frozenset(found))
 
 
-def documents_of(piece: Piece, source: Source, damaged: Collection[str]) -> pl.DataFrame:
-    """Return the documents of a piece that are kept, marked if its file is damaged."""
-    if piece.file.name not in damaged:
-        return piece.chunk.documents
-    is_dropped = source.on_damage == "drop"
-    return piece.chunk.documents.clear() if is_dropped else mark_damaged(piece.chunk.documents)
+def kept_documents(chunk: Chunk, source: Source, damaged: Collection[str]) -> pl.DataFrame:
+    """Return the documents of a chunk that are kept, those of damaged files marked."""
+    of_chunk = {*damaged}.intersection(chunk.files)
+    if not of_chunk:
+        return chunk.documents
+    if source.on_damage == "drop":
+        return chunk.documents.filter(~is_from(of_chunk))
+    return mark_damaged(chunk.documents, of_chunk)
 
 
-def faulty_files(pieces: Sequence[Piece], damaged: Collection[str]) -> dict[str, int]:
-    """Return the files of a part with a fault, with the rows damaged or left out for it."""
-    return add_counts(
-        {piece.file.name: piece.chunk.documents.height * (piece.file.name in damaged)}
-        for piece in pieces
-        if piece.chunk.fault or piece.file.name in damaged
-    )
+def faulty_files(chunk: Chunk, damaged: Collection[str]) -> dict[str, int]:
+    """Return the files of a chunk with a fault, with the rows damaged or left out for it."""
+    names = sorted(name for name in chunk.files if name in chunk.faults or name in damaged)
+    documents = chunk.documents
+    return {
+        name: documents.filter(is_from([name])).height if name in damaged else 0 for name in names
+    }
 
 
 def publish_draft(draft: Draft, is_last: bool) -> PartRecord:

@@ -1,4 +1,4 @@
-"""Groups of small files that become one part, and the chunks of such a part.
+"""Groups of small files that become one part.
 
 A part costs 15 ms and three files in every stage, however little is in it. So files of less than a
 quarter of `part_bytes` are read together, in name order. The borders between groups depend on the
@@ -8,10 +8,8 @@ those beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from assets.raw.readers.documents import Chunk
 from assets.raw.readers.input_file import InputFile
 from resources.content_windows import content_windows
 
@@ -20,13 +18,6 @@ SMALL_SHARE = (
 )
 MOST_PARTS = 1.5  # of part_bytes in a group: groups are half full on average, and then hold 0.8
 UNPACKED = 4  # bytes of text per byte of a compressed file: web text in gz 3, in zst 4, in xz 5
-
-
-class Piece(NamedTuple):
-    """The next records of a file of a part."""
-
-    file: InputFile
-    chunk: Chunk
 
 
 def text_bytes(file: InputFile) -> int:
@@ -54,16 +45,3 @@ def group_files(files: Sequence[InputFile], part_bytes: int) -> list[tuple[Input
 def most_bytes(part_bytes: int) -> int:
     """Return the size of the largest group, by `text_bytes`."""
     return int(part_bytes * MOST_PARTS)
-
-
-def pack(pieces: Iterable[Piece], least_bytes: int) -> Iterator[list[Piece]]:
-    """Collect pieces into parts of `least_bytes` or more; there is at least one part."""
-    part, num_bytes, is_first = list[Piece](), 0, True
-    for piece in pieces:
-        part.append(piece)
-        num_bytes += piece.chunk.num_bytes
-        if num_bytes >= least_bytes:
-            yield part
-            part, num_bytes, is_first = [], 0, False
-    if part or is_first:
-        yield part

@@ -252,7 +252,7 @@ def test_a_mark_follows_the_fields_of_the_record(tmp_path: Path) -> None:
     from assets.raw.readers.documents import mark_damaged
 
     lines = b'{"text":"a"}\n{"text":"b","k":{"x":"}"}}\n'
-    marked = mark_damaged(read(write(tmp_path, "a.jsonl", lines)).documents)
+    marked = mark_damaged(read(write(tmp_path, "a.jsonl", lines)).documents, ["a.jsonl"])
 
     assert marked["meta"].to_list() == ['{"damaged":true}', '{"k":{"x":"}"},"damaged":true}']
 

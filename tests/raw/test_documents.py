@@ -31,7 +31,8 @@ def config(**options: object) -> SourceConfig:
 
 
 def build(*lines: bytes, **options: object) -> Chunk:
-    builder = DocumentBuilder(config(**options), "a.jsonl", "byte")
+    builder = DocumentBuilder()
+    builder.start_file(config(**options), "a.jsonl", "byte")
     for row, line in enumerate(lines):
         builder.add(parse_record(row, line))
     return builder.take()
@@ -122,7 +123,8 @@ def test_declared_language_and_license_fill_gaps_only() -> None:
 
 
 def test_first_of_two_equal_ids_survives_over_chunks() -> None:
-    builder = DocumentBuilder(config(id_field="key"), "f", "record")
+    builder = DocumentBuilder()
+    builder.start_file(config(id_field="key"), "f", "record")
     builder.add(parse_record(0, b'{"key":1,"text":"first"}'))
     first = builder.take()
     builder.add(parse_record(1, b'{"key":"1","text":"second"}'))
@@ -150,7 +152,8 @@ def test_record_above_the_cap_is_quarantined_and_its_bytes_are_cut() -> None:
 
 
 def test_bytes_that_are_not_utf8_are_named_where_text_did_not_come_from_json() -> None:
-    builder = DocumentBuilder(config(), "f", "record")
+    builder = DocumentBuilder()
+    builder.start_file(config(), "f", "record")
     builder.add(InputRecord(3, {"text": "ab\udcff"}))
 
     row = builder.take().quarantine.row(0, named=True)

@@ -8,8 +8,8 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -27,6 +27,7 @@ from assets.raw.readers.input_record import (
     matches_filter,
 )
 from assets.raw.readers.next_steps import next_step
+from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
@@ -69,16 +70,16 @@ FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on 
 class Chunk:
     """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
 
-    `fault` is the error that ended the reading of the file in this run, if any; `num_bytes` is the
-    size of the records.
+    `files` are the names of the files that they are from; `faults` the error that ended the reading
+    of a file in this run, if any.
     """
 
     documents: pl.DataFrame
     quarantine: pl.DataFrame
     rows_in: int
     skipped_by_filter: int
-    fault: FileFault | None = None
-    num_bytes: int = 0
+    files: tuple[str, ...] = ()
+    faults: Mapping[str, FileFault] = field(default_factory=dict)
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -96,32 +97,42 @@ def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
 
 
 class DocumentBuilder:
-    """Collector of the records of one file; `take` returns them as a Chunk and starts the next.
+    """Collector of the records of files; `take` returns them as a Chunk and starts the next.
 
-    The first of the records that share an id stays, over all chunks of the builder. `lines_before`
-    counts the file's lines before the slice, and is called for records in quarantine only.
+    The first of the records of a file that share an id stays, over all chunks of the builder.
     """
 
-    def __init__(
-        self, source: SourceConfig, file: str, unit: str, lines_before: Callable[[], int] = int
-    ) -> None:
-        self._source = source
-        self._file = file
-        self._unit = unit
-        self._lines_before = lines_before
-        self._seen_ids: set[int] = set()
+    def __init__(self, least_bytes: int = 0) -> None:
+        self._least_bytes = least_bytes
         self._start()
+
+    def start_file(
+        self, source: SourceConfig, name: str, unit: str, lines_before: Callable[[], int] = int
+    ) -> None:
+        """Go on with the records of a file.
+
+        `lines_before` counts its lines before the slice, and is called for records in quarantine
+        only.
+        """
+        self._source, self._file, self._unit = source, name, unit
+        self._lines_before = lines_before
+        self._id_start = f"{self._source.name}\0{name}\0".encode()
+        self._seen_ids: set[int] = set()
+        self._files.append(name)
+        self.num_bytes = 0
 
     def _start(self) -> None:
         self._frames: list[pl.DataFrame] = []
         self._documents: list[tuple[str | None, ...]] = []
-        self._rows: list[int] = []
-        self._rejected: list[tuple[str, int | None, str, str, bytes]] = []
-        self._fault: FileFault | None = None
+        self._places: list[tuple[str, str, int]] = []  # id, file and row of each
+        self._rejected: list[tuple[str, str, int | None, str, str, bytes]] = []
+        self._files: list[str] = []
+        self._faults: dict[str, FileFault] = {}
         self._is_mixed = False
         self._skipped = 0
         self._pending_bytes = 0
-        self.num_bytes = 0
+        self._cut_bytes = 0
+        self.num_bytes = 0  # since the start of the file, or the last cut
 
     def add(self, record: InputRecord) -> None:
         """Add one record to the documents, the quarantine or the number of skipped records."""
@@ -141,7 +152,8 @@ class DocumentBuilder:
         except ValueError as error:
             return self._reject(record, str(error))
         self._documents.append(document)
-        self._rows.append(record.row)
+        record_id = xxhash.xxh3_128_hexdigest(b"%b%d" % (self._id_start, record.row))
+        self._places.append((record_id, self._file, record.row))
         self.num_bytes += num_bytes
         self._pending_bytes += num_bytes
         if self._pending_bytes >= FRAME_BYTES:
@@ -169,7 +181,10 @@ class DocumentBuilder:
                 self.add(record)
         self._flush()
         self._is_mixed = self._is_mixed or bool(others)
-        self._frames.append(self._with_origin(documents))
+        rows = documents["row"].to_list()
+        ids = document_ids(self._source.name, self._file, rows)
+        files = pl.Series("file", [self._file], pl.String()).new_from_index(0, len(rows))
+        self._frames.append(self._with_origin(documents, pl.Series(ids, dtype=pl.String()), files))
         self.num_bytes += int(sizes.sum())
 
     def _add_in_order(
@@ -212,59 +227,86 @@ class DocumentBuilder:
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         line = self._lines_before() + record.line if record.line else None
         step = next_step(reason)
-        self._rejected.append((position, line, reason, step, bytes(raw[:RAW_LIMIT_BYTES])))
-        self._fault = error if isinstance(error, FileFault) else self._fault
+        shown = bytes(raw[:RAW_LIMIT_BYTES])
+        self._rejected.append((self._file, position, line, reason, step, shown))
+        if isinstance(error, FileFault):
+            self._faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
 
+    def cut(self) -> Iterator[Chunk]:
+        """Yield a chunk of the records so far if they are enough, within a file."""
+        yield from self.end_file()
+        self._files = self._files or [self._file]
+
+    def end_file(self) -> Iterator[Chunk]:
+        """Yield a chunk of the records so far if they are enough, behind a file."""
+        self._cut_bytes += self.num_bytes
+        self.num_bytes = 0
+        if self._cut_bytes >= self._least_bytes:
+            yield self.take()
+
+    def has_files(self) -> bool:
+        """Return whether files were added since the last chunk."""
+        return bool(self._files)
+
     def take(self) -> Chunk:
-        """Return the records added since the last call, in the order of reading."""
+        """Return the records added since the last call, in the order of reading.
+
+        Of several files that is the order of their names.
+        """
         self._flush()
         documents = pl.concat(self._frames)
         if self._is_mixed:
-            documents = documents.sort(pl.col("origin").struct.field("row"))
+            origin = pl.col("origin").struct
+            documents = documents.sort(origin.field("file"), origin.field("row"))
         documents = documents.rechunk()
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),
             rows_in=len(documents) + len(self._rejected) + self._skipped,
             skipped_by_filter=self._skipped,
-            fault=self._fault,
-            num_bytes=self.num_bytes,
+            files=tuple(self._files),
+            faults=self._faults,
         )
         self._start()
         return chunk
 
+    def text_bytes(self) -> int:
+        """Return the size of the texts added since the last chunk."""
+        self._flush()
+        return sum(count_bytes(frame["text"]) for frame in self._frames)
+
     def _flush(self) -> None:
         if self._documents or not self._frames:
             self._frames.append(self._document_frame())
-        self._documents, self._rows, self._pending_bytes = [], [], 0
+        self._documents, self._places, self._pending_bytes = [], [], 0
 
     def _document_frame(self) -> pl.DataFrame:
         names = ("text", "id", "url", "lang", "license", "meta")
         values = zip(*self._documents, strict=True) if self._documents else [()] * len(names)
-        columns = dict(zip(names, values, strict=True))
-        texts = [pl.Series(key, column, pl.String()) for key, column in columns.items()]
-        return self._with_origin(pl.DataFrame([*texts, pl.Series("row", self._rows, pl.Int64())]))
+        ids, files, rows = zip(*self._places, strict=True) if self._places else [()] * 3
+        columns = {"doc_id": ids, "file": files, **dict(zip(names, values, strict=True))}
+        texts = {key: pl.Series(key, column, pl.String()) for key, column in columns.items()}
+        frame = pl.DataFrame([*map(texts.get, names), pl.Series("row", rows, pl.Int64())])
+        return self._with_origin(frame, texts["doc_id"], texts["file"])
 
-    def _with_origin(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return documents with a column `row` as those of the source and file.
+    def _with_origin(self, frame: pl.DataFrame, ids: pl.Series, files: pl.Series) -> pl.DataFrame:
+        """Return documents with a column `row` as those of the source and of files.
 
-        Without expressions, each of which costs 0.3 ms: a part may have 20,000 files.
+        Without expressions, each of which costs 0.3 ms.
         """
-        name, file, rows = self._source.name, self._file, frame["row"]
-        ids = document_ids(name, file, rows.to_list())
-        files = pl.Series("file", [file], pl.String()).new_from_index(0, len(rows))
+        source = pl.Series("source", [self._source.name], pl.String())
         made = {
-            "doc_id": pl.Series("doc_id", ids, pl.String()),
-            "source": pl.Series("source", [name], pl.String()).new_from_index(0, len(rows)),
-            "origin": pl.DataFrame([files, rows]).to_struct("origin"),
+            "doc_id": ids.alias("doc_id"),
+            "source": source.new_from_index(0, len(files)),
+            "origin": pl.DataFrame([files, frame["row"]]).to_struct("origin"),
         }
         return pl.DataFrame([made[key] if key in made else frame[key] for key in DOCUMENT_SCHEMA])
 
     def _quarantine_frame(self) -> pl.DataFrame:
         if not self._rejected:
             return no_quarantine()
-        rows = [(self._source.name, self._file, *rejected) for rejected in self._rejected]
+        rows = [(self._source.name, *rejected) for rejected in self._rejected]
         return pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
 
 
@@ -274,7 +316,13 @@ def no_quarantine() -> pl.DataFrame:
     return pl.DataFrame(schema=QUARANTINE_SCHEMA)
 
 
-def mark_damaged(documents: pl.DataFrame) -> pl.DataFrame:
-    """Return the documents of a damaged file, with `damaged: true` as the last key of `meta`."""
+def mark_damaged(documents: pl.DataFrame, files: Collection[str]) -> pl.DataFrame:
+    """Return documents with `damaged: true` as the last key of `meta` in those of some files."""
     before = pl.when(pl.col("meta") == "{}").then(pl.lit("{")).otherwise(MARKED_META)
-    return documents.with_columns(meta=before + '"damaged":true}')
+    marked = pl.when(is_from(files)).then(before + '"damaged":true}').otherwise("meta")
+    return documents.with_columns(meta=marked)
+
+
+def is_from(files: Collection[str]) -> pl.Expr:
+    """Return whether a document is from one of some files."""
+    return pl.col("origin").struct.field("file").is_in(list(files))

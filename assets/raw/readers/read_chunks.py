@@ -167,20 +167,35 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 def _chunks(
     file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
 ) -> Iterator[Chunk]:
+    builder = DocumentBuilder()
+    num_chunks = 0
+    most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
+    for chunk in _add_file(builder, file, file_slice, source, most):
+        num_chunks += 1
+        yield chunk
+    rest = builder.take()
+    if rest.rows_in or not num_chunks:
+        yield rest
+
+
+def read_into(
+    builder: DocumentBuilder, file: InputFile, source: SourceConfig, part_bytes: int
+) -> Iterator[Chunk]:
+    """Add a small file to a builder; yield a chunk where that has enough records."""
+    yield from _add_file(builder, file, whole(file), source, part_bytes)
+    yield from builder.end_file()
+
+
+def _add_file(
+    builder: DocumentBuilder, file: InputFile, file_slice: Slice, source: SourceConfig, most: int
+) -> Iterator[Chunk]:
     start = file_slice.start if file_slice.unit == "bytes" else 0
     before = cache(lambda: file_slice.span.first.line or lines_before(file, start))
     if file.format == "warc":
         source = source.model_copy(update={"html": "keep"})  # its pages are text already
-    builder = DocumentBuilder(source, file.name, _position_unit(file), before)
-    most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
-    num_chunks = 0
+    builder.start_file(source, file.name, _position_unit(file), before)
     for piece in _pieces(file, file_slice, source):
-        for chunk in _add(builder, piece, source, most):
-            num_chunks += 1
-            yield chunk
-    rest = builder.take()
-    if rest.rows_in or not num_chunks:
-        yield rest
+        yield from _add(builder, piece, source, most)
 
 
 def _add(
@@ -200,7 +215,7 @@ def _add(
     else:
         builder.add(piece)
     if builder.num_bytes >= most:
-        yield builder.take()
+        yield from builder.cut()
 
 
 def _position_unit(file: InputFile) -> str:
