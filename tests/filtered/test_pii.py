@@ -336,6 +336,18 @@ CARDS = st.lists(st.sampled_from(["4111", "1111", " ", "-", "8224630", "10005"])
      "5105-1051-0510-5100", "5205 1051 0510 5100", "4444 4444 4444 4444",
      "DE89 4111 1111 1111 1111"]
 )  # fmt: skip
+IBANS = st.builds(
+    "".join,
+    st.lists(
+        st.sampled_from(
+            ["DE89370400440532013000", "GB29NWBK60161331926819", "NO9386011117947", " ",
+             "DE89 3704 0044 0532 0130 00", "NO93 8601 1117 947", "NO93 8601 1117", "9", "A",
+             "NL91ABNA0417164300", "MT84MALT011000012345MTLCAST001S", "DE88370400440532013000",
+             "GB29NWBK6016133192 6819", "GB29NWBK60161331926abc", "NL91ABNA0417164abc"]
+        ),
+        min_size=1, max_size=4,
+    ),
+)  # fmt: skip
 PHONES = st.builds(
     " ".join, st.lists(st.text("0123456789()", min_size=1, max_size=5), min_size=2, max_size=6)
 )
@@ -348,17 +360,26 @@ AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
 @example([("http://a,", "jo@b.com", " ")])
 @example([("", "4111 1111 1111 1112", "")])
 @example([("", "4444444444444444", "")])
+@example([("", "4111 1111 1111 1111 378282246310005 4111 1111 1111 1111", "")])
+@example([("1 ", "3782 822463 10005", " 9"), ("", "x", ""), ("", "4222 2222 2222 2", "")])
+@example([("", "3782 822463 10005 3782 822463 10005", "")])
+@example([("", "DE89370400440532013000 NO9386011117947 GB29NWBK60161331926818", "")])
+@example([("", "GB29 NWBK 6016 1331 9268 19 DE89 3704 0044 0532 0130 00", "")])
+@example([("", "NO93860111179473DE89370400440532013000", ""), (" ", "NO9386011117947", "_")])
+@example([("", "NO93 8601 11179 47 NO9386 0111 1794 7 XX9386011117947", "")])
 @example([("", "git@b.com", ""), (" ", "a@b.png", " ")])
 @example([("v", "93.184.216.34", ""), (" ", "93.184.216.34", ".1 "), ("rfc 7 ", "99.1.1.1", "")])
-@given(st.lists(st.tuples(AROUND, NUMBERS | ADDRESSES | CARDS | PHONES, AROUND), max_size=4))
+@given(
+    st.lists(st.tuples(AROUND, NUMBERS | ADDRESSES | CARDS | IBANS | PHONES, AROUND), max_size=4)
+)
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
     data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
-    deciding = [scan for scan in SCANS if scan.decide]
+    deciding = [scan for scan in SCANS if scan.decide or scan.find]
     for scan, own in zip(deciding, windows_of(data, offsets, deciding), strict=True):
         found = candidates(data, own, scan)
         if len(found):
             decided = check_candidates(data, offsets, scan, found)
-            checked = check_candidates(data, offsets, scan._replace(decide=None), found)
+            checked = check_candidates(data, offsets, scan._replace(decide=None, find=None), found)
             assert sorted(decided.tolist()) == sorted(checked.tolist())
 
 
@@ -369,13 +390,15 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["93.184.216.34", "203.80.1.9"],
         ["10.0.0.1", "300.1.2.3"],
         ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
+        ["4000 1111 1111 1111", "5105 1051 0510 5101"],
+        ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:
     def refuse(text: str, start: int, end: int) -> Iterator[Span]:
         raise AssertionError(text[start:end])
 
-    scans = [scan._replace(check=refuse) for scan in SCANS if scan.decide]
+    scans = [scan._replace(check=refuse) for scan in SCANS if scan.decide or scan.find]
     for gap in ("\n", " "):
         texts = pl.Series([gap.join(items * 1_000)])
         spans, _ = find_once(texts, scans)

@@ -5,6 +5,7 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +123,24 @@ def _check_iban(text: str, start: int, end: int) -> Iterator[Span]:
             yield head.start(), stop
 
 
+def _find_ibans(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import find_ibans
+
+    found: NDArray[np.int64] = find_ibans(data, offsets, places, _iban_lengths())
+    return found
+
+
+@cache
+def _iban_lengths() -> NDArray[np.int64]:
+    """Make the table of lengths that the kernel reads: by two letters as digits to base 26."""
+    lengths = np.zeros((26, 26), np.int64)
+    for country, length in _IBAN_LENGTHS.items():
+        lengths[ord(country[0]) - ord("A"), ord(country[1]) - ord("A")] = length
+    return lengths.ravel()
+
+
 def passes_mod97(iban: str) -> bool:
     """Check an IBAN's check digits: with letters as numbers, 1 modulo 97 (ISO 7064, MOD 97-10)."""
     turned = iban[4:] + iban[:4]
@@ -164,5 +183,6 @@ SCANS = (
         (r"[A-Z]{2}\d\d[ A-Z0-9]{4}",),
         "[A-Z0-9 ]",
         FAR,
+        find=_find_ibans,
     ),
 )

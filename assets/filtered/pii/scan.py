@@ -21,7 +21,7 @@ class Scan(NamedTuple):
     only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
     more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
     after it. `decide(data, offsets, places)` decides on many candidates at once: those in plain
-    surroundings; see `kernels.plain_values`.
+    surroundings; `find`, in place of `check`, on all. See `kernels.plain_values`.
     """
 
     kind: PiiKind
@@ -32,3 +32,4 @@ class Scan(NamedTuple):
     reach: int = 64
     sight: int = 640
     decide: Decide | None = None
+    find: Decide | None = None
