@@ -351,9 +351,31 @@ IBANS = st.builds(
 PHONES = st.builds(
     " ".join, st.lists(st.text("0123456789()", min_size=1, max_size=5), min_size=2, max_size=6)
 )
-AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
-    ["http://a,", "rfc 7 ", "version ", "ip ", "v=", "0:"]
+AMERICAN = st.builds(
+    "{}{}{}{}{}{}{}".format,
+    st.sampled_from(["", "+1 ", "1-", "+1", "+", "(1)", "+1)", "+1.", "+11 "]),
+    st.sampled_from(["", "("]),
+    st.sampled_from(["212", "555", "911", "190", "290", "112", "2125", "\u066212", "+"]),
+    st.sampled_from([")", "", ") ", " ", "-", ".", "--", "---"]),
+    st.sampled_from(["212", "011", "311", "555", "200", "12"]),
+    st.sampled_from(["", "-", ".", " ", "--"]),
+    st.sampled_from(["1234", "0000", "0012", "12345", "123", "12x5", "1234 ext. 5", "1234x123456"]),
 )
+INTERNATIONAL = st.builds(
+    "+{}{}".format,
+    st.sampled_from(["44", "7", "4", "420", "42", "358", "999", "211", "210", "8", "(44)", "49"]),
+    st.lists(
+        st.sampled_from([" ", "-", ".", " (", "/", "0", "00000", "20", "7946", "0958", "123456789",
+                         "  ", " - ", ")", "1234567890123"]),
+        min_size=2, max_size=9,
+    ).map("".join),
+)  # fmt: skip
+AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
+    ["http://a,", "rfc 7 ", "version ", "ip ", "v=", "0:", "tel ", "t +"]
+)
+
+
+ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL
 
 
 @settings(max_examples=300, deadline=None)
@@ -361,6 +383,7 @@ AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
 @example([("", "4111 1111 1111 1112", "")])
 @example([("", "4444444444444444", "")])
 @example([("", "4111 1111 1111 1111 378282246310005 4111 1111 1111 1111", "")])
+@example([("", "4111 1111 1111 1111 52", "")])
 @example([("1 ", "3782 822463 10005", " 9"), ("", "x", ""), ("", "4222 2222 2222 2", "")])
 @example([("", "3782 822463 10005 3782 822463 10005", "")])
 @example([("", "DE89370400440532013000 NO9386011117947 GB29NWBK60161331926818", "")])
@@ -391,6 +414,9 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["10.0.0.1", "300.1.2.3"],
         ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
         ["4000 1111 1111 1111", "5105 1051 0510 5101"],
+        ["+1 (212) 555-1234", "(212) 555-1234"],
+        ["+44 20 7946 0958", "+420 601-234-567"],
+        ["+1 (911) 555-1234", "(212) 155-1234"],
         ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
     ],
 )
