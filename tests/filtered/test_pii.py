@@ -370,12 +370,21 @@ INTERNATIONAL = st.builds(
         min_size=2, max_size=9,
     ).map("".join),
 )  # fmt: skip
+ASSIGNED = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["token=", "api_key: '", "secret => ", "to\u212aen=`", "key := \"", "key=\r"]),
+    st.text("aB9+/_.~-f0", min_size=4, max_size=12),
+    st.sampled_from([RANDOM40, RANDOM40[:32], HEX32, "a" * 11, "abcdefghijkl", "ABCDEFGHIJKLMN",
+                     "0123456789abcdefghijABCDEFGHIJ", "sha256-", RANDOM40 * 13])
+    .flatmap(lambda word: st.sampled_from([word, word * 2, word[:28]])),
+    st.sampled_from(["", "=", "==", "===", "=x", "==x", "==(", "(", "-a-b-", "./", "'", "\n"]),
+)  # fmt: skip
 AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
     ["http://a,", "rfc 7 ", "version ", "ip ", "v=", "0:", "tel ", "t +"]
 )
 
 
-ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL
+ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL | ASSIGNED
 
 
 @settings(max_examples=300, deadline=None)
@@ -417,6 +426,7 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["+1 (212) 555-1234", "(212) 555-1234"],
         ["+44 20 7946 0958", "+420 601-234-567"],
         ["+1 (911) 555-1234", "(212) 155-1234"],
+        [f"token={RANDOM40}", f"key: '{RANDOM40[::-1]}'"],
         ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
     ],
 )

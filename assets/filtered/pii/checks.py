@@ -33,6 +33,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
         return found
     if scan.decide is None:
         return _read(data, offsets, scan, places)
+    places = places.copy()  # of which some are moved
     ends = scan.decide(data, offsets, places)
     kinds = np.where(ends == REFUSED, REJECTED, KINDS.index(scan.kind))
     stops = np.where(ends == REFUSED, places[:, 2], ends)

@@ -9,6 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 _SPECIFIC_KEY = re.compile(
@@ -56,17 +59,20 @@ _TOKEN_START = r"eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9_-]*\.eyJ"
 
 
 # Manuals print keys that name themselves or are masked.
-_STAND_IN = re.compile(r"(?i:example|placeholder|redacted|your[-_])|x{8}")
+_STAND_INS = ("example", "placeholder", "redacted", "your-", "your_")
+_WORDS = re.compile(r"[a-z]+(?:[-_][a-z]+)+")
 
 
 def _check_specific_key(text: str, start: int, end: int) -> Iterator[Span]:
     match = _SPECIFIC_KEY.match(text, start)
-    if not match or re.match(r"[A-Za-z0-9_]", text[start - 1 : start]):
+    before = text[start - 1 : start]
+    if not match or (before.isascii() and (before.isalnum() or before == "_")):
         return
-    if _STAND_IN.search(match[0]) or re.fullmatch(r"[a-z]+(?:[-_][a-z]+)+", match[0]):
+    key, small = match[0], match[0].lower()
+    if "x" * 8 in key or any(word in small for word in _STAND_INS) or _WORDS.fullmatch(key):
         return
     before = text[max(0, start - 100) : start].lower()
-    if not match[0].startswith("SK") or re.search(r"twilio|api.?key|\bsid\b", before):
+    if not key.startswith("SK") or re.search(r"twilio|api.?key|\bsid\b", before):
         yield start, match.end()
 
 
@@ -86,6 +92,15 @@ def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
     is_name = re.search(r"[a-z]{12}|[A-Z]{14}|[./_-][A-Za-z]*[./_-][A-Za-z]*[./_-]", match[0])
     if num_digits >= 2 and not is_name and entropy(match[0]) >= MIN_KEY_ENTROPY:
         yield first, match.end()
+
+
+def _decide_assigned_key(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import decide_assigned_key
+
+    ends: NDArray[np.int64] = decide_assigned_key(data, offsets, places, MIN_KEY_ENTROPY)
+    return ends
 
 
 def entropy(word: str) -> float:
@@ -168,6 +183,7 @@ SCANS = (
         _ASSIGNED_CLUES,
         r"[A-Za-z0-9_\"'`\s=:>+/.~\x80-\xff-]",
         96,
+        decide=_decide_assigned_key,
     ),
     Scan("api_key", "AccountKey=", _check_account_key, ("AccountKey=",)),
     Scan(
