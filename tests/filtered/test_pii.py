@@ -401,9 +401,35 @@ ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL 
 @example([("", "NO93 8601 11179 47 NO9386 0111 1794 7 XX9386011117947", "")])
 @example([("", "git@b.com", ""), (" ", "a@b.png", " ")])
 @example([("v", "93.184.216.34", ""), (" ", "93.184.216.34", ".1 "), ("rfc 7 ", "99.1.1.1", "")])
-@given(
-    st.lists(st.tuples(AROUND, NUMBERS | ADDRESSES | CARDS | IBANS | PHONES, AROUND), max_size=4)
+@example([("", "+1 (212) 555-1234", "\n"), (" ", "+1 (212) 550-0000", "")])
+@example([("+", "+12125551234", ""), (" ", "+1.2125551234", ""), (" ", "+1 212.555.1234", "x5")])
+@example(
+    [("", "(212) 555-1234", " ext. 5"), ("a-", "212-555-1234", ""), ("+-", "212-555-1234", "")]
 )
+@example([("", "1 212 555-1234", ""), (" +", "212 555-1234", ""), ("\n", "212 555 1234", "")])
+@example([("", "212-555 1234", " "), ("(", "212 555-1234", "-5"), ("(", "(212) 555-1234", "-a")])
+@example([("", "(212) 190-1234", ""), ("\n", "(911) 212-1234", ""), ("\n", "(290) 212-1234", "")])
+@example(
+    [("", "(555) 123-1234", ""), ("\n", "(212) 311-1234", ""), (" ", "+1 212 555-123\u0664", "")]
+)
+@example([("", "+44 20 7946 0958", "\n"), ("", "+44 20 7946 0958", " (0)")])
+@example([("(", "+442079460958", ")"), (" ", "+44 20 00000 958", ""), ("\n", "+44 20 7946", "")])
+@example(
+    [("", "+4 420 7946 0958", ""), ("\n", "+4 4207 946 09589", ""), ("\n", "+999 12345678", "")]
+)
+@example([("", "+44 20 79 46 09 58 1 2 3", ""), ("\n", "+44 1234567890123", "")])
+@example([("tel ", "+44 20 7946 0958", ""), ("\nfon 1 ", "+44 20 7946 0958", "")])
+@example([("tel 020 7946 0958\n", "+020 7946 0958", ""), (" ", "+(020) 7946 0958", "")])
+@example([("tel +", "020 7946 0958", ""), (" tel. +", "020 7946 0958", "")])
+@example([("token=", RANDOM40, "\n"), ("token=", RANDOM40[:31], " "), ("key=", RANDOM40, "(")])
+@example([("key=", RANDOM40 * 12, "=="), ("key=", RANDOM40 * 13, " "), ("key=", RANDOM40, "==x")])
+@example([("key=", RANDOM40, "=x"), ("key=", RANDOM40, "===")])
+@example([("key=", "aabbccddeeff" * 3 + "g1", "\n"), ("key=", "aabbccddeeff1" * 3 + "g1", "\n")])
+@example([("key=", HEX32 + "01", " "), ("key=", "9f86d081-884c-7d65-9a2f-eaa0c55ad015", " ")])
+@example([("key=", "sha256-" + RANDOM40, " "), ("key=", "abcdefghijkl" + RANDOM40, " ")])
+@example([("key=", "ABCDEFGHIJKLMN" + RANDOM40, " "), ("key=", "a.b-c/" + RANDOM40, " ")])
+@example([("key=", "a.b1-c/" + RANDOM40, " "), ("key=", "abcdEFGHabcJKLMNopqrSTUVabcdWXYZ1", " ")])
+@given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
     data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
     deciding = [scan for scan in SCANS if scan.decide or scan.find]
