@@ -27,19 +27,23 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
     having = np.flatnonzero(counts)
     if not len(having):
         return _NOTHING
-    # Polars returns matches without places: what is between them has the other sizes.
-    between = pl.lit(texts.gather(having)).str.split(scan.candidate, literal=False)
-    gaps = pl.select(between).to_series()
-    within = windows[having]
-    window = np.repeat(np.arange(len(within)), counts[having])
+    within, counts, matched = windows[having], counts[having], _sizes(words)
+    # Polars returns matches without places: what is between them has the other sizes. Most windows
+    # of a list are one match, and to split them takes as long as to find it.
+    lengths = np.add.reduceat(matched, counts.cumsum() - counts)
+    is_split = lengths < within[:, 2] - within[:, 1]
+    between = pl.lit(texts.gather(having[is_split])).str.split(scan.candidate, literal=False)
+    gaps = np.zeros(len(matched) + len(within), np.int64)
+    gaps[np.repeat(is_split, counts + 1)] = _sizes(pl.select(between).to_series())
+    window = np.repeat(np.arange(len(within)), counts)
     places = 2 * np.arange(len(window)) + window + 1
     sizes = np.empty(2 * len(window) + len(within), np.int64)
     is_gap = np.ones(len(sizes), bool)
     is_gap[places] = False
-    sizes[is_gap] = _sizes(gaps)
-    sizes[places] = _sizes(words)
+    sizes[is_gap] = gaps
+    sizes[places] = matched
     ends = sizes.cumsum()
-    firsts = 2 * (counts[having].cumsum() - counts[having]) + np.arange(len(within))
+    firsts = 2 * (counts.cumsum() - counts) + np.arange(len(within))
     stops = (within[:, 1] - ends[firsts] + sizes[firsts])[window] + ends[places]
     return np.column_stack([within[window, 0], stops - sizes[places], stops])
 
