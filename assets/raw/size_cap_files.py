@@ -13,13 +13,13 @@ import msgspec
 import polars as pl
 
 from assets.raw.places.file_digests import ChangedFileError
-from assets.raw.places.observed_inputs import REMOTE
 from assets.raw.places.url_copies import fetch_copies
 from assets.raw.raw_records import RawInputs, RawRecords
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.progress import current
+from resources.settings.sources import is_web_url
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
@@ -54,8 +54,8 @@ def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> lis
 
 
 def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
-    """Return the tasks that read URLs and are not published, by source."""
-    remote = [task for task in tasks if any(f.name.startswith(REMOTE) for f in task.payload.files)]
+    """Return the tasks of sources with URLs that are not published, by source."""
+    remote = [task for task in tasks if any(map(is_web_url, task.payload.source.where))]
     missing: dict[str, list[Task[RawInputs]]] = {}
     for task, records in zip(remote, look_up(remote), strict=True):
         if records is None:
