@@ -12,9 +12,10 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.known_borders import known_borders
+from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
     REHASH,
@@ -70,7 +71,9 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
     known = known_files(corpus, name)
-    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, known.digests)
+    inputs = find_inputs(
+        source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
+    )
     known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
@@ -100,13 +103,16 @@ def cut_large(
     part_bytes = corpus.settings.part_bytes
     alone = [group[0] for group in groups if len(group) == 1]
     large = [f for f in alone if text_bytes(f) > part_bytes and is_cuttable(f, source)]
-    names = [file.name for file in large]
-    borders = dict(zip(names, known_borders(corpus, source, large), strict=True))
+    tables = [f for f in alone if f.format == "parquet" and f.compression is None]
+    borders = dict(zip(large, known_cuts(corpus, source, large, BORDERS), strict=True))
+    row_groups = dict(zip(tables, known_cuts(corpus, source, tables, ROW_GROUPS), strict=True))
     for group in groups:
         if len(group) > 1:
             yield group, [None]
         else:
-            yield group, plan_slices(group[0], part_bytes, borders.get(group[0].name, ()))
+            [file] = group
+            known = borders.get(file, ()), row_groups.get(file)
+            yield group, plan_slices(file, part_bytes, *known)
 
 
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
@@ -298,6 +304,13 @@ def named(items: list[str], number: int) -> str:
     return ", ".join(items[:NUM_NAMED]) + rest
 
 
+def conclude_raw(corpus: Corpus, manifest: RawManifest) -> Conclusion:
+    """Remove the copies of URLs, whose parts are published now; warn of what is not read."""
+    if not corpus.settings.keep_downloads:
+        remove_copies(remote_files(manifest.provenance.files), corpus.downloads)
+    return warn_of_unread(corpus, manifest)
+
+
 def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     """Warn of files that are not read, or not whole, and count them in the metadata."""
     left_out, faulty = manifest.provenance.num_left_out, manifest.stats.numbers.faulty_files
@@ -329,7 +342,7 @@ RAW = Stage(
     work=read_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
-    conclude=warn_of_unread,
+    conclude=conclude_raw,
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),

@@ -1,6 +1,7 @@
-"""Size caps: reading a source stops where its documents hold `max_text_bytes`.
+"""Run raw tasks: fetch the copies of URLs that they read, and stop at size caps.
 
-Such a source is read part by part, and the part that crosses its cap is cut.
+Reading a source with a size cap stops where its documents hold `max_text_bytes`: it is read part by
+part, and the part that crosses its cap is cut.
 """
 
 from __future__ import annotations
@@ -11,24 +12,55 @@ from dataclasses import replace
 import msgspec
 import polars as pl
 
+from assets.raw.places.file_digests import ChangedFileError
+from assets.raw.places.url_copies import fetch_copies
 from assets.raw.raw_records import RawInputs, RawRecords
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.errors import InputError
 from resources.progress import current
+from resources.settings.sources import is_web_url
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
-from resources.tasks import Outcome, Task, Work, failed, run_tasks, stops_on_error
+from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Run the tasks; reading a source with a size cap stops at the cap."""
     caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
-    outcomes = run_tasks(corpus, [task for task in tasks if caps[task.partition] is None], work)
+    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] is None], work)
     for source, cap in caps.items():
         if cap is not None:
             capped = [task for task in tasks if task.partition == source]
             outcomes += run_to_cap(corpus, capped, cap, work)
     return outcomes
+
+
+def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> list[Outcome]:
+    """Run tasks, with the copies of URLs that they read; a source that lacks one fails."""
+    lacking: list[Outcome] = []
+    for to_do in missing_by_source(tasks):
+        source = to_do[0].payload.source
+        files = {file.name: file for task in to_do for file in task.payload.files}
+        try:
+            fetch_copies(source, files.values(), corpus.downloads)
+        except (ChangedFileError, InputError, OSError) as error:
+            if stops_on_error(corpus):
+                raise
+            lacking.append(failed(to_do[0], error))
+    failed_sources = {outcome.task.partition for outcome in lacking}
+    ready = [task for task in tasks if task.partition not in failed_sources]
+    return lacking + run_tasks(corpus, ready, work)
+
+
+def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
+    """Return the tasks of sources with URLs that are not published, by source."""
+    remote = [task for task in tasks if any(map(is_web_url, task.payload.source.where))]
+    missing: dict[str, list[Task[RawInputs]]] = {}
+    for task, records in zip(remote, look_up(remote), strict=True):
+        if records is None:
+            missing.setdefault(task.partition, []).append(task)
+    return [*missing.values()]
 
 
 def cap_fingerprint(tasks: list[Task[RawInputs]], cap: int) -> str:
@@ -46,7 +78,7 @@ def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Wor
         for task in tasks:
             if left <= 0:
                 break
-            outcome = run_tasks(corpus, [stopping_at(task, left)], work)[0]
+            outcome = run_fetched(corpus, [stopping_at(task, left)], work)[0]
             try:
                 kept = up_to_cap(task, outcome.records, left)
             except Exception as error:

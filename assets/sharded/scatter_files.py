@@ -197,7 +197,8 @@ def read_pile(path: Path, shard: int) -> Pile:
     if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
         return Pile(frame, np.arange(frame.height), positions)
     place = msgspec.json.decode(of_rows, type=SequencesPlace)
-    published = PublishedFile(path.parent / place.path, place.bytes, place.xxh3)
+    rows = Path(os.path.normpath(path.parent / place.path))
+    published = PublishedFile(rows, place.bytes, place.xxh3)
     return Pile(map_arrow(published.checked()), frame["row"].to_numpy().astype(np.int64), positions)
 
 

@@ -70,6 +70,11 @@ class Settings(BaseModel):
     keep_manifests: int = Field(
         default=3, ge=1, description="past states of each partition that are kept, for rollback"
     )
+    keep_downloads: bool = Field(
+        default=False,
+        description="keeps the copies of files behind URLs. false: they are removed when their "
+        "parts are published, and downloaded again if a part is lost",
+    )
     part_bytes: int = Field(
         default=64 << 20,
         ge=1 << 10,

@@ -2,12 +2,10 @@
 
 from typing import Literal
 
-from polars._typing import ParquetCompression
-
 Compression = Literal["zstd", "lz4", "none"]
 DEFAULT_COMPRESSION: Compression = "zstd"
 LEVEL = 1  # of zstd: level 3 takes twice as long, for a tenth less
-POLARS_NAMES: dict[Compression, ParquetCompression] = {
+POLARS_NAMES: dict[Compression, Literal["zstd", "lz4", "uncompressed"]] = {
     "zstd": "zstd",
     "lz4": "lz4",
     "none": "uncompressed",

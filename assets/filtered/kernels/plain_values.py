@@ -78,8 +78,9 @@ def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) 
         for at in range(start, end + 1):
             if at < end and _is_digit(data[at]):
                 # More than a byte, or a zero that leads.
-                is_wrong = digits > 0 and (part == 0 or part * 10 + data[at] - 48 > 255)
-                part = 256 if is_wrong or part == 256 else part * 10 + data[at] - 48
+                longer = part * 10 + np.int64(data[at]) - 48
+                is_wrong = digits > 0 and (part == 0 or longer > 255)
+                part = 256 if is_wrong or part == 256 else longer
                 digits += 1
                 continue
             if part == 256:
@@ -120,7 +121,7 @@ def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
     """Return the end of a plain domain whose last label has two or three letters, or -1."""
     at, label, labels, top, letters = start, start, 0, 0, 0
     while at < stop:
-        byte = data[at]
+        byte = np.int64(data[at])
         if byte == 46 and (at + 1 == stop or _is_gap(data[at + 1])):
             break  # the end of a sentence
         if byte == 46:

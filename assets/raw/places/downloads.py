@@ -1,10 +1,10 @@
-"""Files behind http(s) URLs, kept in a folder and requested again only when they have changed.
+"""Files behind http(s) URLs, copied to a folder and sent again only when they have changed.
 
-A file is stored under a hash of its identity, its URL without secrets: nothing that a server sends
+A copy is stored under a hash of its identity, its URL without secrets: nothing that a server sends
 becomes a path, and a renewed signature is the same file. It is written under a temporary name,
 flushed to disk and renamed, so that a crash leaves the old file or the new one. The validators
-(RFC 9110 13.1: ETag, Last-Modified) are stored beside it with the digest of the file that they
-belong to.
+(RFC 9110 13.1: ETag, Last-Modified) are stored beside it with the size and digests of the file that
+they belong to: as long as the server confirms them, planning needs no copy.
 """
 
 import hashlib
@@ -12,11 +12,12 @@ import os
 import re
 import tempfile
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from assets.raw.places.file_digests import FileDigest, digest_file
 from corpus_loader.errors import CorpusError
 from corpus_loader.http_client import (
     NOT_MODIFIED,
@@ -29,6 +30,7 @@ from corpus_loader.http_client import (
 )
 from corpus_loader.transports import Interrupted, pause
 from corpus_loader.url_secrets import authorization, is_torn, shown, split_url
+from resources.store.disk import sync_folder
 
 READ_SECONDS = 60.0  # longer than the loader's: some servers make the file when it is asked for
 ATTEMPTS = 4
@@ -46,26 +48,36 @@ class DownloadError(OSError):
 
 class _Validators(msgspec.Struct, frozen=True):
     url: str
-    sha256: str
+    content: FileDigest
     etag: str | None = None
     last_modified: str | None = None
 
+    def confirmed_by(self, answer: Answer) -> bool:
+        """Return whether an answer has the same file, though the server does not say 304."""
+        is_strong = self.etag is not None and not self.etag.startswith("W/")
+        is_same = answer.headers.get("ETag") == self.etag and answer.length == self.content.bytes
+        return is_strong and is_same
 
-def download(url: str, identity: str, folder: Path, max_bytes: int) -> Path:
-    """Return the local copy of `url`, fetched or confirmed by the server to be current.
+
+def download(
+    url: str, identity: str, folder: Path, max_bytes: int, *, needs_copy: bool = True
+) -> FileDigest:
+    """Return size and digests of the file behind `url`, sent or confirmed by the server.
+
+    Its copy is at `copy_path`; without `needs_copy` only if the file had to be sent.
 
     `${NAME}` in the URL is replaced by an environment variable, for the request only. Raises
     DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server refuses
-    (4xx). A stored copy is not used then: a build must not pass on old data in silence.
+    (4xx). What is known of the file is not used then: a build must not pass on old data in silence.
     """
     secrets = variables_of(url)
     address = ascii_url(filled(url, secrets))
     name = ascii_url(identity)
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / hashlib.sha256(name.encode()).hexdigest()[:32]
+    target = copy_path(identity, folder)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _fetch(address, name, target, max_bytes)
+            return _fetch(address, name, target, max_bytes, needs_copy=needs_copy)
         except StatusError as error:
             fact, is_final = error.fact, True
             if error.status in UNAUTHORIZED:
@@ -84,6 +96,25 @@ def download(url: str, identity: str, folder: Path, max_bytes: int) -> Path:
         f"{ATTEMPTS}). Check the address, the credentials and the network, or download it and name "
         "the local file in `where`."
     )
+
+
+def copy_path(identity: str, folder: Path) -> Path:
+    """Return the path of the copy of a URL with this identity."""
+    return folder / hashlib.sha256(ascii_url(identity).encode()).hexdigest()[:32]
+
+
+def has_content(path: Path, content: FileDigest) -> bool:
+    """Return whether there is a file with that content."""
+    try:
+        return path.stat().st_size == content.bytes and digest_file(str(path)) == content
+    except FileNotFoundError:
+        return False
+
+
+def remove_copies(identities: Iterable[str], folder: Path) -> None:
+    """Remove the copies of URLs; what is known of their content stays."""
+    for identity in identities:
+        copy_path(identity, folder).unlink(missing_ok=True)
 
 
 def variables_of(url: str) -> dict[str, str]:
@@ -155,21 +186,36 @@ def ascii_url(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, sent_user + netloc, path, query, ""))
 
 
-def _fetch(url: str, identity: str, target: Path, max_bytes: int) -> Path:
+def _fetch(
+    url: str, identity: str, target: Path, max_bytes: int, *, needs_copy: bool
+) -> FileDigest:
     sidecar = target.with_suffix(".json")
+    known = _read_validators(sidecar, identity)
+    if known and needs_copy and not has_content(target, known.content):
+        known = None
     try:
-        answer = open_url(url, _request_headers(identity, target, sidecar), READ_SECONDS)
+        answer = open_url(url, _request_headers(known), READ_SECONDS)
     except StatusError as error:
-        if error.status != NOT_MODIFIED:
+        if error.status != NOT_MODIFIED or known is None:
             raise
-        return target
+        return known.content
     with answer:
         check_whole(answer, identity)
-        sha256 = _write(target, whole_body(answer, max_bytes))
         headers = answer.headers
-    validators = _Validators(identity, sha256, headers.get("ETag"), headers.get("Last-Modified"))
+        if known and known.confirmed_by(answer):
+            return known.content
+        content = _write(target, whole_body(answer, max_bytes))
+    validators = _Validators(identity, content, headers.get("ETag"), headers.get("Last-Modified"))
     _write(sidecar, iter([msgspec.json.encode(validators)]))
-    return target
+    return content
+
+
+def _read_validators(sidecar: Path, identity: str) -> _Validators | None:
+    try:
+        known = msgspec.json.decode(sidecar.read_bytes(), type=_Validators)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return known if known.url == identity else None
 
 
 def check_whole(answer: Answer, identity: str) -> None:
@@ -182,40 +228,26 @@ def check_whole(answer: Answer, identity: str) -> None:
         raise CorpusError(f"the server sent it encoded as {encoding[:20]!r}, which was not asked")
 
 
-def _request_headers(identity: str, target: Path, sidecar: Path) -> dict[str, str]:
+def _request_headers(known: _Validators | None) -> dict[str, str]:
     headers = {"User-Agent": "tokenmill", "Accept-Encoding": "identity"}
-    try:
-        known = msgspec.json.decode(sidecar.read_bytes(), type=_Validators)
-        with target.open("rb") as file:
-            is_intact = hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
-    except (OSError, msgspec.DecodeError):
-        return headers
-    if not is_intact or known.url != identity:
-        return headers
-    if known.etag:
+    if known and known.etag:
         headers["If-None-Match"] = known.etag
-    if known.last_modified:
+    if known and known.last_modified:
         headers["If-Modified-Since"] = known.last_modified
     return headers
 
 
-def _write(target: Path, blocks: Iterator[bytes]) -> str:
-    digest = hashlib.sha256()
+def _write(target: Path, blocks: Iterator[bytes]) -> FileDigest:
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            for block in blocks:
-                digest.update(block)
-                file.write(block)
+            file.writelines(blocks)
             file.flush()
             os.fsync(file.fileno())
+        content = digest_file(name)
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-    return digest.hexdigest()
+    sync_folder(target.parent)
+    return content

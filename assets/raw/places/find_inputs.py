@@ -15,8 +15,8 @@ from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from assets.raw.places.downloads import download
-from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files, status_of
+from assets.raw.places.downloads import copy_path, download
+from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.url_secrets import shown
@@ -56,6 +56,7 @@ class _Match(NamedTuple):
     name: str
     matched_by: MatchedBy
     status: FileStatus
+    digest: FileDigest | None = None  # of a URL, whose file may be elsewhere only
 
 
 class _Readable(NamedTuple):
@@ -65,13 +66,19 @@ class _Readable(NamedTuple):
 
 
 def find_inputs(
-    source: SourceConfig, base: Path, downloads: Path, read_digests: ReadDigests | None = None
+    source: SourceConfig,
+    base: Path,
+    downloads: Path,
+    read_digests: ReadDigests | None = None,
+    *,
+    needs_copies: bool = True,
 ) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
-    http(s) URLs are fetched into the folder `downloads`. Files in its parent, the store, are left
-    out of folders and globs: a build must not read its own output. Raises InputError when nothing
-    matches (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
+    http(s) URLs are copied to the folder `downloads`; without `needs_copies`, only those that have
+    changed. Files in its parent, the store, are left out of folders and globs: a build must not
+    read its own output. Raises InputError when nothing matches (unless `allow_no_files`), a format
+    is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     files: dict[str, InputFile] = {}
@@ -80,7 +87,8 @@ def find_inputs(
         place = f"source {source.name!r}, where {shown(pattern, source.identity_query)!r}"
         found: dict[str, _Match | LeftOut] = {}
         try:
-            found |= {each.name: each for each in _find(pattern, source, base, downloads)}
+            places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
+            found |= {each.name: each for each in places}
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
@@ -119,13 +127,15 @@ def _no_match(
 
 
 def _find(
-    pattern: str, source: SourceConfig, base: Path, downloads: Path
+    pattern: str, source: SourceConfig, base: Path, downloads: Path, *, needs_copies: bool
 ) -> Iterator[_Match | LeftOut]:
     scheme = pattern.partition(":")[0].lower()
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
-        path = str(download(pattern, name, downloads, source.max_download_bytes))
-        yield _Match(name, "named", status_of(path, os.stat(path)))
+        limit = source.max_download_bytes
+        digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
+        status = FileStatus(str(copy_path(name, downloads)), digest.bytes, 0, 0)
+        yield _Match(name, "named", status, digest)
     elif scheme == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
@@ -198,10 +208,12 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
 
 
 def _input_files(readable: Sequence[_Readable], read_digests: ReadDigests) -> list[InputFile]:
-    digests = read_digests([each.match.status for each in readable])
+    read = iter(read_digests([each.match.status for each in readable if not each.match.digest]))
     return [
-        InputFile(each.match.status.place, each.match.name, each.format, each.compression, *digest)
-        for each, digest in zip(readable, digests, strict=True)
+        InputFile(
+            match.status.place, match.name, file_format, packed, *(match.digest or next(read))
+        )
+        for match, file_format, packed in readable
     ]
 
 

@@ -64,10 +64,16 @@ class Slice:
     span: Span = WHOLE
 
 
-def plan_slices(file: InputFile, part_bytes: int, borders: Sequence[Border] = ()) -> list[Slice]:
+def plan_slices(
+    file: InputFile,
+    part_bytes: int,
+    borders: Sequence[Border] = (),
+    row_groups: Sequence[int] | None = None,
+) -> list[Slice]:
     """Cut a file into slices of about `part_bytes`; together they hold every record once.
 
-    `borders` are those that `find_borders` found.
+    `borders` are those that `find_borders` found, `row_groups` those of `row_group_cuts` if they
+    are known.
     """
     if borders:
         spans = map(Span._make, pairwise([BEGIN, *borders]))
@@ -76,16 +82,17 @@ def plan_slices(file: InputFile, part_bytes: int, borders: Sequence[Border] = ()
             for i, span in enumerate(spans)
         ]
     if file.compression is None and file.format == "jsonl":
-        cuts = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
-        return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(cuts))]
+        places = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
+        return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(places))]
     if file.compression is None and file.format == "parquet":
-        cuts = _row_group_cuts(file, part_bytes)
+        cuts = row_group_cuts(file, part_bytes) if row_groups is None else row_groups
         if cuts:
             return [Slice(i, "row_groups", *cut) for i, cut in enumerate(pairwise(cuts))]
     return [whole(file)]
 
 
-def _row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
+def row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
+    """Return the row groups at which a Parquet file is cut; none if it cannot be read."""
     try:
         metadata = pq.read_metadata(file.path)
     except (pa.ArrowException, OSError) as error:
