@@ -4,7 +4,7 @@ Each kernel returns, for candidates int64 [n, 3] (row, first byte, end), the end
 begins where the candidate does, REFUSED, or UNSURE where only the check of the scan can tell. One
 for candidates with many spans returns these; one may move the start of an accepted candidate.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
 import math
 
@@ -257,9 +257,9 @@ def _end_of_iban(data: Bytes, text: tuple[int, int], start: int, length: int) ->
     end = start + length + (length - 1) // 4 * is_spaced
     if end > text[1] or (start > text[0] and _is_word(data[start - 1])):
         return -1
-    rest, head = 0, 0
+    rest, head = np.int64(0), np.int64(0)
     for at in range(start, end):
-        byte = data[at]
+        byte = np.int64(data[at])
         if is_spaced and (at - start) % 5 == 4:
             if byte != 32:
                 return -1
@@ -286,7 +286,7 @@ def find_ibans(data: Bytes, offsets: Integers, places: Integers, lengths: Intege
     for row, start, end in places:
         before, at = count, start
         while at + 4 < end:
-            first, second = data[at] - 65, data[at + 1] - 65
+            first, second = np.int64(data[at]) - 65, np.int64(data[at + 1]) - 65
             is_head = 0 <= first < 26 and 0 <= second < 26 and _is_digit(data[at + 2])
             is_head &= _is_digit(data[at + 3])
             is_head &= data[at + 4] != 32 or (at + 5 < end and data[at + 5] != 32)
@@ -310,11 +310,11 @@ def find_ibans(data: Bytes, offsets: Integers, places: Integers, lengths: Intege
 @njit(**_inlined)
 def _number_at(data: Bytes, at: int, size: int) -> int:
     """Return the number of `size` digits at a place, or -1; the bytes are there."""
-    number = 0
+    number = np.int64(0)
     for i in range(at, at + size):
         if not _is_digit(data[i]):
             return -1
-        number = number * 10 + data[i] - 48
+        number = number * 10 + np.int64(data[i]) - 48
     return number
 
 
@@ -384,10 +384,11 @@ def decide_american(data: Bytes, offsets: Integers, places: Integers) -> Integer
 @njit(**_options)
 def _end_of_groups(data: Bytes, start: int, stop: int, codes: Bytes) -> int:
     """Return the end of a calling code and groups of digits between single signs, or UNSURE."""
-    at, digits, groups, size, head, first = start, 0, 0, 0, 0, 0
+    at, digits, groups, size, first = start, 0, 0, 0, 0
+    head = np.int64(0)
     while at < min(stop, start + 38):
         if _is_digit(data[at]):
-            head = head * 10 + data[at] - 48 if digits < 3 else head
+            head = head * 10 + np.int64(data[at]) - 48 if digits < 3 else head
             digits, groups, size = digits + 1, groups + (size == 0), size + 1
             first += groups == 1
         elif data[at] in (32, 45) and at + 1 < stop and _is_digit(data[at + 1]):
