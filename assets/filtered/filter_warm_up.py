@@ -18,7 +18,8 @@ from resources.settings.filters import FilterConfig
 
 TEXT = (
     "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, "
-    "93.184.216.34, 4111 1111 1111 1111.\n"
+    "93.184.216.34, 4111 1111 1111 1111, DE89 3704 0044 0532 0130 00, +44 20 7946 0958.\n"
+    "Phone: (212) 555-0147, call 212-555-0147.\napi_key = 'q7Zr2mXv9KpL4tWc8NbY3hGd6FsJ1aQe'\n"
 )
 
 

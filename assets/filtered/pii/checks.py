@@ -27,7 +27,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
     from assets.filtered.kernels.span_edit import to_characters
 
     if scan.find is not None:
-        found = scan.find(data, offsets, places)
+        found = np.ascontiguousarray(scan.find(data, offsets, places))
         found[:, 3] = np.where(found[:, 3], KINDS.index(scan.kind), REJECTED)
         to_characters(data, offsets, found)
         return found
