@@ -10,20 +10,19 @@ from resources.corpus import Corpus
 from resources.run_reports import read_report
 from resources.stage import Stage, partition_names
 
-# CPU seconds a MB of real text on two cores, see docs/performance.md; those of band_index,
-# duplicates and mixed are estimates.
+# CPU seconds a MB of real text on two cores, see docs/performance.md.
 MEASURED = {
-    "raw": 0.025,
-    "filtered": 0.054,
-    "signatures": 0.009,
-    "band_index": 0.001,
-    "duplicates": 0.001,
-    "deduped": 0.006,
-    "tokenizer": 0.005,
-    "tokenized": 0.021,
-    "bucketed": 0.0035,
-    "sharded": 0.010,
-    "mixed": 0.0001,
+    "raw": 0.009,
+    "filtered": 0.044,
+    "signatures": 0.008,
+    "band_index": 0.0003,
+    "duplicates": 0.008,
+    "deduped": 0.0065,
+    "tokenizer": 0.003,
+    "tokenized": 0.014,
+    "bucketed": 0.0025,
+    "sharded": 0.008,
+    "mixed": 0.0003,
 }
 OTHERS = 0.01
 LEAST_MB = 1.0  # of text computed, below which a run measures its overhead
