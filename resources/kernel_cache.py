@@ -92,13 +92,15 @@ class StageLocator(_CacheLocator):  # type: ignore[misc]
 def load_compiled(package: str) -> Iterator[int]:
     """Load what is compiled of a package of kernels, without a call.
 
-    Yields the number of kernels loaded after each module, which takes 10 ms. numba otherwise loads
+    Yields after each module, which takes 10 ms, the number of kernels loaded. numba otherwise loads
     a kernel at its first call: for `filtered` that is a second of CPU in every process. The cache
     lists the argument types that each kernel has been compiled for; one that is written with its
     types is loaded when it is imported.
     """
-    place = import_module(package).__path__
-    modules = [import_module(f"{package}.{each.name}") for each in pkgutil.iter_modules(place)]
+    modules = []
+    for found in pkgutil.iter_modules(import_module(package).__path__):
+        modules.append(import_module(f"{package}.{found.name}"))
+        yield 0
     named = names_in_python(package.partition(".")[0])
     for module in modules:
         kernels = [k for k in vars(module).values() if isinstance(k, CPUDispatcher)]
