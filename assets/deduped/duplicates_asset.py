@@ -50,6 +50,7 @@ from resources.made_under import check_made_under, is_made_by
 from resources.progress import current
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
+from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.published import PublishedFile
 from resources.store.records import (
     Manifest,
@@ -60,7 +61,7 @@ from resources.store.records import (
     to_json,
 )
 from resources.store.snapshot import Listing
-from resources.store.store import TEMPORARY_PREFIX, part_stem
+from resources.store.store import part_stem
 from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
