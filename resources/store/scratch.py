@@ -50,6 +50,16 @@ class Scratch:
     root: Path
     remote: Remote
 
+    def make(self) -> None:
+        """Make the scratch on this machine, unless it is there."""
+        if read_mark(self.root) == self:
+            return
+        make_folder(self.root)
+        content = msgspec.json.encode(self.remote)
+        os.replace(write_temporary(self.root, MARK, content), self.root / MARK)
+        read_mark.cache_clear()
+        scratch_of.cache_clear()
+
     def key(self, path: Path) -> str:
         """Return the key of a file, relative to the URL."""
         return path.relative_to(self.root).as_posix().removeprefix(".")
@@ -67,13 +77,7 @@ def default_scratch() -> Path:
 def open_scratch(url: str, folder: Path, max_bytes: int) -> Path:
     """Return the root of the scratch of a URL, which is made if it is not there."""
     root = folder / IS_PLAIN.sub("-", url.rstrip("/"))
-    mark = root / MARK
-    content = msgspec.json.encode(Remote(url.rstrip("/"), max_bytes))
-    if not mark.is_file() or mark.read_bytes() != content:
-        make_folder(root)
-        os.replace(write_temporary(root, MARK, content), mark)
-    read_mark.cache_clear()
-    scratch_of.cache_clear()
+    Scratch(root, Remote(url.rstrip("/"), max_bytes)).make()
     return root
 
 
