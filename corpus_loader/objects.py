@@ -18,7 +18,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -72,12 +72,16 @@ used_by: list[int] = []  # the process that used obstore first, if any
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """An object as listed: `etag` changes with its content; `modified` is in UTC."""
+    """An object: `etag` changes with its content; `modified`, in UTC, is of the last PUT.
+
+    Objects with the same key, size and etag are equal: the precision of `modified` differs between
+    requests.
+    """
 
     key: str
     num_bytes: int
     etag: str | None
-    modified: datetime
+    modified: datetime = field(compare=False)
 
 
 class Objects:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flaky_proxy import FlakyProxy, flaky_proxy
 from s3_server import s3_bucket
-from servers.flaky_proxy import FlakyProxy, flaky_proxy
 
 from corpus_loader import transports
 from corpus_loader.errors import CorpusError

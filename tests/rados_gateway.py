@@ -1,12 +1,15 @@
 """A Ceph RADOS gateway on the loopback address: one monitor, one OSD in memory, one gateway.
 
-All state is in a folder of the caller's. The daemons stay in the foreground, so they are children
-of this process and end with it.
+All state is in a folder of the caller's. The daemons stay in the foreground: they are children of
+this process, and end with the thread that started them.
 """
 
 from __future__ import annotations
 
+import base64
 import ctypes
+import email.utils
+import hmac
 import shutil
 import signal
 import socket
@@ -20,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+PACKAGES = "radosgw ceph-mon ceph-osd"
 PROGRAMS = ("ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-admin")
 ACCESS_KEY, SECRET_KEY = "testkey", "testsecret"
 START_SECONDS = 120.0
@@ -71,21 +75,18 @@ rgw thread pool size = 64
 """
 
 
-def missing_programs() -> list[str]:
-    """List the programs of Ceph that are not installed."""
-    return [program for program in PROGRAMS if shutil.which(program) is None]
-
-
 class Gateway:
     """A running gateway; `kill` and `start` interrupt it, what it stores stays."""
 
     def __init__(self, folder: Path) -> None:
+        if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
+            pytest.fail(f"no {', '.join(missing)}: apt-get install {PACKAGES}")
         self.folder = folder
         self.port, monitor_port = free_port(), free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.gateway: subprocess.Popen[bytes] | None = None
-        for name in ("mon", "osd", "run", "rgw"):
+        for name in ("mon", "osd", "run", "rgw"):  # the daemons' own state
             (folder / name).mkdir(parents=True)
         fsid = str(uuid.uuid4())
         text = CONFIG.format(fsid=fsid, folder=folder, port=self.port, monitor_port=monitor_port)
@@ -114,10 +115,21 @@ class Gateway:
         self.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", monmap)
         self.daemons.append(self.spawn("ceph-mon", "-f", "-i", "a"))
         osd = str(uuid.uuid4())
-        self.run("ceph", "--connect-timeout", "60", "osd", "new", osd, "0")
+        new = ("ceph", "--connect-timeout", "60", "osd", "new", osd, "0")
+        wait_until(lambda: self.attempt(*new).returncode == 0, "the monitor does not answer")
         self.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
         self.daemons.append(self.spawn("ceph-osd", "-f", "-i", "0"))
-        wait_until(lambda: b"1 up" in self.run("ceph", "osd", "stat"), "the OSD is not up")
+        status = ("ceph", "--connect-timeout", "60", "osd", "stat")
+        wait_until(lambda: b"1 up" in self.attempt(*status).stdout, "the OSD is not up")
+
+    def make_bucket(self, name: str) -> None:
+        """Make an empty bucket, by a request with the short signature of S3's first version."""
+        date = email.utils.formatdate(usegmt=True)
+        text = f"PUT\n\n\n{date}\n/{name}".encode()
+        digest = base64.b64encode(hmac.digest(SECRET_KEY.encode(), text, "sha1")).decode()
+        headers = {"Date": date, "Authorization": f"AWS {ACCESS_KEY}:{digest}"}
+        request = urllib.request.Request(f"{self.endpoint}/{name}", None, headers, method="PUT")
+        urllib.request.urlopen(request, timeout=60).close()
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables by which clients find the gateway."""
@@ -157,17 +169,21 @@ class Gateway:
             return False
         return True
 
-    def run(self, program: str, *arguments: str) -> bytes:
-        """Run a program of Ceph to its end, and return its output."""
-        command = [program, "-c", str(self.folder / "ceph.conf"), *arguments]
-        if program == "monmaptool":
-            command = [program, *arguments]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS
-        )
+    def run(self, program: str, *arguments: str) -> None:
+        """Run a program of Ceph to its end; fails if that does."""
+        done = self.attempt(program, *arguments)
         if done.returncode:
-            pytest.fail(f"{' '.join(command)}: {done.stderr.decode(errors='replace')}")
-        return done.stdout
+            pytest.fail(f"{program} {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
+
+    def attempt(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a program of Ceph to its end; one may fail while the monitor starts."""
+        config = () if program == "monmaptool" else ("-c", str(self.folder / "ceph.conf"))
+        return subprocess.run(
+            [program, *config, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_SECONDS,
+        )
 
     def spawn(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a daemon, which ends with this process."""
