@@ -196,7 +196,7 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
     is_whole = (
         manifest.fingerprint == computed
         and manifest.stats == add_stats(part.stats for part in manifest.parts)
-        and is_written(partition.manifest_path(number), manifest)
+        and is_written(partition.medium.read(partition.manifest_path(number)), manifest)
     )
     return manifest, None if is_whole else "not what was committed: its sums do not hold"
 
@@ -208,9 +208,11 @@ def record_path(partition: Partition, part: PartRecord) -> Path:
 
 def record_faults(place: Fault, part: PartRecord) -> list[str]:
     """Compare a part's record with the part in the manifest; return at most one line."""
-    if not place.path.is_file():
+    try:
+        content = place.partition.medium.read(place.path)
+    except FileNotFoundError:
         return [MISSING]
-    return [] if is_written(place.path, part) else ["differs from the manifest"]
+    return [] if is_written(content, part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
