@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
+from stat import S_ISREG
 from typing import Protocol
 
 from resources.store.disk import (
+    HASH_BLOCK_BYTES,
     files_below,
-    has_size,
     make_folder,
     sizes_in,
     sync_all,
@@ -59,8 +60,11 @@ class Medium(Protocol):
     def files_below(self, folder: Path) -> Sequence[str]:
         """Return the path of every file below a folder, relative to it."""
 
-    def has_size(self, path: Path, num_bytes: int) -> bool:
-        """Return whether a file exists and has that size."""
+    def size(self, path: Path) -> int | None:
+        """Return the size of a file in bytes, None if there is none."""
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """Yield the content of a file, block by block."""
 
     def read(self, path: Path) -> bytes:
         """Read a small file as it is now; FileNotFoundError if there is none."""
@@ -76,6 +80,9 @@ class Medium(Protocol):
 
         It survives a power cut, and all that was published in its partition before does, too.
         """
+
+    def take_away(self, path: Path, aside: Path) -> None:
+        """Move a file out of the store, to a local path; `publish` gives it back."""
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Remove files that are there."""
@@ -123,9 +130,19 @@ class LocalDisk:
         """Return the path of every file below a folder."""
         return list(files_below(folder))
 
-    def has_size(self, path: Path, num_bytes: int) -> bool:
-        """Return whether a file exists and has that size."""
-        return has_size(path, num_bytes)
+    def size(self, path: Path) -> int | None:
+        """Return the size of a file."""
+        try:
+            status = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_size if S_ISREG(status.st_mode) else None
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """Yield the content of a file, block by block."""
+        with open(path, "rb", buffering=0) as file:
+            while block := file.read(HASH_BLOCK_BYTES):
+                yield block
 
     def read(self, path: Path) -> bytes:
         """Read a file."""
@@ -152,6 +169,10 @@ class LocalDisk:
             temporary.unlink()
         sync_folder(path.parent)
         return True
+
+    def take_away(self, path: Path, aside: Path) -> None:
+        """Rename a file."""
+        path.rename(aside)
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Remove files."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from corpus_loader.objects import Objects
+from corpus_loader.transports import read_blocks
 from resources.store.disk import make_folder
 from resources.store.leases import LEASES, WriterLease
 from resources.store.scratch import Scratch, make_room, use
@@ -47,10 +48,14 @@ class ObjectStore:
             if f"/{LEASES}/" not in key
         ]
 
-    def has_size(self, path: Path, num_bytes: int) -> bool:
-        """Return whether an object exists and has that size."""
+    def size(self, path: Path) -> int | None:
+        """Return the size of an object, None if there is none."""
         info = self.objects.head(self.scratch.key(path))
-        return info is not None and info.num_bytes == num_bytes
+        return None if info is None else info.num_bytes
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """Yield the content of an object, not of its copy."""
+        return read_blocks(self.objects, self.scratch.key(path))
 
     def read(self, path: Path) -> bytes:
         """Read an object."""
@@ -80,6 +85,12 @@ class ObjectStore:
     def create(self, path: Path, content: bytes) -> bool:
         """Write an object if the key is free; False if it has other content."""
         return self.objects.create(self.scratch.key(path), content)
+
+    def take_away(self, path: Path, aside: Path) -> None:
+        """Copy an object to a local file, and delete it."""
+        make_folder(aside.parent)
+        self.objects.get_to_file(self.scratch.key(path), aside)
+        self.remove(path)
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Delete objects and their copies."""

@@ -86,6 +86,12 @@ def scratch_of(folder: Path) -> Scratch | None:
     return None
 
 
+def place_of(root: Path) -> str:
+    """Return the URL of a store, or its folder, by its root: for messages."""
+    scratch = scratch_of(root)
+    return str(root) if scratch is None else scratch.remote.url
+
+
 @lru_cache(maxsize=1 << 16)
 def read_mark(folder: Path) -> Scratch | None:
     """Return the scratch at a folder, None if it is none."""

@@ -61,7 +61,7 @@ from resources.store.records import (
     to_json,
     to_line,
 )
-from resources.store.scratch import scratch_of
+from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError as StoreError
 
 RECORDS = "_parts"
@@ -78,8 +78,7 @@ class Store:
         self.root = Path(root)
 
     def __str__(self) -> str:
-        scratch = scratch_of(self.root)
-        return str(self.root) if scratch is None else scratch.remote.url
+        return place_of(self.root)
 
     def partition(self, stage: str, partition: str) -> Partition:
         """Return one partition of one stage (`partition` is a checked name)."""
@@ -201,7 +200,7 @@ class Partition:
         if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
         is_complete = all(
-            self.medium.has_size(self.folder / file.path, file.bytes) for file in record.files
+            self.medium.size(self.folder / file.path) == file.bytes for file in record.files
         )
         return record if is_complete else None
 
