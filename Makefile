@@ -50,7 +50,7 @@ peers: .venv/installed-peers ## install PyTorch and other projects' readers (285
 	$(PYTEST) -m peers
 
 servers: export TOKENMILL_SERVERS = 1   # there a test whose server is missing fails
-servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL
+servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Ceph's S3
 	$(BIN)/pytest tests/servers
 
 # Locks with hashes; no registry is named in them.
@@ -60,7 +60,7 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	$(COMPILE) --universal --extra dev --extra ray --extra postgres pyproject.toml \
+	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra remote pyproject.toml \
 		requirements-build.in -o requirements-cluster.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \

@@ -11,7 +11,7 @@ import polars as pl
 from resources.corpus import Corpus
 from resources.excerpts import as_excerpt
 from resources.stage import MainTable
-from resources.store.disk import map_arrow
+from resources.store.mapped_files import map_arrow
 from resources.store.records import Manifest
 
 ROWS = 5

@@ -32,7 +32,8 @@ from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
 from resources.engine.cost import memory_bytes
-from resources.store.disk import map_arrow, sync_file
+from resources.store.disk import sync_file
+from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
 from resources.store.store import PartWriter, part_stem

@@ -25,6 +25,7 @@ from resources.engine.cost import NO_COST, Cost, begin_part
 from resources.engine.fork_server import end_with_parent, is_served
 from resources.engine.system_errors import errno_of, is_final
 from resources.settings.engine import EngineConfig
+from resources.store.scratch import computing
 
 # An estimate, not a measurement: two threads do 1.2 times the work of one; if two processes do 1.9
 # times, this much work (12 MB/s a core) ends 3 s sooner. A pool of forks took 0.25 s at load 12.
@@ -185,7 +186,8 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
     """Run one task in a worker; an error names the task's part."""
     result, fault, end_part = None, None, begin_part()
     try:
-        result = function(task)
+        with computing():
+            result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         number = errno_of(error)
         is_use = isinstance(error, ValueError) or is_final(number)
