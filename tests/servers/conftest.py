@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from command_line import ROOT
 from postgres_server import PostgresServer, postgres_server
 from rados_gateway import Gateway
 
@@ -25,6 +28,17 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of this test, with an empty database."""
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture
+def records(
+    postgres: PostgresServer, dagster_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> PostgresServer:
+    """The server that has Dagster's records, as deploy/dagster.yaml says."""
+    shutil.copy(ROOT / "deploy/dagster.yaml", dagster_home)
+    for name, value in postgres.environment().items():
+        monkeypatch.setenv(name, value)
+    return postgres
 
 
 @pytest.fixture(scope="session")
