@@ -17,8 +17,8 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -55,7 +55,13 @@ CLOCK_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 INTERNALS = re.compile(
     r"Generic \w+ error: |Error performing list request: |Error performing [A-Z]+ \S+ in \S+ - "
 )
+CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "OperationAborted"})
 PASSING = frozenset({"408", "409", "425", "429"})  # 409: two writers at a time, on AWS
+NEVER = {
+    "builder error": "the endpoint is http, which needs AWS_ALLOW_HTTP=true",
+    "Received redirect": "a redirect, as from another region",
+    "InvalidCertificate(": "the endpoint's certificate is not valid",
+}
 KIND = re.compile(r"kind: (Connect|Timeout)\b")
 KINDS = {"Connect": "no connection to the endpoint", "Timeout": "no answer in time"}
 CHECK = "the credentials, the bucket, the region and this machine's clock."
@@ -66,12 +72,16 @@ used_by: list[int] = []  # the process that used obstore first, if any
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """An object as listed: `etag` changes with its content; `modified` is in UTC."""
+    """An object: `etag` changes with its content; `modified`, in UTC, is of the last PUT.
+
+    Objects with the same key, size and etag are equal: the precision of `modified` differs between
+    requests.
+    """
 
     key: str
     num_bytes: int
     etag: str | None
-    modified: datetime
+    modified: datetime = field(compare=False)
 
 
 class Objects:
@@ -252,10 +262,9 @@ class Objects:
                 key, "written", lambda: self.obstore.put(self.store, key, content, mode="create")
             )
         except FileExistsError:
-            try:
+            with suppress(FileNotFoundError):  # deleted since: it was another's
                 return self.get(key) == content
-            except FileNotFoundError:  # deleted since
-                return False
+            return False
         return True
 
     def delete(self, key: str) -> None:
@@ -299,7 +308,9 @@ class Objects:
             yield
         except LocalError as error:
             raise error.error from None
-        except errors.AlreadyExistsError:
+        except errors.AlreadyExistsError as error:
+            if code_of(error) in CONFLICT_CODES:
+                raise Interrupted(f"{place} could not be {done}: HTTP 409") from None
             raise FileExistsError(f"{place} exists already") from None
         except (errors.InvalidPathError, ValueError) as error:
             raise CorpusError(
@@ -334,6 +345,9 @@ def clear_error(error: Exception, fault: str) -> Exception:
             soon_or_never=True,
         )
     if status is None:
+        for text, fact in NEVER.items():
+            if text in str(error):
+                return CorpusError(f"{fault}: {fact}. Check the endpoint, {CHECK}")
         kind = KIND.search(str(error))
         return Interrupted(f"{fault}: {KINDS[kind[1]] if kind else first_line(error)}")
     fact = f"HTTP {status[1]} {code or status[2] or ''}".rstrip()

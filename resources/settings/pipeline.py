@@ -255,7 +255,8 @@ class Settings(BaseModel):
 
     def filters_for(self, name: str) -> FilterConfig:
         """Return the filters of a source, without rules on a language that is not detected."""
-        return without_rules(self.laid_filters(name), self.skipped_rules(name))
+        laid = self.laid_filters(name)
+        return without_rules(laid, skipped_rules(laid, self.source(name).filters, self.filters))
 
     def skipped_rules(self, name: str) -> list[str]:
         """Name the rules on the language that do not apply to a source: it detects none."""
