@@ -56,6 +56,8 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
+	$(COMPILE) --universal --extra dev --extra ray --extra postgres pyproject.toml \
+		requirements-build.in -o requirements-cluster.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
 		pyproject.toml requirements-build.in -o requirements-peers.lock

@@ -295,7 +295,16 @@ def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def within_memory(corpus: Corpus) -> Corpus:
-    """Return the corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
+    """Return the corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit.
+
+    On a cluster each task asks its node for its share of the limit instead.
+    """
     engine = corpus.settings.engine
-    limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
+    if engine.kind == "ray":
+        share = engine.ray.task_bytes + corpus.settings.dedup.memory_bytes // SIMULTANEOUS
+        limited = engine.model_copy(
+            update={"ray": engine.ray.model_copy(update={"task_bytes": share})}
+        )
+    else:
+        limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
     return replace(corpus, settings=corpus.settings.model_copy(update={"engine": limited}))
