@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
@@ -288,7 +289,8 @@ def map_with_progress(
     """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
     progress = current()
     progress.begin_pass(tasks)
-    for ended in map_parts(function, tasks, config):
+    chosen = measured_choice(config, sum(task.work_bytes for task in tasks))
+    for ended in map_parts(function, tasks, chosen):
         progress.end_part(tasks[ended.index], ended.cost)
         yield ended
 
