@@ -86,10 +86,10 @@ def scratch_of(folder: Path) -> Scratch | None:
     return None
 
 
-def place_of(root: Path) -> str:
-    """Return the URL of a store, or its folder, by its root: for messages."""
-    scratch = scratch_of(root)
-    return str(root) if scratch is None else scratch.remote.url
+def place_of(path: Path) -> str:
+    """Return the URL of a store, or of a file in it, by its local path: for messages."""
+    scratch = scratch_of(path.parent) or scratch_of(path)
+    return str(path) if scratch is None else f"{scratch.remote.url}/{scratch.key(path)}".rstrip("/")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -159,10 +159,10 @@ def computing() -> Iterator[None]:
 
 
 def use(scratch: Scratch, path: Path) -> bool:
-    """Note the use of a copy; False if it is not there."""
+    """Note the use of a copy as its time of access; False if it is not there."""
     USERS_HERE.note(scratch.root)
     try:
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
     except FileNotFoundError:
         return False
     return True
@@ -183,8 +183,8 @@ def oldest_use(scratch: Scratch) -> float:
 def make_room(scratch: Scratch, num_bytes: int) -> None:
     """Remove copies until so many bytes fit, those that were not used for longest first."""
     files = [
-        (status.st_mtime, status.st_size, path)
-        for path in scratch.root.glob("*/*/**/*")
+        (status.st_atime, status.st_size, path)
+        for path in scratch.root.glob("[!_.]*/*/**/*")
         if (status := file_status(path)) is not None
     ]
     total = num_bytes + sum(size for _, size, _ in files)
