@@ -8,7 +8,7 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -49,6 +49,11 @@ peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reade
 peers: .venv/installed-peers ## install PyTorch and other projects' readers (285 MB), run the tests that need them
 	$(PYTEST) -m peers
 
+# A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
+cluster: export TOKENMILL_CLUSTER = 1
+cluster: .venv/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
+	unshare --net --pid --fork --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
+
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
 TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
@@ -83,6 +88,11 @@ clean: ## remove .venv and all that was built, the sample corpus too
 .venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing the locked test dependencies into .venv ..."
 	@$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.venv/installed-cluster: .venv/installed-dev requirements-cluster.lock
+	@echo "Installing Ray and clients of PostgreSQL into .venv ..."
+	@$(INSTALL) --require-hashes -r requirements-cluster.lock
 	@touch $@
 
 .venv/installed-peers: .venv/installed-dev requirements-peers.lock
