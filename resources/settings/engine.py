@@ -53,7 +53,7 @@ class EngineConfig(BaseModel):
         default="auto",
         description="workers. in_process: threads of the step's process; processes: worker "
         "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
-        "128 MiB of work or more",
+        "much work, from 128 MiB on, or what `corpus engines` measured",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
         default="multiprocess",
