@@ -60,6 +60,7 @@ from resources.store.records import (
     required_file,
     to_json,
 )
+from resources.store.scratch import computing
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
 from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
@@ -204,7 +205,8 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
         current().begin_pass([task])
         end_part = begin_part()
         try:
-            records = published_parts(task) or work(task)
+            with computing():
+                records = published_parts(task) or work(task)
         finally:  # a part that failed takes no share of the CPU time of the next
             costs: tuple[Cost, ...] = (end_part(),)
         for record in records:

@@ -30,6 +30,7 @@ VERBS = {  # group: {verb: help}
         "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
         "manifest": "Print a manifest, or list the newest of every partition.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
+        "engines": "Measure when threads, processes or Ray pay on this machine.",
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from resources.store.disk import BLOCK_BYTES, block_digest, xxh3_of
 from resources.store.mapped_files import map_array
 from resources.store.medium import medium_of
-from resources.store.scratch import scratch_of
+from resources.store.scratch import place_of, scratch_of
 from resources.store.store_errors import DamagedFileError
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
@@ -73,8 +73,8 @@ class PublishedFile:
         if status.st_size != self.bytes:
             what = f"has {status.st_size:,} bytes, where {self.bytes:,} were published"
             raise damaged(self.unchecked_path, what)
-        if is_copy:  # a copy never changes, and its times are those of its uses
-            return status.st_ino, status.st_size, 0, 0
+        if is_copy:  # a use of it changes the time of its inode
+            return status.st_ino, status.st_size, status.st_mtime_ns, 0
         return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def check_blocks(self, numbers: NDArray[np.int64]) -> None:
@@ -159,6 +159,6 @@ def compare_block(path: Path, number: int, expected: str, _state: State) -> None
 def damaged(path: Path, what: str) -> DamagedFileError:
     """Return the error of a file that is not as published."""
     return DamagedFileError(
-        f"{path} {what}. Nothing was made of it. `corpus verify --repair` makes it again; then run "
-        "the same command again."
+        f"{place_of(path)} {what}. Nothing was made of it. `corpus verify --repair` makes it "
+        "again; then run the same command again."
     )

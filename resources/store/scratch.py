@@ -50,6 +50,16 @@ class Scratch:
     root: Path
     remote: Remote
 
+    def make(self) -> None:
+        """Make the scratch on this machine, unless it is there."""
+        if read_mark(self.root) == self:
+            return
+        make_folder(self.root)
+        content = msgspec.json.encode(self.remote)
+        os.replace(write_temporary(self.root, MARK, content), self.root / MARK)
+        read_mark.cache_clear()
+        scratch_of.cache_clear()
+
     def key(self, path: Path) -> str:
         """Return the key of a file, relative to the URL."""
         return path.relative_to(self.root).as_posix().removeprefix(".")
@@ -67,13 +77,7 @@ def default_scratch() -> Path:
 def open_scratch(url: str, folder: Path, max_bytes: int) -> Path:
     """Return the root of the scratch of a URL, which is made if it is not there."""
     root = folder / IS_PLAIN.sub("-", url.rstrip("/"))
-    mark = root / MARK
-    content = msgspec.json.encode(Remote(url.rstrip("/"), max_bytes))
-    if not mark.is_file() or mark.read_bytes() != content:
-        make_folder(root)
-        os.replace(write_temporary(root, MARK, content), mark)
-    read_mark.cache_clear()
-    scratch_of.cache_clear()
+    Scratch(root, Remote(url.rstrip("/"), max_bytes)).make()
     return root
 
 
@@ -86,10 +90,10 @@ def scratch_of(folder: Path) -> Scratch | None:
     return None
 
 
-def place_of(root: Path) -> str:
-    """Return the URL of a store, or its folder, by its root: for messages."""
-    scratch = scratch_of(root)
-    return str(root) if scratch is None else scratch.remote.url
+def place_of(path: Path) -> str:
+    """Return the URL of a store, or of a file in it, by its local path: for messages."""
+    scratch = scratch_of(path.parent) or scratch_of(path)
+    return str(path) if scratch is None else f"{scratch.remote.url}/{scratch.key(path)}".rstrip("/")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -159,10 +163,10 @@ def computing() -> Iterator[None]:
 
 
 def use(scratch: Scratch, path: Path) -> bool:
-    """Note the use of a copy; False if it is not there."""
+    """Note the use of a copy as its time of access; False if it is not there."""
     USERS_HERE.note(scratch.root)
     try:
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
     except FileNotFoundError:
         return False
     return True
@@ -183,8 +187,8 @@ def oldest_use(scratch: Scratch) -> float:
 def make_room(scratch: Scratch, num_bytes: int) -> None:
     """Remove copies until so many bytes fit, those that were not used for longest first."""
     files = [
-        (status.st_mtime, status.st_size, path)
-        for path in scratch.root.glob("*/*/**/*")
+        (status.st_atime, status.st_size, path)
+        for path in scratch.root.glob("[!_.]*/*/**/*")
         if (status := file_status(path)) is not None
     ]
     total = num_bytes + sum(size for _, size, _ in files)

@@ -403,15 +403,19 @@ class PartWriter:
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
     def link_file(self, kind: str, file: FileRecord, final: str) -> FileRecord:
-        """Give a published file a second name, by a hard link; return its record."""
+        """Give a published file a second name, by a hard link; return its record.
+
+        On an object store it is sent once more.
+        """
         record = msgspec.structs.replace(file, kind=kind, path=final)
-        target = self.partition.folder / final
+        source, target = self.partition.folder / file.path, self.partition.folder / final
         make_folder(target.parent)
-        if target.exists() and target.samefile(self.partition.folder / file.path):
+        self.partition.medium.bring(source)
+        if target.exists() and target.samefile(source):
             temporary = target  # renaming one link of a file to another would leave both
         else:
             temporary = target.parent.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
-            os.link(self.partition.folder / file.path, temporary)
+            os.link(source, temporary)
         self.pending.append((temporary, record))
         return record
 

@@ -106,7 +106,7 @@ def test_workers_are_the_usable_cores_unless_given() -> None:
     assert EngineConfig(workers=7).num_workers() == 7
 
 
-@pytest.mark.parametrize("config", [{"kind": "ray"}, {"workers": 0}, {"retries": -1}, {"cores": 2}])
+@pytest.mark.parametrize("config", [{"kind": "x"}, {"workers": 0}, {"retries": -1}, {"cores": 2}])
 def test_bad_config_is_refused(config: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         EngineConfig.model_validate(config)

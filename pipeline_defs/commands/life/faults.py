@@ -31,6 +31,7 @@ from resources.store.records import (
     add_stats,
     fingerprint_of,
 )
+from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
 
 STRAY = "not in the manifest"
@@ -74,7 +75,7 @@ class Fault:
         )
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what}{self.remedy and f': {self.remedy}'}"
+        return f"{place_of(self.path)}: {self.what}{self.remedy and f': {self.remedy}'}"
 
 
 Named = dict[Path, tuple[Fault, FileRecord]]  # the place of a file in its manifest, and its record
