@@ -50,7 +50,10 @@ def test_no_secret_has_a_value() -> None:
 
 
 def test_runs_have_the_same_limits_everywhere() -> None:
-    own, shipped = read("dagster.yaml"), yaml.safe_load((ROOT / ".dagster/dagster.yaml").read_text())
+    own, shipped = (
+        read("dagster.yaml"),
+        yaml.safe_load((ROOT / ".dagster/dagster.yaml").read_text()),
+    )
     daemon = read("kubernetes/dagster-values.yaml")["dagsterDaemon"]
     queue = daemon["runCoordinator"]["config"]["queuedRunCoordinator"]
     limits = own["concurrency"]["runs"]
