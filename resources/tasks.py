@@ -22,6 +22,7 @@ from resources.store.compression import (
 )
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
+from resources.store.scratch import Scratch, scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
 
@@ -224,6 +225,19 @@ def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
     return found
 
 
+@dataclass(frozen=True)
+class OnScratch:
+    """Work of a store on an object store: its scratch is made on the machine of the worker."""
+
+    work: Work
+    scratch: Scratch
+
+    def __call__(self, task: Task[Any]) -> list[PartRecord]:
+        """Do the work."""
+        self.scratch.make()
+        return self.work(task)
+
+
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Compute the parts that are not published; return outcomes in the order of `tasks`.
 
@@ -237,6 +251,8 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     needed = sum(task.work_bytes for task in to_do)
+    if scratch := scratch_of(corpus.store.root):
+        work = OnScratch(work, scratch)
     for ended in map_with_progress(work, to_do, corpus.settings.engine):
         error = explained(corpus, ended.error, needed)
         if error is not None and stops_on_error(corpus):

@@ -10,6 +10,7 @@ import polars as pl
 
 from resources.engine.cost import Cost, begin_part
 from resources.engine.system_errors import errno_of, is_final
+from resources.store.scratch import computing
 
 ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
 
@@ -66,7 +67,8 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
     """Run one task in a worker; an error names the task's part."""
     result, fault, end_part = None, None, begin_part()
     try:
-        result = function(task)
+        with computing():
+            result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         number = errno_of(error)
         is_use = isinstance(error, ValueError) or is_final(number)
