@@ -31,12 +31,15 @@ from assets.sharded.generations import indices_of
 from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
+from corpus_loader.objects import IN_FLIGHT
+from corpus_loader.threads import map_in_threads
 from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
 from resources.store.mapped_files import map_arrow
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
+from resources.store.scratch import scratch_of
 from resources.store.store import PartWriter, part_stem
 from resources.store.store_errors import DamagedFileError
 from resources.tasks import Task
@@ -191,11 +194,12 @@ def read_pile(path: Path, shard: int) -> Pile:
     import pyarrow as pa
 
     medium = medium_of(path.parent)
-    medium.bring(path)
-    with path.open("rb") as file:
+    with medium.open(path) as file:
         try:
             places = read_places(file)
             schema, pile = (read_message(file, places, number) for number in (0, shard + 1))
+        except FileNotFoundError:  # an object that went while it was read
+            raise
         except (ValueError, IndexError, OSError) as error:
             medium.remove_all([path])
             raise DamagedFileError(
@@ -212,6 +216,13 @@ def read_pile(path: Path, shard: int) -> Pile:
     rows = Path(os.path.normpath(path.parent / place.path))
     published = PublishedFile(rows, place.bytes, place.xxh3)
     return Pile(map_arrow(published.checked()), frame["row"].to_numpy().astype(np.int64), positions)
+
+
+def read_piles(paths: list[Path], shard: int) -> list[Pile]:
+    """Read one shard's pile of every file; of an object store, with many requests in flight."""
+    if not paths or scratch_of(paths[0].parent) is None:
+        return [read_pile(path, shard) for path in paths]
+    return map_in_threads(lambda path: read_pile(path, shard), paths, IN_FLIGHT)
 
 
 def read_places(file: BinaryIO) -> NDArray[np.void]:
