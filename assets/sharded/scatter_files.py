@@ -31,15 +31,12 @@ from assets.sharded.generations import indices_of
 from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
-from corpus_loader.objects import IN_FLIGHT
-from corpus_loader.threads import map_in_threads
 from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
 from resources.store.mapped_files import map_arrow
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
-from resources.store.scratch import scratch_of
 from resources.store.store import PartWriter, part_stem
 from resources.store.store_errors import DamagedFileError
 from resources.tasks import Task
@@ -220,9 +217,9 @@ def read_pile(path: Path, shard: int) -> Pile:
 
 def read_piles(paths: list[Path], shard: int) -> list[Pile]:
     """Read one shard's pile of every file; of an object store, with many requests in flight."""
-    if not paths or scratch_of(paths[0].parent) is None:
-        return [read_pile(path, shard) for path in paths]
-    return map_in_threads(lambda path: read_pile(path, shard), paths, IN_FLIGHT)
+    if not paths:
+        return []
+    return medium_of(paths[0].parent).each(lambda path: read_pile(path, shard), paths)
 
 
 def read_places(file: BinaryIO) -> NDArray[np.void]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from corpus_loader.objects import Objects
 from corpus_loader.transports import read_blocks
@@ -25,6 +25,8 @@ from resources.store.scratch import Scratch, make_room, use
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 WHOLE_BYTES = 8 << 20  # an object up to here is copied; of a larger one parts are read
 COPIES_BEFORE_SWEEP = 0.02  # of the limit, copied by a process before it counts the scratch again
 
@@ -137,12 +139,16 @@ class ObjectStore:
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Delete objects and their copies."""
-        self.objects.each(self.remove, paths)
+        self.each(self.remove, paths)
 
     def remove(self, path: Path) -> None:
         """Delete an object and its copy."""
         self.objects.delete(self.scratch.key(path))
         path.unlink(missing_ok=True)
+
+    def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Look at many items at a time: each waits for its requests."""
+        return self.objects.each(look, items)
 
     def sync(self, folder: Path) -> None:
         """Nothing to do: an object is durable when its PUT is answered."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from builders import hashes
+from builders import hashes, open_corpus, write_corpus
 from faults.fault_runs import Engine, Site, kill_everything, make_site, run, start, wait_for
 
 from resources.engine.map_parts import Ended, PartError, map_parts
@@ -223,3 +223,29 @@ def test_a_lost_head_fails_the_run_and_the_same_command_finishes_it(
     ending = run(site)
     assert ending.code == 0, ending.tail
     assert hashes(site.store) == clean
+
+
+def test_a_cluster_that_dagster_starts_computes_the_same_bytes(
+    cluster: RayNodes, tmp_path: Path, clean: dict[str, str]
+) -> None:
+    import dagster as dg
+    from dagster_ray import Lifecycle, LocalRay
+
+    from pipeline_defs.definitions import build_defs
+
+    class RunningRay(LocalRay):
+        """As a cluster on Kubernetes: it tells its address when it has started."""
+
+        @property
+        def ray_address(self) -> str:  # type: ignore[override]
+            return ADDRESS
+
+    corpus = open_corpus(write_corpus(tmp_path))
+    started = RunningRay(lifecycle=Lifecycle(connect=False))
+    job = build_defs(corpus, started).resolve_job_def("build_corpus")
+    with dg.DagsterInstance.ephemeral() as instance:
+        selection = [dg.AssetKey("raw"), dg.AssetKey("filtered")]
+        assert job.execute_in_process(instance=instance, asset_selection=selection).success
+    assert hashes(corpus.store.root).items() <= clean.items()
+    with pytest.raises(ValueError, match="connect=False"):
+        build_defs(corpus, RunningRay())
