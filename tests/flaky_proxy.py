@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
@@ -41,6 +41,10 @@ class FlakyProxy:
         self.cuts += num_bytes
         self.drop()
 
+    def count(self, num_bytes: int) -> None:
+        """Count bytes of answers."""
+        self.passed += num_bytes
+
     def drop(self) -> None:
         """Cut all connections that are open."""
         for connection in list(self.open):
@@ -58,28 +62,34 @@ class FlakyProxy:
         cut = self.cuts.pop(0) if self.cuts else None
         with socket.create_connection(self.target) as server:
             self.open |= {client, server}
-            upward = threading.Thread(target=pump, args=(client, server, None), daemon=True)
+            upward = threading.Thread(target=pump, args=(client, server, None, ignore), daemon=True)
             upward.start()
-            self.passed += pump(server, client, cut)
+            pump(server, client, cut, self.count)
             for connection in (client, server):
                 shut(connection)
             upward.join()
             self.open -= {client, server}
 
 
-def pump(source: socket.socket, target: socket.socket, most: int | None) -> int:
-    """Pass bytes on to the end, or `most` of them; returns their number."""
+def ignore(_: int) -> None:
+    """Count nothing: requests."""
+
+
+def pump(
+    source: socket.socket, target: socket.socket, most: int | None, count: Callable[[int], None]
+) -> None:
+    """Pass bytes on to the end, or `most` of them; they are counted before they arrive."""
     done = 0
     with suppress(OSError):
         while (size := BLOCK if most is None else min(BLOCK, most - done)) and (
             block := source.recv(size)
         ):
-            target.sendall(block)
             done += len(block)
+            count(len(block))
+            target.sendall(block)
     if most is None:
         with suppress(OSError):
             target.shutdown(socket.SHUT_WR)
-    return done
 
 
 def shut(connection: socket.socket) -> None:
