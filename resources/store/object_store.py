@@ -75,8 +75,8 @@ class ObjectStore:
 
     def publish(self, temporary: Path, path: Path) -> None:
         """Write an object from a file, which becomes its copy."""
-        if temporary == path and self.size(path) == path.stat().st_size:
-            return  # published before
+        if temporary == path and (not path.exists() or self.size(path) == path.stat().st_size):
+            return  # published before; if the object is gone since, a copy replaces it
         self.objects.put_from_file(self.scratch.key(path), temporary)
         self.count(temporary.stat().st_size)
         make_folder(path.parent)
