@@ -8,7 +8,7 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -49,6 +49,15 @@ peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reade
 peers: .venv/installed-peers ## install PyTorch and other projects' readers (285 MB), run the tests that need them
 	$(PYTEST) -m peers
 
+servers: export TOKENMILL_SERVERS = 1   # there a test whose server is missing fails
+servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Ceph's S3
+	$(BIN)/pytest tests/servers
+
+# A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
+cluster: export TOKENMILL_CLUSTER = 1
+cluster: .venv/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
+	unshare --net --pid --fork --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
+
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
 TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
@@ -56,6 +65,10 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
+	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra remote pyproject.toml \
+		requirements-build.in -o requirements-cluster.lock
+	$(COMPILE) --universal --extra ray --extra postgres --constraint requirements-cluster.lock pyproject.toml \
+		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
 		pyproject.toml requirements-build.in -o requirements-peers.lock
@@ -86,4 +99,9 @@ clean: ## remove .venv and all that was built, the sample corpus too
 .venv/installed-peers: .venv/installed-dev requirements-peers.lock
 	@echo "Installing PyTorch (its CPU build) and the readers of other projects: a download of $(PEERS) ..."
 	@$(INSTALL) --require-hashes -r requirements-peers.lock
+	@touch $@
+
+.venv/installed-cluster: .venv/installed-dev requirements-cluster.lock
+	@echo "Installing Ray and the driver of PostgreSQL into .venv ..."
+	@$(INSTALL) --require-hashes -r requirements-cluster.lock
 	@touch $@

@@ -56,7 +56,7 @@ from resources.corpus import Corpus
 from resources.materialization import publish_partitions
 from resources.source_faults import SourceFaults
 from resources.stage import partition_names
-from resources.store.disk import map_arrow
+from resources.store.mapped_files import map_arrow
 from resources.store.records import required_file
 
 STORE = "corpus_store"

@@ -1,49 +1,87 @@
 """Objects behind s3://, gs:// and az:// URLs, through obstore.
 
 The one layer over object storage: the loader reads through it, ingest and the store also list and
-write. Keys are relative to the URL. Credentials, regions and endpoints come from the environment.
-obstore is imported when a URL is opened: a training job needs it only for such URLs (the extra
-`remote`).
+write. Keys are relative to the URL. Credentials, regions and endpoints come from the environment
+or the machine's role, never from a URL. obstore is imported when a URL is opened: a training job
+needs it only for such URLs (the extra `remote`).
 
-Every operation raises CorpusError with the key and what to check if the request is refused or
-fails for good, and FileNotFoundError if a key or bucket to read does not exist.
+Only whole PUT, PUT of a new key, GET, LIST and DELETE are used. Every request but `blocks` is
+repeated for the time of `retry_seconds` if its failure may pass. CorpusError names the key and the
+remedy of one that is refused or does not pass; FileNotFoundError a key to read that does not exist.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import re
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from corpus_loader.errors import CorpusError
-from corpus_loader.transports import BLOCK_BYTES, Interrupted, pause
-from corpus_loader.url_secrets import redacted, shown
+from corpus_loader.threads import map_in_threads
+from corpus_loader.transports import BLOCK_BYTES, Interrupted, Patience
+from corpus_loader.url_secrets import redacted, shown, split_url
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
-    from obstore.store import RetryConfig
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-# Of obstore itself, besides ours: by its default of 10 in 3 minutes, a server that never answers
-# would be named after a quarter of an hour.
-RETRIES: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=30)}
-ATTEMPTS = 3  # of an operation other than `blocks`, each with obstore's own retries
+RETRIES: RetryConfig = {"max_retries": 0}  # ours are the only ones
+CONNECT_SECONDS, READ_SECONDS = 10, 30  # the second for each answer and each block
+MOST_SECONDS = 3600  # of a request; a GET that is cut goes on where it was
+PUT_BYTES_PER_SECOND = 1_000_000  # at least: READ_SECONDS bound a PUT from its beginning
+PUT_BYTES = 5 << 30  # most that S3 takes in one PUT; larger files are sent in parts
+SMALL_BYTES = 1 << 24
+IN_FLIGHT = 32  # requests at a time of `each`
+# Settings of the client that obstore does not take from the environment if others are given.
+CLIENT_VARIABLES = (
+    "ALLOW_HTTP",
+    "ALLOW_INVALID_CERTIFICATES",
+    "PROXY_URL",
+    "PROXY_EXCLUDES",
+    "PROXY_CA_CERTIFICATE",
+)
+PREFIXES = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE"}  # others are Azure's
+METADATA_SERVICE = re.compile(r"//(169\.254\.|metadata\.google|\[fd00:ec2::)")
+STATUS = re.compile(r"status code: (\d{3})(?: ([A-Za-z' -]+))?")
+CODE = re.compile(r"<Code>(\w{1,64})</Code>|\"(?:code|error)\": ?\"(\w{1,64})\"")
+CLOCK_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
+INTERNALS = re.compile(
+    r"Generic \w+ error: |Error performing list request: |Error performing [A-Z]+ \S+ in \S+ - "
+)
+CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "OperationAborted"})
+PASSING = frozenset({"408", "409", "425", "429"})  # 409: two writers at a time, on AWS
+NEVER = {
+    "builder error": "the endpoint is http, which needs AWS_ALLOW_HTTP=true",
+    "Received redirect": "a redirect, as from another region",
+    "InvalidCertificate(": "the endpoint's certificate is not valid",
+}
+KIND = re.compile(r"kind: (Connect|Timeout)\b")
+KINDS = {"Connect": "no connection to the endpoint", "Timeout": "no answer in time"}
+CHECK = "the credentials, the bucket, the region and this machine's clock."
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 used_by: list[int] = []  # the process that used obstore first, if any
 
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """An object as listed: `etag` changes with its content; `modified` is in UTC."""
+    """An object: `etag` changes with its content; `modified`, in UTC, is of the last PUT.
+
+    Objects with the same key, size and etag are equal: the precision of `modified` differs between
+    requests.
+    """
 
     key: str
     num_bytes: int
     etag: str | None
-    modified: datetime
+    modified: datetime = field(compare=False)
 
 
 class Objects:
@@ -54,18 +92,19 @@ class Objects:
         try:
             import obstore
             from obstore import exceptions
-            from obstore.store import from_url
         except ImportError:
             raise CorpusError(
-                f"{url!r} needs the package obstore: pip install 'tokenmill[remote]', or copy the "
-                "corpus to a local disk."
+                f"{shown(url)!r} needs the package obstore: pip install 'tokenmill[remote]', or "
+                "copy the corpus to a local disk."
             ) from None
+        check_url(url)
         self.url = url.rstrip("/")
         self.obstore = obstore
         self.exceptions = exceptions
+        self.patient: dict[int, ObjectStore] = {}
         check_process()
         try:
-            self.store = from_url(url, retry_config=RETRIES)
+            self.store = open_store(url, READ_SECONDS)
         except (exceptions.BaseError, ValueError) as error:
             raise CorpusError(
                 f"{url!r} is no place of a corpus ({first_line(error)}). Give a folder, or a URL "
@@ -79,22 +118,28 @@ class Objects:
     def blocks(self, name: str, start: int) -> Iterator[bytes]:
         """Yield the bytes of an object from `start` on, once; raises Interrupted if cut."""
         with self.clear_errors(name, "read"):
-            yield from self.stream(name, start)
+            for block in self.answer(name, start).stream(min_chunk_size=BLOCK_BYTES):
+                yield bytes(block)
 
-    def stream(self, key: str, start: int) -> Iterator[bytes]:
-        """`blocks`, with obstore's own errors."""
+    def answer(self, key: str, start: int) -> Any:
+        """Begin to read an object from `start` on, with obstore's own errors."""
         options: GetOptions | None = {"range": {"offset": start}} if start else None
-        answer = self.obstore.get(self.store, key, options=options)
-        for block in answer.stream(min_chunk_size=BLOCK_BYTES):
-            yield bytes(block)
+        return self.obstore.get(self.store, key, options=options)
 
     def names(self, folder: str) -> list[str]:
         """List the names of objects and folders directly in a folder, sorted."""
+        objects, folders = self.list_folder(folder)
+        return sorted([*objects, *folders])
+
+    def list_folder(self, folder: str = "") -> tuple[dict[str, int], list[str]]:
+        """Return what is directly in a folder: bytes by name of each object, names of folders."""
+        prefix = f"{folder}/" if folder else None
         listing = self.retried(
-            folder, "listed", lambda: self.obstore.list_with_delimiter(self.store, f"{folder}/")
+            folder, "listed", lambda: self.obstore.list_with_delimiter(self.store, prefix)
         )
-        paths = [info["path"] for info in listing["objects"]] + list(listing["common_prefixes"])
-        return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in paths)
+        sizes = {name_of(info["path"]): info["size"] for info in listing["objects"]}
+        folders = [name_of(path.rstrip("/")) for path in listing["common_prefixes"]]
+        return dict(sorted(sizes.items())), sorted(folders)
 
     def list_objects(self, prefix: str = "") -> list[ObjectInfo]:
         """List all objects below a folder, at any depth, sorted by key."""
@@ -105,42 +150,106 @@ class Objects:
 
         return sorted(self.retried(prefix, "listed", pages), key=lambda info: info.key)
 
+    def head(self, key: str) -> ObjectInfo | None:
+        """Return size and etag of an object; None if there is none."""
+        try:
+            return self.retried(
+                key, "read", lambda: object_info(self.obstore.head(self.store, key))
+            )
+        except FileNotFoundError:
+            return None
+
+    def exists(self, key: str) -> bool:
+        """Check that there is an object."""
+        return self.head(key) is not None
+
+    def get(self, key: str) -> bytes:
+        """Read a whole object into memory."""
+        return self.retried(key, "read", lambda: bytes(self.answer(key, 0).bytes()))
+
     def get_range(self, key: str, start: int, num_bytes: int) -> bytes:
         """Read `num_bytes` bytes of an object from `start` on; fewer at its end."""
+
+        if not num_bytes:
+            return b""
 
         def get() -> bytes:
             return bytes(self.obstore.get_range(self.store, key, start=start, length=num_bytes))
 
         return self.retried(key, "read", get)
 
-    def get_to_file(self, key: str, path: Path) -> None:
-        """Copy an object to a local file, which appears under its name when it is complete."""
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    def get_to_file(self, key: str, path: Path) -> ObjectInfo:
+        """Copy an object to a local file, which appears under its name when it is complete.
 
-        def get() -> None:
-            file.seek(0)
-            file.truncate()
-            for block in self.stream(key, 0):
-                file.write(block)
+        A cut transfer goes on where it was, or from the start if the object changed meanwhile.
+        """
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        patience = Patience()
+        before: list[ObjectInfo] = []
+
+        def get() -> ObjectInfo:
+            start = file.tell()
+            answer = self.answer(key, start)
+            info = object_info(answer.meta)
+            if start and before != [info]:
+                file.seek(0)
+                file.truncate()
+                answer = self.answer(key, 0)
+                info = object_info(answer.meta)
+            before[:] = [info]
+            for block in answer.stream(min_chunk_size=BLOCK_BYTES):
+                write_local(file, block)
+                patience.renew()
+            return info
 
         try:
             with temporary.open("wb") as file:
-                self.retried(key, "read", get)
-                file.flush()
-                os.fsync(file.fileno())
+                info = self.retried(key, "read", get, patience)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+        return info
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write an object, over any that is there; readers never see a part."""
+        store = self.store_for(len(content))
+        self.retried(key, "written", lambda: self.send(store, key, content))
 
     def put_from_file(self, key: str, path: Path) -> None:
-        """Write an object from a local file, over any that is there; readers never see a part."""
+        """Write an object from a local file, over any that is there; readers never see a part.
 
-        def put() -> None:
-            file.seek(0)
-            self.obstore.put(self.store, key, file)
-
+        Up to PUT_BYTES it is one PUT, so that a writer that is killed leaves nothing pending.
+        """
         with path.open("rb") as file:
-            self.retried(key, "written", put)
+            num_bytes = os.fstat(file.fileno()).st_size
+            store = self.store_for(num_bytes)
+            if num_bytes > PUT_BYTES:
+                self.retried(key, "written", lambda: self.send_parts(store, key, file))
+            elif num_bytes:
+                # mapped: obstore would read all of it into memory
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self.retried(key, "written", lambda: self.send(store, key, content))
+            else:
+                self.put(key, b"")
+
+    def send(self, store: ObjectStore, key: str, content: bytes | mmap.mmap) -> None:
+        """Write an object by one PUT, once."""
+        self.obstore.put(store, key, content, use_multipart=False)
+
+    def send_parts(self, store: ObjectStore, key: str, file: IO[bytes]) -> None:
+        """Write an object in parts of 64 MiB, once."""
+        file.seek(0)
+        self.obstore.put(store, key, file, use_multipart=True, chunk_size=1 << 26)
+
+    def store_for(self, num_bytes: int) -> ObjectStore:
+        """Return the client for a PUT: its time grows with the bytes."""
+        if num_bytes <= SMALL_BYTES:
+            return self.store
+        size = 1 << num_bytes.bit_length()  # a client is made in 45 ms
+        if size not in self.patient:
+            seconds = READ_SECONDS + size // PUT_BYTES_PER_SECOND
+            self.patient[size] = open_store(self.url, seconds)
+        return self.patient[size]
 
     def create(self, key: str, content: bytes) -> bool:
         """Write an object unless the key is taken; False if it has other content.
@@ -153,51 +262,152 @@ class Objects:
                 key, "written", lambda: self.obstore.put(self.store, key, content, mode="create")
             )
         except FileExistsError:
-            return b"".join(self.blocks(key, 0)) == content
+            with suppress(FileNotFoundError):  # deleted since: it was another's
+                return self.get(key) == content
+            return False
         return True
 
     def delete(self, key: str) -> None:
         """Delete an object; nothing happens if there is none."""
-        self.retried(key, "deleted", lambda: self.obstore.delete(self.store, key))
 
-    def retried(self, key: str, done: str, request: Callable[[], Result]) -> Result:
+        def delete() -> None:
+            try:
+                self.obstore.delete(self.store, key)
+            except FileNotFoundError as error:
+                if code_of(error) == "NoSuchBucket":
+                    raise
+
+        self.retried(key, "deleted", delete)
+
+    def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """[function(item), ...] with many requests in flight, as in `each(objects.get, keys)`."""
+        return map_in_threads(function, items, IN_FLIGHT)
+
+    def retried(
+        self,
+        key: str,
+        done: str,
+        request: Callable[[], Result],
+        patience: Patience | None = None,
+    ) -> Result:
         """Send a request, again after errors that may pass; `done` is the participle for errors."""
-        for attempt in range(1, ATTEMPTS + 1):
+        patience = patience or Patience()
+        while True:
             try:
                 with self.clear_errors(key, done):
                     return request()
             except Interrupted as error:
-                fact = str(error)
-            if attempt < ATTEMPTS:
-                pause(attempt)
-        raise CorpusError(
-            f"{fact} (attempt {ATTEMPTS} of {ATTEMPTS}). Check the network, the bucket and the "
-            "region."
-        )
+                patience.wait(str(error), error, f"Check the network, the endpoint, {CHECK}")
 
     @contextmanager
     def clear_errors(self, key: str, done: str) -> Iterator[None]:
-        """Translate obstore's errors to ours, with the object's URL and the first line of each."""
+        """Translate obstore's errors to ours, which have the object's URL and no internals."""
         check_process()
-        url, errors = f"{shown(self.url)}/{key}", self.exceptions
+        place, errors = f"{shown(self.url)}/{key}", self.exceptions
         try:
             yield
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{url} could not be {done}: {first_line(error)}. Check the key and the bucket."
-            ) from None
-        except errors.AlreadyExistsError:
-            raise FileExistsError(f"{url} exists already") from None
-        except (errors.PermissionDeniedError, errors.UnauthenticatedError) as error:
-            raise CorpusError(
-                f"{url} may not be {done}: {first_line(error)}. Check the keys."
-            ) from None
+        except LocalError as error:
+            raise error.error from None
+        except errors.AlreadyExistsError as error:
+            if code_of(error) in CONFLICT_CODES:
+                raise Interrupted(f"{place} could not be {done}: HTTP 409") from None
+            raise FileExistsError(f"{place} exists already") from None
         except (errors.InvalidPathError, ValueError) as error:
             raise CorpusError(
                 f"{key!r} is no valid key: {first_line(error)}. Keys are relative, without '..'."
             ) from None
-        except errors.BaseError as error:
-            raise Interrupted(f"{url} could not be {done}: {first_line(error)}") from None
+        except (FileNotFoundError, errors.BaseError) as error:
+            raise clear_error(error, f"{place} could not be {done}") from None
+
+
+class LocalError(Exception):
+    """An error of the local disk in the middle of a request."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def write_local(file: IO[bytes], block: Any) -> None:
+    """Write a block to a local file; LocalError if the disk fails."""
+    try:
+        file.write(block)
+    except OSError as error:
+        raise LocalError(error) from error
+
+
+def clear_error(error: Exception, fault: str) -> Exception:
+    """Return our error for one of obstore's: final, or Interrupted if another attempt may help."""
+    status, code = STATUS.search(str(error)), code_of(error)
+    if METADATA_SERVICE.search(str(error).split("\n", 1)[0]):
+        return Interrupted(
+            f"{fault}: no credentials in the environment, and the machine's role gave none",
+            soon_or_never=True,
+        )
+    if status is None:
+        for text, fact in NEVER.items():
+            if text in str(error):
+                return CorpusError(f"{fault}: {fact}. Check the endpoint, {CHECK}")
+        kind = KIND.search(str(error))
+        return Interrupted(f"{fault}: {KINDS[kind[1]] if kind else first_line(error)}")
+    fact = f"HTTP {status[1]} {code or status[2] or ''}".rstrip()
+    if code in CLOCK_CODES:
+        return Interrupted(
+            f"{fault}: {fact}: this machine's clock differs from the store's", soon_or_never=True
+        )
+    if status[1].startswith("5") or status[1] in PASSING or code == "RequestTimeout":
+        return Interrupted(f"{fault}: {fact}")
+    if code == "NoSuchBucket":
+        return CorpusError(
+            f"{fault}: {fact}: no such bucket. Check its name, the endpoint and the region."
+        )
+    if status[1] == "404":
+        return FileNotFoundError(f"{fault}: {fact}. Check the key and the bucket.")
+    return CorpusError(f"{fault}: {fact}. Check {CHECK}")
+
+
+def code_of(error: Exception) -> str | None:
+    """Return the store's own code of an error, such as NoSuchBucket; a HEAD has none."""
+    match = CODE.search(str(error))
+    return match and (match[1] or match[2])
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error without secrets and the library's debug text."""
+    return redacted(INTERNALS.sub("", str(error).split("\n", 1)[0]))
+
+
+def check_url(url: str) -> None:
+    """Raise CorpusError for a URL with a user, a password or a query: it would be recorded."""
+    parts = split_url(url)
+    if parts.user or parts.query or "@" in parts.host:
+        raise CorpusError(
+            f"{shown(url)!r} was given with a user, a password or a query. Leave them out: "
+            "credentials come from environment variables such as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or from the machine's role."
+        )
+
+
+def open_store(url: str, read_seconds: int) -> ObjectStore:
+    """Make a client for a URL, which waits so long for the answer to a request."""
+    from obstore.store import from_url
+
+    scheme = split_url(url).scheme
+    prefix = PREFIXES.get(scheme, "AZURE")
+    options: dict[str, Any] = {
+        variable.lower(): value
+        for variable in CLIENT_VARIABLES
+        if (value := os.environ.get(f"{prefix}_{variable}"))
+    }
+    client: ClientConfig = {
+        **options,  # type: ignore[typeddict-item]
+        "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+        "read_timeout": timedelta(seconds=read_seconds),
+        "timeout": timedelta(seconds=MOST_SECONDS + read_seconds),
+    }
+    if prefix == "AWS":  # plain DELETE is all that is relied on
+        return from_url(url, client_options=client, retry_config=RETRIES, disable_bulk_delete=True)
+    return from_url(url, client_options=client, retry_config=RETRIES)
 
 
 def check_process() -> None:
@@ -219,6 +429,6 @@ def object_info(info: ObjectMeta) -> ObjectInfo:
     return ObjectInfo(info["path"], info["size"], info["e_tag"], info["last_modified"])
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error without secrets; obstore's go on with its internals."""
-    return redacted(str(error).split("\n", 1)[0])
+def name_of(key: str) -> str:
+    """Return the last part of a key."""
+    return key.rsplit("/", 1)[-1]

@@ -7,6 +7,9 @@ none will.
 
 from __future__ import annotations
 
+import logging
+import os
+import random
 import time
 from collections.abc import Iterator
 from typing import Protocol
@@ -14,17 +17,26 @@ from typing import Protocol
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import redacted
 
-ATTEMPTS = 6  # without a byte in between: waits of 0.5, 1, 2, 4 and 8 seconds
 FIRST_WAIT_SECONDS = 0.5
-SILENCE_SECONDS = 45.0  # without a byte: no further attempt, so two for one that never answers
+MOST_WAIT_SECONDS = 20.0
+RETRY_VARIABLE = "TOKENMILL_RETRY_SECONDS"
+RETRY_SECONDS = 600.0  # without a byte: a restart or a throttled hour must not end a training job
+SOON_SECONDS = 30.0  # of RETRY_SECONDS, for what passes soon or never
+REPORTED_FAILURES = (4, 12)  # after about 5 s and 2 minutes, for whoever waits
 BLOCK_BYTES = 1 << 20
+jitter = random.SystemRandom()  # the user's seeds and forks have no part in it
+logger = logging.getLogger(__name__)
 
 
 class Interrupted(ConnectionError):
-    """The connection failed in a way that may pass; the message has no secrets."""
+    """The connection failed in a way that may pass, or that passes soon or never.
 
-    def __init__(self, message: str) -> None:
+    The message has no secrets.
+    """
+
+    def __init__(self, message: str, *, soon_or_never: bool = False) -> None:
         super().__init__(redacted(message))
+        self.soon_or_never = soon_or_never
 
 
 class Transport(Protocol):
@@ -37,32 +49,71 @@ class Transport(Protocol):
         """List the files and folders in a folder; None if the server does not list."""
 
 
+class Patience:
+    """Pauses between attempts of one operation, growing, for a limited time without success."""
+
+    def __init__(self) -> None:
+        self.most_seconds = retry_seconds()
+        self.renew()
+
+    def renew(self) -> None:
+        """Start the time again: bytes have come."""
+        self.failures, self.began = 0, time.monotonic()
+
+    def wait(self, fault: str, error: Interrupted, advice: str) -> None:
+        """Wait before the next attempt; CorpusError with the fault if the time is up."""
+        self.failures += 1
+        limit = min(self.most_seconds, SOON_SECONDS) if error.soon_or_never else self.most_seconds
+        left = limit - (time.monotonic() - self.began)
+        if left <= 0:
+            raise CorpusError(
+                f"{fault} ({self.failures} attempts in {limit:g} s, {RETRY_VARIABLE} is "
+                f"{self.most_seconds:g}). {advice}"
+            ) from error
+        if self.failures in REPORTED_FAILURES:
+            logger.warning("%s; trying again for up to %.0f s", redacted(fault), left)
+        time.sleep(min(left, wait_seconds(self.failures)))
+
+
+def retry_seconds() -> float:
+    """Return the time for which a request is repeated; CorpusError if the setting is no number."""
+    text = os.environ.get(RETRY_VARIABLE, "")
+    try:
+        seconds = float(text or RETRY_SECONDS)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise CorpusError(f"{RETRY_VARIABLE}={text!r} is no number of seconds. Set one, or none.")
+    return seconds
+
+
+def wait_seconds(failures: int) -> float:
+    """Return a time to wait after so many failures: twice as long each, with jitter."""
+    longest = FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 16)
+    return min(longest, MOST_WAIT_SECONDS) * jitter.uniform(0.5, 1.0)
+
+
 def read_blocks(transport: Transport, name: str) -> Iterator[bytes]:
     """Yield all bytes of a file, by several attempts if needed.
 
-    Raises CorpusError after ATTEMPTS attempts in a row, or SILENCE_SECONDS, without a byte.
+    Raises CorpusError if no byte comes for the time of `retry_seconds`.
     """
-    done, failures, began = 0, 0, time.monotonic()
+    done, patience = 0, Patience()
     while True:
         try:
             for block in transport.blocks(name, done):
-                done, failures = done + len(block), 0
+                done += len(block)
                 yield block
-                began = time.monotonic()
+                patience.renew()  # after the yield: the reader may have taken its time
             return
         except Interrupted as error:
-            failures += 1
-            if failures == ATTEMPTS or time.monotonic() - began > SILENCE_SECONDS:
-                raise CorpusError(
-                    f"{name} could not be read: {error} (byte {done:,}, attempt {failures} of "
-                    f"{ATTEMPTS}). Check the network and start again from the last state."
-                ) from error
-        pause(failures)
+            fault = f"{name} could not be read: {error}, at byte {done:,}"
+            patience.wait(fault, error, "Check the network, then start again from the last state.")
 
 
 def pause(failures: int) -> None:
-    """Wait before the next attempt, twice as long after every failure."""
-    time.sleep(FIRST_WAIT_SECONDS * 2 ** (failures - 1))
+    """Wait before the next attempt, longer after every failure."""
+    time.sleep(wait_seconds(failures))
 
 
 def is_there(transport: Transport, name: str) -> bool:

@@ -44,6 +44,7 @@ from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, S
 from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
+from resources.store.scratch import scratch_of
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, typed
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
@@ -372,15 +373,20 @@ def manifest_of(
 
 
 def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -> list[str]:
-    """Return files that differ from the manifest: by hash if this run wrote them, else by size."""
+    """Return files that differ from the manifest: by hash if this run wrote them, else by size.
+
+    Objects are compared by size alone: their content was hashed where it was sent from.
+    """
     written = {record.name for o in outcomes if not o.is_reused for record in o.records}
     listing = Listing(corpus.store.partition(manifest.stage, manifest.partition).folder)
+    is_on_disk = scratch_of(listing.folder) is None
     damaged = []
     for part in manifest.parts:
         for file in part.files:
             path = listing.folder / file.path
             is_there = listing.has_size(file)
-            if not is_there or (part.name in written and xxh3_of(path) != file.xxh3):
+            is_hashed = part.name in written and is_on_disk
+            if not is_there or (is_hashed and xxh3_of(path) != file.xxh3):
                 damaged.append(str(path))
     return damaged
 

@@ -12,7 +12,6 @@ parts of the kept passes; parts of the others are removed when it is committed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,9 +23,11 @@ import xxhash
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
+from resources.store.disk import TEMPORARY_PREFIX, write_temporary
+from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, fingerprint_of, to_line
-from resources.store.store import TEMPORARY_PREFIX, published_file, write_temporary
+from resources.store.store import published_file
 from resources.tasks import (
     Outcome,
     Payload,
@@ -84,6 +85,7 @@ class PassFiles:
 @lru_cache(maxsize=64)
 def read_list(path: Path) -> tuple[PublishedFile, ...]:
     """Read a list of files, which its name has the digest of: once per process."""
+    medium_of(path.parent).bring(path)
     records = msgspec.json.decode(path.read_bytes(), type=tuple[FileRecord, ...])
     return tuple(published_file(path.parent / record.path, record) for record in records)
 
@@ -95,7 +97,7 @@ def list_files(outcomes: Sequence[Outcome], kind: str) -> PassFiles:
     folder = outcomes[0].task.folder.folder
     path = folder / f"{TEMPORARY_PREFIX}{xxhash.xxh3_128_hexdigest(content)}.json"
     if not path.exists():
-        os.replace(write_temporary(folder, path.name, content), path)
+        medium_of(folder).publish(write_temporary(folder, path.name, content), path)
     return PassFiles(path)
 
 

@@ -11,8 +11,9 @@ import polars as pl
 from resources.corpus import Corpus
 from resources.excerpts import as_excerpt
 from resources.stage import MainTable
-from resources.store.disk import map_arrow
+from resources.store.mapped_files import map_arrow
 from resources.store.records import Manifest
+from resources.store.scratch import scratch_of
 
 ROWS = 5
 CELL_CHARS = 80
@@ -21,12 +22,18 @@ READ_ITEMS = 20  # of a list
 
 
 def main_file(corpus: Corpus, table: MainTable | None, manifest: Manifest) -> Path | None:
-    """Return the first file of a manifest's main table, one with rows if there is any."""
+    """Return the first file of a manifest's main table, one with rows if there is any.
+
+    On an object store it is one that this machine has a copy of, or else the smallest.
+    """
     if table is None:
         return None
     files = [file for part in manifest.parts if (file := part.file(table.kind))]
-    file = next((file for file in files if file.rows), files[0] if files else None)
-    return None if file is None else corpus.store.file_of(manifest, file).checked()
+    files = [file for file in files if file.rows] or files
+    if scratch_of(corpus.store.root):
+        copies = [file for file in files if corpus.store.path_of(manifest, file).exists()]
+        files = copies or sorted(files, key=lambda file: file.bytes)
+    return corpus.store.file_of(manifest, files[0]).checked() if files else None
 
 
 def column_schema(path: Path, table: MainTable) -> dg.TableSchema:

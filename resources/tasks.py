@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
@@ -21,6 +23,7 @@ from resources.store.compression import (
 )
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, fingerprint_of
+from resources.store.scratch import Scratch, scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
 
@@ -223,6 +226,19 @@ def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
     return found
 
 
+@dataclass(frozen=True)
+class OnScratch:
+    """Work of a store on an object store: its scratch is made on the machine of the worker."""
+
+    work: Callable[[Any], Any]
+    scratch: Scratch
+
+    def __call__(self, task: PartTask) -> Any:
+        """Do the work."""
+        self.scratch.make()
+        return self.work(task)
+
+
 def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Compute the parts that are not published; return outcomes in the order of `tasks`.
 
@@ -236,14 +252,16 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     needed = sum(task.work_bytes for task in to_do)
-    for ended in map_with_progress(work, to_do, corpus.settings.engine):
-        error = explained(corpus, ended.error, needed)
-        if error is not None and stops_on_error(corpus):
-            raise error
-        index, records = missing[ended.index], ended.result or []
-        needed -= tasks[index].work_bytes
-        current().add_records(records)
-        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
+    # Closed at an error: its traceback keeps the workers until garbage is collected.
+    with closing(map_with_progress(work, to_do, corpus.settings.engine)) as all_ended:
+        for ended in all_ended:
+            error = explained(corpus, ended.error, needed)
+            if error is not None and stops_on_error(corpus):
+                raise error
+            index, records = missing[ended.index], ended.result or []
+            needed -= tasks[index].work_bytes
+            current().add_records(records)
+            outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
     return [outcomes[index] for index in range(len(tasks))]
 
 
@@ -268,11 +286,15 @@ def stops_on_error(corpus: Corpus) -> bool:
 
 def map_with_progress(
     function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
-) -> Iterator[Ended[Result]]:
+) -> Generator[Ended[Result], None, None]:
     """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
+    first = tasks[0] if tasks else None
+    if isinstance(first, Task) and (scratch := scratch_of(first.root)):
+        function = OnScratch(function, scratch)
     progress = current()
     progress.begin_pass(tasks)
-    for ended in map_parts(function, tasks, config):
+    chosen = measured_choice(config, sum(task.work_bytes for task in tasks))
+    for ended in map_parts(function, tasks, chosen):
         progress.end_part(tasks[ended.index], ended.cost)
         yield ended
 
@@ -295,7 +317,16 @@ def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def within_memory(corpus: Corpus) -> Corpus:
-    """Return the corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit."""
+    """Return the corpus with at most SIMULTANEOUS workers, for tasks that share a memory limit.
+
+    On a cluster each task asks its node for its share of the limit instead.
+    """
     engine = corpus.settings.engine
-    limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
+    if engine.kind == "ray":
+        share = engine.ray.task_bytes + corpus.settings.dedup.memory_bytes // SIMULTANEOUS
+        limited = engine.model_copy(
+            update={"ray": engine.ray.model_copy(update={"task_bytes": share})}
+        )
+    else:
+        limited = engine.model_copy(update={"workers": min(SIMULTANEOUS, engine.num_workers())})
     return replace(corpus, settings=corpus.settings.model_copy(update={"engine": limited}))

@@ -24,7 +24,7 @@ from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.buckets import BucketConfig
 from resources.stage import Conclusion, MainTable, Metadata, Stage
-from resources.store.disk import map_arrow
+from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of

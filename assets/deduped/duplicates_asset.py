@@ -50,6 +50,7 @@ from resources.made_under import check_made_under, is_made_by
 from resources.progress import current
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
+from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.published import PublishedFile
 from resources.store.records import (
     Manifest,
@@ -59,8 +60,9 @@ from resources.store.records import (
     required_file,
     to_json,
 )
+from resources.store.scratch import computing
 from resources.store.snapshot import Listing
-from resources.store.store import TEMPORARY_PREFIX, part_stem
+from resources.store.store import record_name
 from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
@@ -199,16 +201,16 @@ def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """
     outcomes = []
     for task in tasks:
-        published = set(task.folder.records.glob("*.json"))
+        published = task.folder.medium.sizes(task.folder.records).keys()
         current().begin_pass([task])
         end_part = begin_part()
         try:
-            records = published_parts(task) or work(task)
+            with computing():
+                records = published_parts(task) or work(task)
         finally:  # a part that failed takes no share of the CPU time of the next
             costs: tuple[Cost, ...] = (end_part(),)
         for record in records:
-            stem = part_stem(record.name, record.fingerprint)
-            is_reused = task.folder.records / f"{stem}.json" in published
+            is_reused = record_name(record.name, record.fingerprint) in published
             outcomes.append(Outcome(task, [record], () if is_reused else costs, is_reused))
             costs = costs if is_reused else ()
     return outcomes

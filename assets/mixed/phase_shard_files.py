@@ -28,11 +28,12 @@ from assets.sharded.shard_files import (
     shard_schema,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
-from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus
 from resources.store.disk import has_size, hash_file
+from resources.store.loader_files import StoreFiles
+from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
@@ -144,7 +145,9 @@ def check_flat_files(corpus: Corpus, shards: Iterable[Task[PhaseShardInputs]]) -
 
 def is_as_mixed(check: FlatCheck) -> bool:
     """Return whether the file exists with the expected bytes."""
-    return has_size(check.path, check.work_bytes) and hash_file(check.path)[0] == check.sha256
+    is_there = medium_of(check.path.parent).bring(check.path)
+    is_whole = is_there and has_size(check.path, check.work_bytes)
+    return is_whole and hash_file(check.path)[0] == check.sha256
 
 
 def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
@@ -157,7 +160,7 @@ def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
 
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
     """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans."""
-    reader = Reader(LocalFiles(root), mixture, mixture.seed, LoaderOptions())
+    reader = Reader(StoreFiles(root), mixture, mixture.seed, LoaderOptions())
     lookup = reader.look_up(positions)
     shards = reader.shards.shards
     return read_rows(

@@ -22,8 +22,10 @@ def drawn_places(partition: Partition) -> set[Path]:
         manifests = [manifest for phase in phases for manifest in newest_first(phase)]
         places = {place for each in manifests for place in places_of(store, each)}
     except StoreError:
-        folders = {path for path in partition.folder.iterdir() if path.is_dir()}
-        return folders.union(partition.folder.glob("*.rows"))
+        medium, root = partition.medium, partition.folder
+        files = medium.sizes(root).keys()
+        rows = {name for name in files if name.endswith(".rows")}
+        return {root / name for name in rows | (set(medium.names(root)) - files)}
     return {place for place in places if place.parent == partition.folder}
 
 

@@ -20,6 +20,7 @@ from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, starts_of
 from corpus_loader.errors import CorpusError
 from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_spans
 from corpus_loader.mixture import Shard
+from resources.store.medium import medium_of
 from resources.store.store import StoreError
 
 # Place of a row in the files of its shard, and its length.
@@ -71,7 +72,9 @@ def by_shard(
 
 def open_file(root: Path, shard: Shard, suffix: str) -> MappedFile:
     """Map one of a shard's files."""
-    return MappedFile(root / f"{shard.path}.{suffix}", shard.files[suffix].bytes)
+    path = root / f"{shard.path}.{suffix}"
+    medium_of(path.parent).bring(path)
+    return MappedFile(path, shard.files[suffix].bytes)
 
 
 def find_rows(

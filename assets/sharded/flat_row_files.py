@@ -22,6 +22,7 @@ from corpus_loader.flat import (
     read_index,
     read_spans,
 )
+from resources.store.medium import medium_of
 from resources.store.store import StoreError
 
 DTYPES = {code: dtype for dtype, code in INDEX_DTYPE_CODES.items()}
@@ -116,8 +117,10 @@ def map_file(stem: Path, suffix: str) -> MappedFile:
 
 def open_file(stem: Path, suffix: str) -> Any:
     """Open one of a shard's files; StoreError says what it lacks."""
+    path = Path(f"{stem}.{suffix}")
+    medium_of(path.parent).bring(path)
     try:
-        return open(f"{stem}.{suffix}", "rb")
+        return path.open("rb")
     except FileNotFoundError:
         raise StoreError(
             f"{stem}.{suffix}: missing. A shard is traced by its .bin, .idx and .spans: add "

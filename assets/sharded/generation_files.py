@@ -21,7 +21,7 @@ from assets.sharded.shard_files import ShardSet
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
 from resources.settings.buckets import BucketConfig
 from resources.settings.shards import ShardConfig
-from resources.store.disk import map_array
+from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord, fingerprint_of
 from resources.store.store import Partition, published_file

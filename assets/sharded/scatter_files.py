@@ -32,7 +32,9 @@ from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
 from resources.engine.cost import memory_bytes
-from resources.store.disk import map_arrow, sync_file
+from resources.store.disk import sync_file
+from resources.store.mapped_files import map_arrow
+from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
 from resources.store.store import PartWriter, part_stem
@@ -94,13 +96,14 @@ def plan_scatter(
     fingerprint = scatter_fingerprint(wanted)
     held_bytes = sum(parts[held.key].sequences.bytes for held in generation.parts)
     copies_rows = held_bytes > memory_bytes() // 4
+    written = set(wanted[0].folder.medium.names(wanted[0].folder.folder))
     tasks = []
     for number, held in enumerate(generation.parts):
         part = parts[held.key]
         inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted, copies_rows)
         work_bytes = (part.sequences if copies_rows else part.ids).bytes
         task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=work_bytes)
-        if not scatter_path(task.folder.folder, number, fingerprint).exists():
+        if scatter_path(task.folder.folder, number, fingerprint).name not in written:
             tasks.append(task)
     return tasks
 
@@ -137,10 +140,17 @@ def scatter_paths(shard: Task[ShardInputs], fingerprint: str) -> list[Path]:
     return [scatter_path(folder, n, fingerprint) for n in range(shard.payload.num_parts)]
 
 
+def has_piles(shard: Task[ShardInputs], fingerprint: str) -> bool:
+    """Return whether the scatter files of all parts are there."""
+    written = set(shard.folder.medium.names(shard.folder.folder))
+    return written.issuperset(path.name for path in scatter_paths(shard, fingerprint))
+
+
 def remove_piles(wanted: list[Task[ShardInputs]]) -> None:
     """Remove the files of the first pass for these shards, which are published now."""
-    for path in scatter_paths(wanted[0], scatter_fingerprint(wanted)) if wanted else []:
-        path.unlink(missing_ok=True)
+    if wanted:
+        paths = scatter_paths(wanted[0], scatter_fingerprint(wanted))
+        wanted[0].folder.medium.remove_all(paths)
 
 
 def write_piles(
@@ -173,19 +183,21 @@ def write_piles(
         index = places.tobytes()
         file.write(index + xxhash.xxh3_128_digest(index) + len(places).to_bytes(8, "little"))
     sync_file(temporary)
-    os.replace(temporary, writer.partition.folder / final)
+    writer.partition.medium.publish(temporary, writer.partition.folder / final)
 
 
 def read_pile(path: Path, shard: int) -> Pile:
     """Read one shard's pile, without the others; DamagedFileError if it was not written so."""
     import pyarrow as pa
 
+    medium = medium_of(path.parent)
+    medium.bring(path)
     with path.open("rb") as file:
         try:
             places = read_places(file)
             schema, pile = (read_message(file, places, number) for number in (0, shard + 1))
         except (ValueError, IndexError, OSError) as error:
-            path.unlink(missing_ok=True)
+            medium.remove_all([path])
             raise DamagedFileError(
                 f"{path} changed since it was written ({error}). Nothing was made of it, and it "
                 "was removed: run the same command again, which writes it again."

@@ -18,11 +18,11 @@ from assets.sharded.plan_files import bucketed_parts, source_of
 from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.scatter_files import (
     ScatterInputs,
+    has_piles,
     plan_scatter,
     remove_piles,
     scatter_fingerprint,
     scatter_part,
-    scatter_paths,
 )
 from assets.sharded.shard_files import ShardInputs
 from resources.corpus import Corpus
@@ -94,9 +94,7 @@ def keep_files(tasks: list[Task[ShardInputs]]) -> GenerationShards:
     shards = tasks[0].payload.shards
     earlier = earlier_files(tasks[0].folder, shards)
     wanted = [task for task in missing if not has_all_files(earlier.get(task.name), shards.formats)]
-    if wanted and all(
-        path.exists() for path in scatter_paths(tasks[0], scatter_fingerprint(tasks))
-    ):
+    if wanted and has_piles(tasks[0], scatter_fingerprint(tasks)):
         wanted = tasks  # a run was killed while it gathered: its piles hold all shards
     scattered = scatter_fingerprint(wanted)
     prepared = []

@@ -49,7 +49,7 @@ from resources.stage import (
     Stage,
     WarningCheck,
 )
-from resources.store.disk import map_array
+from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError, typed

@@ -1,10 +1,11 @@
-"""Map a function over parts, in threads of this process or in worker processes.
+"""Map a function over parts, in threads of this process, in worker processes, or on a Ray cluster.
 
 `in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
 its threads use every core. `processes` gives isolation: a worker that dies takes one part with it,
 which is tried again. `auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from
 a fork server, never from fork(2) of this process: Polars' threads do not survive it. It is that of
-the run (fork_server.py), or where there is none, in tests, one that is started for them.
+the run (fork_server.py), or where there is none, in tests, one that is started for them. `ray` has
+workers on many machines (ray_tasks.py).
 """
 
 from __future__ import annotations
@@ -16,70 +17,37 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TypeVar
 
-import polars as pl
-
-from resources.engine.cost import NO_COST, Cost, begin_part
+from resources.engine.cost import NO_COST
 from resources.engine.fork_server import end_with_parent, is_served
-from resources.engine.system_errors import errno_of, is_final
+from resources.engine.ray_tasks import map_on_ray
+from resources.engine.run_task import (
+    Ended as Ended,
+)
+from resources.engine.run_task import (
+    PartError as PartError,
+)
+from resources.engine.run_task import (
+    PartTask as PartTask,
+)
+from resources.engine.run_task import (
+    PartUseError as PartUseError,
+)
+from resources.engine.run_task import (
+    Result,
+    Task,
+    run_task,
+    use_one_thread,
+)
 from resources.settings.engine import EngineConfig
 
-# An estimate, not a measurement: two threads do 1.2 times the work of one; if two processes do 1.9
-# times, this much work (12 MB/s a core) ends 3 s sooner. A pool of forks took 0.25 s at load 12.
+# Where `corpus engines` has measured nothing. On two cores, 100 MB of text took 33 s either way;
+# more gains from processes, which also survive the death of a worker.
 AUTO_PROCESS_BYTES = 128 << 20
 PRELOAD = ("resources.engine.fork_server", "resources.store.store")  # of a server of our own
-ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
 
-Result = TypeVar("Result")
 Pool = TypeVar("Pool", bound=Executor)
-
-
-class PartTask(Protocol):
-    """The part of a task that the engine needs: a name for messages, and its amount of work."""
-
-    @property
-    def title(self) -> str:
-        """Stage, partition and part, for messages."""
-        ...
-
-    @property
-    def work_bytes(self) -> int:
-        """Bytes that the part reads."""
-        ...
-
-
-Task = TypeVar("Task", bound=PartTask)
-
-
-class PartError(RuntimeError):
-    """A part that could not be computed; the message names the part and the reason.
-
-    `errno` is the number of the system's error, None if it was another.
-    """
-
-    errno: int | None = None
-
-
-class PartUseError(PartError, ValueError):
-    """A part that no retry can compute: its input or config is wrong, or a disk is full."""
-
-
-@dataclass(frozen=True)
-class Ended(Generic[Result]):
-    """A task that has ended: with a result, or with an error that names its part."""
-
-    index: int
-    result: Result | None
-    error: PartError | None
-    cost: Cost
-
-    def value(self) -> Result:
-        """Return the result; raise the error if there is one."""
-        if self.error is not None:
-            raise self.error
-        return self.result  # type: ignore[return-value]
 
 
 def map_parts(
@@ -90,6 +58,9 @@ def map_parts(
     `function` must be importable by name and its tasks picklable.
     """
     if not tasks:
+        return
+    if config.kind == "ray":
+        yield from map_on_ray(function, tasks, config)
         return
     total_bytes = sum(task.work_bytes for task in tasks)
     is_large = config.kind == "auto" and total_bytes >= AUTO_PROCESS_BYTES
@@ -181,23 +152,6 @@ def map_in_pool(
             yield future.result()
 
 
-def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
-    """Run one task in a worker; an error names the task's part."""
-    result, fault, end_part = None, None, begin_part()
-    try:
-        result = function(task)
-    except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
-        number = errno_of(error)
-        is_use = isinstance(error, ValueError) or is_final(number)
-        fault = (PartUseError if is_use else PartError)(
-            f"{task.title}: {type(error).__name__}: {error}"
-        )
-        fault.errno = number
-    finally:
-        cost = end_part()
-    return Ended(index, result, fault, cost)
-
-
 def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
     """Return a pool of workers that have one Polars thread each and end with their parent."""
     context = multiprocessing.get_context("forkserver")
@@ -209,9 +163,8 @@ def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
 def start_worker() -> None:
     """Set up a worker: one Polars thread, and an end when its parent ends.
 
-    The workers together use every core. Polars reads the number when it is imported, which the
-    fork server has done, and again here; it makes its threads at the first computation.
+    The workers together use every core.
     """
-    pl.Config.load(ONE_THREAD)
+    use_one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
     end_with_parent()

@@ -8,15 +8,52 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
+class RayConfig(BaseModel):
+    """The Ray cluster that computes parts with `engine.kind: ray`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    address: str | None = Field(
+        default=None,
+        min_length=1,
+        description="a running cluster: HOST:PORT of its head, ray://HOST:PORT of its Ray Client "
+        "server, or auto for that of this machine; null: one of this machine's cores, which is "
+        "started for each step and ended with it",
+    )
+    code: Literal["installed", "sent"] = Field(
+        default="installed",
+        description="where workers get this package from. installed: every node has the same "
+        "version of it; sent: the driver sends its own with each run, and nodes need the "
+        "dependencies only",
+    )
+    task_bytes: int = Field(
+        default=512 << 20,
+        ge=64 << 20,
+        description="memory that a part asks its node for, besides that for what it reads; a part "
+        "waits where less is free",
+    )
+    connect_seconds: float = Field(
+        default=120.0,
+        gt=0,
+        le=3600,
+        description="time to connect to the cluster in, or to start one",
+    )
+
+    def is_same_cluster(self, other: RayConfig) -> bool:
+        """Return whether a connection made for `other` serves for this."""
+        return (self.address, self.code) == (other.address, other.code)
+
+
 class EngineConfig(BaseModel):
     """Workers that compute parts; the output is the same, byte for byte, for every choice."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["auto", "in_process", "processes"] = Field(
+    kind: Literal["auto", "in_process", "processes", "ray"] = Field(
         default="auto",
         description="workers. in_process: threads of the step's process; processes: worker "
-        "processes; auto: processes for 128 MiB of work or more",
+        "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
+        "much work, from 128 MiB on, or what `corpus engines` measured",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
         default="multiprocess",
@@ -27,14 +64,16 @@ class EngineConfig(BaseModel):
         default=None,
         ge=1,
         le=1024,
-        description="parts computed at the same time; null: the number of CPU cores",
+        description="parts computed at the same time; null: the number of CPU cores, with ray "
+        "those of the cluster",
     )
     retries: int = Field(
         default=2,
         ge=0,
         le=10,
-        description="further attempts at a part after its worker process died",
+        description="further attempts at a part after its worker process died, or its node",
     )
+    ray: RayConfig = Field(default=RayConfig(), description="the cluster of kind: ray")
 
     def num_workers(self) -> int:
         """Return the configured number of workers, or the cores that this process may use."""

@@ -11,9 +11,17 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from corpus_loader.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
@@ -46,6 +54,7 @@ from resources.settings.shards import ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import TokenizerConfig
 from resources.store.compression import DEFAULT_COMPRESSION, Compression
+from resources.store.store_place import ScratchConfig, check_store, root_of
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
@@ -66,7 +75,14 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    store: str = Field(description="folder of the corpus, relative to pipeline.yaml")
+    store: Annotated[str, AfterValidator(check_store)] = Field(
+        description="folder of the corpus, relative to pipeline.yaml, or s3://bucket/prefix (gs, "
+        "az); credentials come from the environment"
+    )
+    scratch: ScratchConfig = Field(
+        default=ScratchConfig(),
+        description="copies of files that a machine works on, where the store is a URL",
+    )
     keep_manifests: int = Field(
         default=3, ge=1, description="past states of each partition that are kept, for rollback"
     )
@@ -239,7 +255,8 @@ class Settings(BaseModel):
 
     def filters_for(self, name: str) -> FilterConfig:
         """Return the filters of a source, without rules on a language that is not detected."""
-        return without_rules(self.laid_filters(name), self.skipped_rules(name))
+        laid = self.laid_filters(name)
+        return without_rules(laid, skipped_rules(laid, self.source(name).filters, self.filters))
 
     def skipped_rules(self, name: str) -> list[str]:
         """Name the rules on the language that do not apply to a source: it detects none."""
@@ -270,9 +287,18 @@ def config_path() -> Path:
 
 
 def store_root(settings: Settings, config: Path) -> Path:
-    """Return the store's folder: $TOKENMILL_STORE, or `store`, relative to the config file."""
+    """Return the root of the store: of $TOKENMILL_STORE, or of `store`.
+
+    A folder is relative to the config file, or to the working folder if the variable names it. A
+    store behind a URL has its scratch as root, which is made here.
+    """
     override = os.environ.get(STORE_VARIABLE)
-    return Path(override).absolute() if override else (config.parent / settings.store).resolve()
+    if override is None or not override:
+        return root_of(settings.store, config.parent, settings.scratch)
+    try:
+        return root_of(check_store(override), Path.cwd(), settings.scratch)
+    except ValueError as error:
+        raise SettingsError(f"{STORE_VARIABLE}: {error}") from None
 
 
 def load_settings(path: Path) -> Settings:

@@ -1,4 +1,4 @@
-"""Flush, hash, map and lock files on a local disk."""
+"""Flush, hash and lock files on a local disk."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
 import xxhash
-from numpy.typing import NDArray
 
 HASH_BLOCK_BYTES = 1 << 20
+TEMPORARY_PREFIX = ".tmp-"
 LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK_BYTES = 4 << 20  # that is hashed by itself, in a file of which ranges are read
 
@@ -90,6 +88,13 @@ def sync_descriptor(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
+def write_temporary(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file under a temporary name in `folder`."""
+    temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}"
+    temporary.write_bytes(content)
+    return temporary
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and its parents."""
     path.mkdir(parents=True, exist_ok=True)
@@ -126,26 +131,3 @@ def try_lock_alone(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def map_array(
-    path: Path, dtype: type[np.generic], shape: tuple[int, ...], offset: int = 0
-) -> NDArray[Any]:
-    """Map an array of a file that `write_arrays` wrote; only the pages that are used are read."""
-    if 0 in shape:  # nothing cannot be mapped
-        return np.empty(shape, dtype)
-    return np.memmap(path, dtype, "r", offset, shape)
-
-
-def map_arrow(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Map columns of an uncompressed Arrow file; Polars' own reader copies them.
-
-    Only the pages that are used are read.
-    """
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file:
-        table = pa.ipc.open_file(file).read_all()
-    frame = pl.from_arrow(table if columns is None else table.select(columns))
-    assert isinstance(frame, pl.DataFrame)
-    return frame

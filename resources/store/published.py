@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.store.disk import BLOCK_BYTES, block_digest, map_array, xxh3_of
+from resources.store.disk import BLOCK_BYTES, block_digest, xxh3_of
+from resources.store.mapped_files import map_array
+from resources.store.medium import medium_of
+from resources.store.scratch import place_of, scratch_of
 from resources.store.store_errors import DamagedFileError
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
@@ -40,7 +43,20 @@ class PublishedFile:
     def checked(self) -> Path:
         """Return the path of the file, whose content is as published; else DamagedFileError."""
         path = self.unchecked_path
-        compare_file(path, self.xxh3, self.state())
+        try:
+            compare_file(path, self.xxh3, self.state())
+        except DamagedFileError:
+            if scratch_of(path.parent) is None:
+                raise
+            path.unlink(missing_ok=True)  # the copy may be damaged where the object is not
+            compare_file(path, self.xxh3, self.state())
+        return path
+
+    def brought(self) -> Path:
+        """Return the path of the file, copied there if it is an object, and not compared."""
+        path = self.unchecked_path
+        if not medium_of(path.parent).bring(path):
+            raise damaged(path, "is missing")
         return path
 
     def seen_from(self, folder: Path) -> str:
@@ -49,13 +65,16 @@ class PublishedFile:
 
     def state(self) -> State:
         """Return what changes when the file does; DamagedFileError if its size is wrong."""
+        is_copy = scratch_of(self.unchecked_path.parent) is not None
         try:
-            status = self.unchecked_path.stat()
+            status = (self.brought() if is_copy else self.unchecked_path).stat()
         except FileNotFoundError:
             raise damaged(self.unchecked_path, "is missing") from None
         if status.st_size != self.bytes:
             what = f"has {status.st_size:,} bytes, where {self.bytes:,} were published"
             raise damaged(self.unchecked_path, what)
+        if is_copy:  # a use of it changes the time of its inode
+            return status.st_ino, status.st_size, status.st_mtime_ns, 0
         return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def check_blocks(self, numbers: NDArray[np.int64]) -> None:
@@ -89,7 +108,7 @@ class PublishedArray:
     @property
     def mapped(self) -> NDArray[Any]:
         """The array, mapped into memory and not checked."""
-        return map_array(self.file.unchecked_path, self.dtype, (self.count,), self.offset)
+        return map_array(self.file.brought(), self.dtype, (self.count,), self.offset)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return some values; they and their neighbours are checked.
@@ -140,6 +159,6 @@ def compare_block(path: Path, number: int, expected: str, _state: State) -> None
 def damaged(path: Path, what: str) -> DamagedFileError:
     """Return the error of a file that is not as published."""
     return DamagedFileError(
-        f"{path} {what}. Nothing was made of it. `corpus verify --repair` makes it again; then run "
-        "the same command again."
+        f"{place_of(path)} {what}. Nothing was made of it. `corpus verify --repair` makes it "
+        "again; then run the same command again."
     )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resources.store.disk import sizes_in
+from resources.store.medium import medium_of
 from resources.store.records import FileRecord, PartRecord
-from resources.store.store import Partition, StoreError, read_record, record_name
+from resources.store.store import Partition, StoreError, record_name
 
 
 class Listing:
@@ -23,7 +23,7 @@ class Listing:
         """Return whether a file is there with the size of its record."""
         folder, _, name = file.path.rpartition("/")
         if folder not in self.sizes:
-            self.sizes[folder] = sizes_in(self.folder / folder)
+            self.sizes[folder] = medium_of(self.folder).sizes(self.folder / folder)
         return self.sizes[folder].get(name) == file.bytes
 
 
@@ -32,7 +32,7 @@ class Snapshot:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.records = sizes_in(partition.records).keys()
+        self.records = partition.medium.sizes(partition.records).keys()
         self.files = Listing(partition.folder)
         self.parts = {(part.name, part.fingerprint): part for part in newest_parts(partition)}
 
@@ -47,7 +47,7 @@ class Snapshot:
             return None
         record = self.parts.get((name, fingerprint))
         if record is None:
-            record = read_record(self.partition.records / file_name)
+            record = self.partition.read_record(file_name)
         if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
         return record if all(map(self.files.has_size, record.files)) else None

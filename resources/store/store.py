@@ -5,11 +5,12 @@
     <store>/filtered/web/9f...-0000-<fp>.documents.parquet
     <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that need a folder of their own
 
-A file is written under a temporary name in the same folder and renamed; then the part's record is
-written in the same way; a manifest comes last, by link(2), which fails if the name exists: of two
-writers one commits and the other fails with a message. Readers trust the newest manifest and what
-it names. All that was written, names too, is flushed once, by syncfs(2), before the manifest: a
-power cut before that may lose parts, but never leaves a manifest that names a missing file. A
+On an object store the layout is the same: object_store.py and scratch.py say what differs. On a
+disk a file is written under a temporary name in the same folder and renamed; then the part's record
+is written in the same way; a manifest comes last, by link(2), which fails if the name exists: of
+two writers one commits and the other fails with a message. Readers trust the newest manifest and
+what it names. All that was written, names too, is flushed once, by syncfs(2), before the manifest:
+a power cut before that may lose parts, but never leaves a manifest that names a missing file. A
 record may survive a power cut that its files have not survived: parts that no manifest names are
 compared with their hashes by the first writer after it (power_cuts.py). After a kill nothing is
 lost: the kernel has it.
@@ -17,7 +18,6 @@ lost: the kernel has it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import uuid
@@ -35,17 +35,18 @@ from corpus_loader.seal import sealed, unsealed
 from resources.store.compression import DEFAULT_COMPRESSION, LEVEL, POLARS_NAMES, Compression
 from resources.store.disk import (
     BLOCK_BYTES,
+    TEMPORARY_PREFIX,
     block_hashes,
-    files_below,
     has_size,
     hash_file,
     make_folder,
     remove,
-    sync_all,
     sync_folder,
     try_lock_alone,
+    write_temporary,
     xxh3_of,
 )
+from resources.store.medium import Hold, medium_of
 from resources.store.power_cuts import Lock, boot_before, note_boot
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -60,20 +61,24 @@ from resources.store.records import (
     to_json,
     to_line,
 )
+from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError as StoreError
 
-TEMPORARY_PREFIX = ".tmp-"
 RECORDS = "_parts"
+MANIFESTS = "_manifests"
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16
 
 
 class Store:
-    """A corpus on a local disk."""
+    """A corpus on a local disk, or on an object store: then `root` is its scratch."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+
+    def __str__(self) -> str:
+        return place_of(self.root)
 
     def partition(self, stage: str, partition: str) -> Partition:
         """Return one partition of one stage (`partition` is a checked name)."""
@@ -135,8 +140,12 @@ class Store:
 
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""
-        for folder in sorted(self.root.glob("*/*/_manifests")):
-            yield self.partition(folder.parent.parent.name, folder.parent.name)
+        medium = medium_of(self.root)
+        for stage in medium.names(self.root):
+            for name in medium.names(self.root / stage):
+                partition = self.partition(stage, name)
+                if partition.manifest_numbers():
+                    yield partition
 
 
 def published_file(path: Path, file: FileRecord) -> PublishedFile:
@@ -179,24 +188,36 @@ class Partition:
         self.folder = folder
         self.stage = stage
         self.name = partition
-        self.manifests = folder / "_manifests"
+        self.manifests = folder / MANIFESTS
         self.records = folder / RECORDS
+        self.medium = medium_of(folder)
         self.seen: int | None = None  # the newest manifest's number when this writer began
+        self.held: Hold | None = None
 
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
         """Return the published part of that name and fingerprint, None if a file is missing."""
-        record = read_record(self.records / record_name(name, fingerprint))
+        record = self.read_record(record_name(name, fingerprint))
         if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
-        is_complete = all(has_size(self.folder / file.path, file.bytes) for file in record.files)
+        is_complete = all(
+            self.medium.size(self.folder / file.path) == file.bytes for file in record.files
+        )
         return record if is_complete else None
+
+    def read_record(self, name: str) -> PartRecord | None:
+        """Read the record of a part by its file's name; None if it is missing or damaged.
+
+        The part is then computed again.
+        """
+        try:
+            content = self.medium.read(self.records / name)
+            return msgspec.json.decode(unsealed(content), type=PartRecord)
+        except (FileNotFoundError, msgspec.MsgspecError, ValueError):
+            return None
 
     def manifest_numbers(self) -> list[int]:
         """Return the numbers of the manifests, ascending."""
-        try:
-            names = os.listdir(self.manifests)
-        except FileNotFoundError:
-            return []
+        names = self.medium.names(self.manifests)
         return sorted(int(name[:-5]) for name in names if IS_MANIFEST.fullmatch(name))
 
     def manifest_path(self, number: int) -> Path:
@@ -210,7 +231,7 @@ class Partition:
         """
         path = self.manifest_path(number)
         try:
-            manifest = decoded(unsealed(path.read_bytes()), stage)
+            manifest = decoded(unsealed(self.medium.read(path)), stage)
             if (manifest.stage, manifest.partition) != (self.stage, self.name):
                 raise ValueError(f"it says that it is of {manifest.stage}[{manifest.partition}]")
         except (msgspec.MsgspecError, ValueError) as error:
@@ -233,29 +254,19 @@ class Partition:
         it, perhaps ones that the newest manifest names, too.
         """
         numbers = self.manifest_numbers()
-        if numbers and is_written(self.manifest_path(numbers[-1]), manifest):
+        if numbers and is_written(self.medium.read(self.manifest_path(numbers[-1])), manifest):
             if has_new_files:
-                sync_all(self.folder)
+                self.medium.sync(self.folder)
             return manifest
-        content = sealed(to_line(manifest))
+        if self.held is not None:
+            self.held.check()
         newest = numbers[-1] if numbers else 0
         number = 1 + (newest if self.seen is None else self.seen)
-        target = self.manifest_path(number)
-        make_folder(self.manifests)
-        make_folder(self.records)
-        temporary = write_temporary(self.manifests, target.name, content)
-        sync_all(self.folder)
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            if target.read_bytes() != content:
-                raise StoreError(
-                    f"{self.stage}[{self.name}]: another run committed manifest {number} "
-                    "meanwhile. Nothing was overwritten; run again to build on what it wrote."
-                ) from None
-        finally:
-            temporary.unlink()
-        sync_folder(self.manifests)
+        if not self.medium.create(self.manifest_path(number), sealed(to_line(manifest))):
+            raise StoreError(
+                f"{self.stage}[{self.name}]: another run committed manifest {number} "
+                "meanwhile. Nothing was overwritten; run again to build on what it wrote."
+            )
         return manifest
 
     def collect_garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
@@ -266,18 +277,19 @@ class Partition:
         numbers = self.manifest_numbers()
         named = self.named_by(numbers[-keep_manifests:])
         old = [self.manifest_path(number) for number in numbers[:-keep_manifests]]
-        unnamed = [self.folder / name for name in files_below(self.folder) if name not in named]
+        below = self.medium.files_below(self.folder)
+        unnamed = [self.folder / name for name in below if name not in named]
         needed = {self.manifests, *(keep(self) if keep else ())}
         removed = old + [
             path
             for path in unnamed
             if path.name != ".lock" and not needed.intersection((path, path.parent))
         ]
-        for path in removed:
-            path.unlink()
+        self.medium.remove_all(removed)
         for folder in {path.parent for path in removed} - {self.folder, self.records}:
-            if folder != self.manifests and not any(folder.iterdir()):
-                folder.rmdir()
+            if folder != self.manifests:
+                with suppress(OSError):  # it has other files
+                    folder.rmdir()
         return removed
 
     def named_by(self, numbers: Iterable[int]) -> set[str]:
@@ -305,13 +317,14 @@ class Partition:
             with suppress(StoreError):  # what only a damaged one names is compared
                 named |= self.named_by([number])
         for path in self.records.glob("*.json"):
-            if f"{RECORDS}/{path.name}" not in named and not self.is_whole(read_record(path)):
+            if f"{RECORDS}/{path.name}" not in named and not self.is_whole(path.name):
                 path.unlink()
         note_boot(lock)
         sync_folder(self.folder)
 
-    def is_whole(self, record: PartRecord | None) -> bool:
+    def is_whole(self, name: str) -> bool:
         """Return whether the files of a part are as its record says, by their hashes."""
+        record = self.read_record(name)
         files = [(self.folder / file.path, file) for file in record.files] if record else []
         return record is not None and all(
             has_size(path, file.bytes) and xxh3_of(path) == file.xxh3 for path, file in files
@@ -321,18 +334,17 @@ class Partition:
     def writing(self, keep_manifests: int, keep: Keep | None = None) -> Iterator[None]:
         """Hold the partition as a writer; clean up before and after if no other writer is there.
 
-        Every writer holds a shared flock; one that can turn it into an exclusive lock is alone,
-        and may remove the temporary files of killed attempts and files that no manifest names.
+        On a disk, one that is alone may remove the temporary files of killed attempts; anywhere it
+        may remove files that no manifest names.
         """
-        make_folder(self.folder)
-        with open(self.folder / ".lock", "a+b") as lock:
-            if try_lock_alone(lock.fileno()):
+        with self.medium.hold(self.folder) as hold:
+            if hold.lock is not None and hold.is_alone():
                 self.remove_temporaries()
-                self.check_after_power_cut(lock)
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            self.seen = max(self.manifest_numbers(), default=0)
+                self.check_after_power_cut(hold.lock)
+            hold.share()
+            self.held, self.seen = hold, max(self.manifest_numbers(), default=0)
             yield
-            if try_lock_alone(lock.fileno()):
+            if hold.is_alone():
                 self.collect_garbage(keep_manifests, keep)
 
 
@@ -391,15 +403,19 @@ class PartWriter:
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
     def link_file(self, kind: str, file: FileRecord, final: str) -> FileRecord:
-        """Give a published file a second name, by a hard link; return its record."""
+        """Give a published file a second name, by a hard link; return its record.
+
+        On an object store it is sent once more.
+        """
         record = msgspec.structs.replace(file, kind=kind, path=final)
-        target = self.partition.folder / final
+        source, target = self.partition.folder / file.path, self.partition.folder / final
         make_folder(target.parent)
-        if target.exists() and target.samefile(self.partition.folder / file.path):
+        self.partition.medium.bring(source)
+        if target.exists() and target.samefile(source):
             temporary = target  # renaming one link of a file to another would leave both
         else:
             temporary = target.parent.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
-            os.link(self.partition.folder / file.path, temporary)
+            os.link(source, temporary)
         self.pending.append((temporary, record))
         return record
 
@@ -449,30 +465,23 @@ class PartWriter:
                 f"{stats}. This is a bug in the stage; nothing was published."
             )
         stats = msgspec.structs.replace(stats, numbers=as_json_object(stats.numbers))
+        medium = self.partition.medium
         for temporary, file in self.pending:
-            os.replace(temporary, self.partition.folder / file.path)
+            medium.publish(temporary, self.partition.folder / file.path)
         files = tuple(file for _, file in self.pending)
         record = PartRecord(self.name, self.fingerprint, files, stats)
         target = self.partition.records / record_name(self.name, self.fingerprint)
-        os.replace(write_temporary(target.parent, target.name, sealed(to_line(record))), target)
+        content = sealed(to_line(record))
+        medium.publish(write_temporary(target.parent, target.name, content), target)
         return record
 
 
-def is_written(path: Path, record: Manifest | PartRecord) -> bool:
+def is_written(content: bytes, record: Manifest | PartRecord) -> bool:
     """Return whether a file holds the record, as this version or as an earlier one wrote it."""
-    content = path.read_bytes()
     if content.startswith(INDENTED):
         plain = to_json(record)
         return content in (sealed(plain), plain)
     return content == sealed(to_line(record))
-
-
-def read_record(path: Path) -> PartRecord | None:
-    """Read the record of a part; None if it is missing or damaged: the part is computed again."""
-    try:
-        return msgspec.json.decode(unsealed(path.read_bytes()), type=PartRecord)
-    except (FileNotFoundError, msgspec.MsgspecError, ValueError):
-        return None
 
 
 def newest_first(folder: Partition) -> Iterator[Manifest]:
@@ -489,10 +498,3 @@ def part_stem(name: str, fingerprint: str) -> str:
 def record_name(name: str, fingerprint: str) -> str:
     """Return the file name of a part's record."""
     return f"{part_stem(name, fingerprint)}.json"
-
-
-def write_temporary(folder: Path, name: str, content: bytes) -> Path:
-    """Write a file under a temporary name in `folder`."""
-    temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}"
-    temporary.write_bytes(content)
-    return temporary

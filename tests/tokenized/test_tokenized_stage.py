@@ -12,7 +12,7 @@ from small_tokenizer import changed, with_token
 
 from assets.tokenized.round_trip import RoundTrip
 from resources.run_reports import read_report
-from resources.store.disk import map_array
+from resources.store.mapped_files import map_array
 
 TO_DEDUPED = (
     *("raw", "classifier", "filtered", "evaluation", "signatures", "band_index", "duplicates"),

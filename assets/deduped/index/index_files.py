@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import Entries, Words, live_pairs, overlapping, slice_of_prefix
 from assets.deduped.index.row_ids import parts_of, row_ids_of, slice_of_part
-from resources.store.disk import map_array
+from resources.store.mapped_files import map_array
 from resources.store.published import PublishedArray, PublishedFile
 
 Files = list[tuple[PublishedFile, int]]  # a segment's files by prefix, and their rows

@@ -29,7 +29,7 @@ from assets.deduped.index.index_files import (
     read_pairs,
     read_runs,
 )
-from resources.store.disk import map_array
+from resources.store.mapped_files import map_array
 from resources.store.records import PartRecord, Stats
 from resources.tasks import Task
 

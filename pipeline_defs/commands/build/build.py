@@ -64,8 +64,6 @@ def build(
         from pipeline_defs.commands.build.dry_run import print_forecast
 
         return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
-    if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
-        kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
     prepare_home()
     from pipeline_defs.commands.build.dagster_commands import (
         commands_for,
@@ -73,7 +71,9 @@ def build(
         run_dagster,
     )
 
-    with made_ready(corpus, last):
+    with made_ready(corpus, last):  # a fork: the store is read after it, since clients do not fork
+        if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
+            kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         codes = []
         wanted = tuple(dict.fromkeys(source))
         first = rehash_commands(corpus, wanted) if rehash else ()

@@ -19,9 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import xxhash
+
 from assets.mixed.asset import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
-from resources.store.disk import xxh3_of
+from resources.store.medium import medium_of
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -29,6 +31,7 @@ from resources.store.records import (
     add_stats,
     fingerprint_of,
 )
+from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
 
 STRAY = "not in the manifest"
@@ -38,6 +41,7 @@ MIX_AGAIN = (
     "only the mixture names it, `sharded` was built again: run the job mix_corpus to mix what is "
     "there now"
 )
+AT_ONCE = 8  # files: those of an object store wait for their requests
 UNREADABLE = (StoreError, AssertionError, OSError, ValueError, KeyError, TypeError, IndexError)
 
 
@@ -71,7 +75,7 @@ class Fault:
         )
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what}{self.remedy and f': {self.remedy}'}"
+        return f"{place_of(self.path)}: {self.what}{self.remedy and f': {self.remedy}'}"
 
 
 Named = dict[Path, tuple[Fault, FileRecord]]  # the place of a file in its manifest, and its record
@@ -165,15 +169,14 @@ def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of a folder that a pattern like *.bin could match."""
-    if not folder.is_dir():
-        return []
-    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    names = medium_of(folder).sizes(folder)
+    return [folder / name for name in sorted(names) if not name.startswith(".")]
 
 
 def compare(files: dict[Path, FileRecord], *, is_fast: bool = False) -> dict[Path, str]:
-    """Compare files with their records, one thread per core; return the differences."""
+    """Compare files with their records, many at a time; return the differences."""
     largest_first = sorted(files, key=lambda path: -files[path].bytes)
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(max(AT_ONCE, len(os.sched_getaffinity(0)))) as pool:
         faults = pool.map(lambda path: file_fault(path, files[path], is_fast), largest_first)
         return {p: what for p, what in zip(largest_first, faults, strict=True) if what is not None}
 
@@ -196,7 +199,7 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
     is_whole = (
         manifest.fingerprint == computed
         and manifest.stats == add_stats(part.stats for part in manifest.parts)
-        and is_written(partition.manifest_path(number), manifest)
+        and is_written(partition.medium.read(partition.manifest_path(number)), manifest)
     )
     return manifest, None if is_whole else "not what was committed: its sums do not hold"
 
@@ -208,19 +211,26 @@ def record_path(partition: Partition, part: PartRecord) -> Path:
 
 def record_faults(place: Fault, part: PartRecord) -> list[str]:
     """Compare a part's record with the part in the manifest; return at most one line."""
-    if not place.path.is_file():
+    try:
+        content = place.partition.medium.read(place.path)
+    except FileNotFoundError:
         return [MISSING]
-    return [] if is_written(place.path, part) else ["differs from the manifest"]
+    return [] if is_written(content, part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:
     """Compare a file with its record; return the difference, None if they agree."""
-    if not path.is_file():
+    medium = medium_of(path.parent)
+    size = medium.size(path)
+    if size is None:
         return MISSING
-    if path.stat().st_size != file.bytes:
-        return f"{path.stat().st_size} bytes, the manifest says {file.bytes}"
-    if is_fast and file.xxh3:  # a mixture has sha256 only
-        return None if xxh3_of(path) == file.xxh3 else "xxh3 differs from the manifest's"
-    with open(path, "rb") as content:
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    if size != file.bytes:
+        return f"{size} bytes, the manifest says {file.bytes}"
+    is_xxh3 = is_fast and bool(file.xxh3)  # a mixture has sha256 only
+    digest = xxhash.xxh3_128() if is_xxh3 else hashlib.sha256()
+    for block in medium.blocks(path):
+        digest.update(block)
+    if is_xxh3:
+        return None if digest.hexdigest() == file.xxh3 else "xxh3 differs from the manifest's"
+    sha256 = digest.hexdigest()
     return None if sha256 == file.sha256 else f"sha256 {sha256}, the manifest says {file.sha256}"

@@ -179,7 +179,7 @@ def remove_contradicted(partition: Partition) -> None:
     for number in numbers[:-1]:
         older = hashes_of(partition, partition.read_manifest(number))
         if any(now.get(path, xxh3) != xxh3 for path, xxh3 in older.items()):
-            partition.manifest_path(number).unlink()
+            partition.medium.remove_all([partition.manifest_path(number)])
 
 
 def hashes_of(partition: Partition, manifest: Manifest) -> dict[Path, str]:

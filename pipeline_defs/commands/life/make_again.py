@@ -17,6 +17,7 @@ from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
 from resources.runs.run_notes import OpenNote, RunNote, new_note
+from resources.store.medium import medium_of
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
 
@@ -51,17 +52,20 @@ def make_again(
 @contextmanager
 def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
     """Move files aside; move them back if the rebuild fails."""
+    medium = medium_of(paths[0].parent)
     moved = [
-        (path, path.with_name(path.name + ASIDE)) for path in sorted(set(paths)) if path.is_file()
+        (path, path.with_name(path.name + ASIDE))
+        for path in sorted(set(paths))
+        if medium.size(path) is not None
     ]
     for path, aside in moved:
-        path.rename(aside)
+        medium.take_away(path, aside)
     try:
         yield
     except BaseException:
         for path, aside in moved:
-            if aside.exists() and not path.exists():
-                aside.rename(path)
+            if aside.exists() and medium.size(path) is None:
+                medium.publish(aside, path)
         raise
     for _, aside in moved:
         aside.unlink(missing_ok=True)

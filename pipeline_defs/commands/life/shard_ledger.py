@@ -36,7 +36,6 @@ def ledger_of_shards(
             num_sources += 1
     if not num_sources:
         raise StoreError(
-            f"No source in {corpus.store.root} has a ledger of its shards. "
-            "Materialize `sharded` first."
+            f"No source in {corpus.store} has a ledger of its shards. Materialize `sharded` first."
         )
     return 0

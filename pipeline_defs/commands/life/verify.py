@@ -58,7 +58,7 @@ def verify(
     corpus = load_corpus()
     console = Console(soft_wrap=True, highlight=False, markup=False)
     if not list(corpus.store.partitions()):
-        console.print(f"Nothing is built yet in {corpus.store.root}. Run: corpus build")
+        console.print(f"Nothing is built yet in {corpus.store}. Run: corpus build")
         return 1
     with alone(corpus, console) if repair else nullcontext():
         findings = find_faults(corpus.store, is_fast=fast)

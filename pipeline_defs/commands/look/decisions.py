@@ -30,9 +30,7 @@ def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
     folders = {name: corpus.store.partition("filtered", name) for name in known}
     filtered = [name for name, folder in folders.items() if folder.manifest_numbers()]
     if not filtered:
-        raise StoreError(
-            f"{corpus.store.root}: nothing is filtered here. Materialize `filtered` first."
-        )
+        raise StoreError(f"{corpus.store}: nothing is filtered here. Materialize `filtered` first.")
     return filtered
 
 

@@ -29,6 +29,8 @@ from pipeline_defs.commands.terminal.output import (
 from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
+from resources.store.medium import medium_of
+from resources.store.scratch import place_of
 
 # assets.stages has them too, and takes 2 s to import; a test compares the two.
 SOURCE_STAGES = (
@@ -135,7 +137,7 @@ def status_of(settings: Settings, store: Path, num_ended: int) -> Status:
         notes = read_notes(store)
     ended = [note for note in notes if note.state not in RUNNING]
     return Status(
-        store=str(store),
+        store=place_of(store),
         running=tuple(running(note) for note in notes if note.state in RUNNING),
         ended=tuple(ended_of(note) for note in ended[:num_ended]),
         sources=states_of(store, ended, settings.source_names(), SOURCE_STAGES),
@@ -236,12 +238,13 @@ def reason_of(note: RunNote, stage: str, partition: str) -> str:
 
 def rows_of(manifests: Path) -> int | None:
     """Return the rows of the newest manifest of a folder, None if there is none."""
-    numbers = [path for path in manifests.glob("*.json") if path.stem.isdecimal()]
+    medium = medium_of(manifests)
+    numbers = [name for name in medium.names(manifests) if name.removesuffix(".json").isdecimal()]
     if not numbers:
         return None
-    newest = max(numbers, key=lambda path: int(path.stem))
+    newest = manifests / max(numbers, key=lambda name: int(name.removesuffix(".json")))
     try:
-        return msgspec.json.decode(newest.read_bytes(), type=ManifestHead).stats.rows_kept
+        return msgspec.json.decode(medium.read(newest), type=ManifestHead).stats.rows_kept
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -100,7 +100,7 @@ def summarize(corpus: Corpus) -> Summary:
     """Sum up the newest manifests of a corpus."""
     settings = corpus.settings
     return Summary(
-        store=str(corpus.store.root),
+        store=str(corpus.store),
         sources={name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()},
         global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},

@@ -21,7 +21,6 @@ from msgspec import UNSET, structs
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
 from corpus_loader.errors import CorpusError
-from corpus_loader.files import LocalFiles
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
@@ -33,6 +32,7 @@ from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
+from resources.store.loader_files import StoreFiles
 from resources.store.store import StoreError
 
 DocumentId = Annotated[str | None, Parameter(help="A doc_id, or its beginning.")]
@@ -100,7 +100,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     assert place.phase is not None and place.sample is not None, "form_of checks that they are"
     if place.phase not in phases:
         raise UsageError(unknown_name("phase", place.phase, phases))
-    files = LocalFiles(corpus.store.root)
+    files = StoreFiles(corpus.store.root)
     mixture = find_mixture(files, place.phase, place.data)
     seed = mixture.seed if place.seed is None else order_seed(place.seed, place.phase)
     reader = Reader(files, mixture, seed, LoaderOptions())

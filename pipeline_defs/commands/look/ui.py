@@ -1,7 +1,8 @@
 """`corpus ui`: Dagster's web UI and daemon, as `dagster dev` runs them, behind a guard.
 
 One code server loads the definitions for both; the web server runs in this process, because its
-guard is a layer around it (ui_guard.py). All of it ends with the command.
+guard is a layer around it (ui_guard.py). All of it ends with the command. With `--workspace` the
+code server and the daemon run elsewhere, and this is the web server alone.
 """
 
 from __future__ import annotations
@@ -48,34 +49,55 @@ def ui(
             help="Another name, or NAME:PORT, under which browsers reach it; may be repeated."
         ),
     ] = (),
+    address: Annotated[
+        str,
+        Parameter(
+            help="Address to listen on. Others can use it if it is not the default: a login "
+            "is up to a proxy before it."
+        ),
+    ] = ADDRESS,
+    workspace: Annotated[
+        Path | None,
+        Parameter(
+            help="Dagster's workspace file of a code server that runs elsewhere, as does "
+            "the daemon; none is started here."
+        ),
+    ] = None,
 ) -> int:
     """Serve the web UI until Ctrl-C; the exit code is 1 if the daemon ends by itself."""
-    load_corpus()  # its mistakes are said here, and not in a page
+    if workspace is None:
+        load_corpus()  # its mistakes are said here, and not in a page
+    elif not workspace.is_file():
+        raise UsageError(f"--workspace: no file {str(workspace)!r}; deploy/workspace.yaml is one")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), ExitStack() as stack:
-        bound = stack.enter_context(listen(port))
+        bound = stack.enter_context(listen(port, address))
         hosts = hosts_of(host_name, bound.getsockname()[1])
         prepare_home()
         instance = stack.enter_context(dg.DagsterInstance.get())
-        workspace = stack.enter_context(code_server(instance))
-        daemon = stack.enter_context(running_daemon(workspace))
+        daemon = None
+        if workspace is None:
+            workspace = stack.enter_context(code_server(instance))
+            daemon = stack.enter_context(running_daemon(workspace))
         app = guarded_app(stack.enter_context(process_context(instance, workspace)), hosts)
         serve(app, bound, daemon)
-        sys.stderr.write(f"Dagster's daemon ended by itself (exit code {daemon.returncode}).\n")
-        return 1
+        if daemon is not None:
+            code = daemon.returncode
+            sys.stderr.write(f"Dagster's daemon ended by itself (exit code {code}).\n")
+            return 1
     return 0
 
 
 @contextmanager
-def listen(port: int) -> Iterator[socket.socket]:
-    """Yield a socket that listens on the loopback address only."""
+def listen(port: int, address: str = ADDRESS) -> Iterator[socket.socket]:
+    """Yield a socket that listens on an address, the loopback one by default."""
     if port not in range(2**16):
         raise UsageError(f"--port {port} is no number from 0 to 65535")
     try:
-        bound = socket.create_server((ADDRESS, port))
+        bound = socket.create_server((address, port))
     except OSError as error:
         raise UsageError(
-            f"port {port} of {ADDRESS} cannot be used: {error}. Choose another: corpus ui --port"
+            f"port {port} of {address} cannot be used: {error}. Choose another: corpus ui --port"
         ) from error
     with bound:
         yield bound
@@ -122,18 +144,18 @@ def guarded_app(context: WorkspaceProcessContext, hosts: frozenset[str]) -> Star
     return app
 
 
-def serve(app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes]) -> None:
-    """Answer requests until a signal comes or the daemon ends."""
+def serve(app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes] | None) -> None:
+    """Answer requests until a signal comes or the daemon, if it is ours, ends."""
     options = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_END)
     server = uvicorn.Server(options)
 
-    def end_with_daemon() -> None:
-        daemon.wait()
+    def end_with(process: subprocess.Popen[bytes]) -> None:
+        process.wait()
         server.should_exit = True
 
-    threading.Thread(target=end_with_daemon, daemon=True).start()
-    sys.stdout.write(
-        f"The web UI is at http://{ADDRESS}:{bound.getsockname()[1]} (Ctrl-C ends it)\n"
-    )
+    if daemon is not None:
+        threading.Thread(target=end_with, args=(daemon,), daemon=True).start()
+    host, port = bound.getsockname()[:2]
+    sys.stdout.write(f"The web UI is at http://{host}:{port} (Ctrl-C ends it)\n")
     sys.stdout.flush()
     server.run(sockets=[bound])

@@ -102,7 +102,7 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
         for source, total in sources.items()
         if len(names) > 1 and total.epochs > often
     ]
-    return PlanReport(str(corpus.store.root), phases, sources, warnings)
+    return PlanReport(str(corpus.store), phases, sources, warnings)
 
 
 def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, PlannedPhase]:

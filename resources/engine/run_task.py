@@ -1,0 +1,90 @@
+"""One part in a worker of any engine: what a task needs to have, and how it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import polars as pl
+
+from resources.engine.cost import Cost, begin_part
+from resources.engine.system_errors import errno_of, is_final
+from resources.store.scratch import computing
+
+ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
+
+Result = TypeVar("Result")
+
+
+class PartTask(Protocol):
+    """The part of a task that the engine needs: a name for messages, and its amount of work."""
+
+    @property
+    def title(self) -> str:
+        """Stage, partition and part, for messages."""
+        ...
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes that the part reads."""
+        ...
+
+
+Task = TypeVar("Task", bound=PartTask)
+
+
+class PartError(RuntimeError):
+    """A part that could not be computed; the message names the part and the reason.
+
+    `errno` is the number of the system's error, None if it was another.
+    """
+
+    errno: int | None = None
+
+
+class PartUseError(PartError, ValueError):
+    """A part that no retry can compute: its input or config is wrong, or a disk is full."""
+
+
+@dataclass(frozen=True)
+class Ended(Generic[Result]):
+    """A task that has ended: with a result, or with an error that names its part."""
+
+    index: int
+    result: Result | None
+    error: PartError | None
+    cost: Cost
+
+    def value(self) -> Result:
+        """Return the result; raise the error if there is one."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]
+
+
+def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
+    """Run one task in a worker; an error names the task's part."""
+    result, fault, end_part = None, None, begin_part()
+    try:
+        with computing():
+            result = function(task)
+    except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
+        number = errno_of(error)
+        is_use = isinstance(error, ValueError) or is_final(number)
+        fault = (PartUseError if is_use else PartError)(
+            f"{task.title}: {type(error).__name__}: {error}"
+        )
+        fault.errno = number
+    finally:
+        cost = end_part()
+    return Ended(index, result, fault, cost)
+
+
+def use_one_thread() -> None:
+    """Let Polars use one thread in this process.
+
+    It reads the number when it is imported, and again here; it makes its threads at the first
+    computation.
+    """
+    pl.Config.load(ONE_THREAD)

@@ -1,0 +1,34 @@
+"""Map files of arrays and of Arrow tables: only the pages that are used are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+def map_array(
+    path: Path, dtype: type[np.generic], shape: tuple[int, ...], offset: int = 0
+) -> NDArray[Any]:
+    """Map an array of a file that `write_arrays` wrote; only the pages that are used are read."""
+    if 0 in shape:  # nothing cannot be mapped
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", offset, shape)
+
+
+def map_arrow(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Map columns of an uncompressed Arrow file; Polars' own reader copies them.
+
+    Only the pages that are used are read.
+    """
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    frame = pl.from_arrow(table if columns is None else table.select(columns))
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,120 @@
+"""A store on an object store: objects under its URL, and copies of them in a scratch.
+
+Of the object store only PUT, create (`If-None-Match: *`), GET, LIST and DELETE are asked for: no
+rename, no If-Match, no order of a listing. A published object never changes and its hash is in the
+manifest, so that a copy that is there is the object; records and manifests, which a repair may
+replace, are read from the object store each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from corpus_loader.objects import Objects
+from corpus_loader.transports import read_blocks
+from resources.store.disk import make_folder
+from resources.store.leases import LEASES, WriterLease
+from resources.store.scratch import Scratch, make_room, use
+
+COPIES_BEFORE_SWEEP = 0.02  # of the limit, copied by a process before it counts the scratch again
+
+
+class ObjectStore:
+    """The objects behind a scratch, by the paths of their copies (a Medium)."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.scratch = scratch
+        self.objects = Objects(scratch.remote.url)
+        self.unswept = float("inf")  # bytes copied by this process since it counted
+        self.guard = Lock()
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names of objects and folders in a folder, sorted."""
+        return self.objects.names(self.scratch.key(folder))
+
+    def sizes(self, folder: Path) -> dict[str, int]:
+        """Return the size of every object directly in a folder."""
+        return self.objects.list_folder(self.scratch.key(folder))[0]
+
+    def files_below(self, folder: Path) -> Sequence[str]:
+        """Return the key of every object below a folder, relative to it; no leases."""
+        return [
+            key.removeprefix(f"{self.scratch.key(folder)}/")
+            for key in (info.key for info in self.objects.list_objects(self.scratch.key(folder)))
+            if f"/{LEASES}/" not in key
+        ]
+
+    def size(self, path: Path) -> int | None:
+        """Return the size of an object, None if there is none."""
+        info = self.objects.head(self.scratch.key(path))
+        return None if info is None else info.num_bytes
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """Yield the content of an object, not of its copy."""
+        return read_blocks(self.objects, self.scratch.key(path))
+
+    def read(self, path: Path) -> bytes:
+        """Read an object."""
+        return self.objects.get(self.scratch.key(path))
+
+    def bring(self, path: Path) -> bool:
+        """Copy an object to its path if it is not there; False if there is no such object."""
+        if use(self.scratch, path):
+            return True
+        make_folder(path.parent)
+        try:
+            self.objects.get_to_file(self.scratch.key(path), path)
+        except FileNotFoundError:
+            return False
+        self.count(path.stat().st_size)
+        return True
+
+    def publish(self, temporary: Path, path: Path) -> None:
+        """Write an object from a file, which becomes its copy."""
+        if temporary == path and (not path.exists() or self.size(path) == path.stat().st_size):
+            return  # published before; if the object is gone since, a copy replaces it
+        self.objects.put_from_file(self.scratch.key(path), temporary)
+        self.count(temporary.stat().st_size)
+        make_folder(path.parent)
+        os.replace(temporary, path)
+
+    def create(self, path: Path, content: bytes) -> bool:
+        """Write an object if the key is free; False if it has other content."""
+        return self.objects.create(self.scratch.key(path), content)
+
+    def take_away(self, path: Path, aside: Path) -> None:
+        """Copy an object to a local file, and delete it."""
+        make_folder(aside.parent)
+        self.objects.get_to_file(self.scratch.key(path), aside)
+        self.remove(path)
+
+    def remove_all(self, paths: Sequence[Path]) -> None:
+        """Delete objects and their copies."""
+        self.objects.each(self.remove, paths)
+
+    def remove(self, path: Path) -> None:
+        """Delete an object and its copy."""
+        self.objects.delete(self.scratch.key(path))
+        path.unlink(missing_ok=True)
+
+    def sync(self, folder: Path) -> None:
+        """Nothing to do: an object is durable when its PUT is answered."""
+
+    @contextmanager
+    def hold(self, folder: Path) -> Iterator[WriterLease]:
+        """Hold a partition by a lease, a small object that is renewed until this is closed."""
+        make_folder(folder)
+        with WriterLease(self.objects, self.scratch.key(folder)).held() as lease:
+            yield lease
+
+    def count(self, num_bytes: int) -> None:
+        """Count bytes that come to the scratch; from time to time make room for them."""
+        with self.guard:
+            self.unswept += num_bytes
+            if self.unswept > COPIES_BEFORE_SWEEP * self.scratch.remote.max_bytes:
+                make_room(self.scratch, num_bytes)
+                self.unswept = 0

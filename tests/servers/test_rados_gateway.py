@@ -1,0 +1,240 @@
+"""The layer over object storage and the loader, against a Ceph RADOS gateway that is disturbed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flaky_proxy import flaky_proxy
+from loader_corpus import numbered_rows, write_phase
+from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
+
+from corpus_loader import transports
+from corpus_loader.errors import CorpusError
+from corpus_loader.objects import Objects
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZE = 3_000_000
+
+
+def content_of(name: str, size: int = SIZE) -> bytes:
+    return hashlib.shake_128(name.encode()).digest(size)
+
+
+class Worker(threading.Thread):
+    """Puts and reads files of its own until told to end; `fault` is the error that ended it."""
+
+    def __init__(self, url: str, name: str, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.objects, self.name, self.folder = Objects(url), name, folder
+        self.is_done, self.rounds, self.fault = False, 0, ""
+        self.start()
+
+    def run(self) -> None:
+        while not (self.is_done or self.fault):
+            key = f"{self.name}/{self.rounds}"
+            try:
+                self.round(key, content_of(key))
+            except Exception as error:  # noqa: BLE001  the test compares it
+                self.fault = f"{type(error).__name__}: {error}"
+            self.rounds += 1
+
+    def round(self, key: str, content: bytes) -> None:
+        """Put, list, read and create something."""
+        source, copy = self.folder / f"{self.name}.in", self.folder / f"{self.name}.out"
+        source.write_bytes(content)
+        self.objects.put_from_file(key, source)
+        assert self.objects.list_folder(self.name)[0][str(self.rounds)] == SIZE
+        self.objects.get_to_file(key, copy)
+        assert copy.read_bytes() == content
+        assert b"".join(transports.read_blocks(self.objects, key)) == content
+        assert self.objects.create(f"{key}.json", content[:100])
+
+
+def work_through(url: str, folder: Path, disturb: Callable[[], None]) -> None:
+    """Have four workers at work before, during and after a disturbance."""
+    workers = [Worker(url, f"worker-{number}", folder) for number in range(4)]
+    wait_for_rounds(workers, 1)
+    disturb()
+    wait_for_rounds(workers, max(worker.rounds for worker in workers) + 2)
+    for worker in workers:
+        worker.is_done = True
+    for worker in workers:
+        worker.join(60)
+    assert [worker.fault for worker in workers] == [""] * 4
+
+
+def wait_for_rounds(workers: list[Worker], rounds: int) -> None:
+    deadline = time.monotonic() + 120
+    while any(worker.rounds < rounds and not worker.fault for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_of_sixteen_that_create_one_object_one_succeeds(bucket: str) -> None:
+    objects = Objects(bucket)
+    for number in range(20):
+        created = objects.each(
+            lambda n, key=f"{number:08d}.json": objects.create(key, b"%d" % n), range(16)
+        )
+        assert sorted(created) == [False] * 15 + [True]
+        assert objects.get(f"{number:08d}.json") == b"%d" % created.index(True)
+
+
+def test_objects_are_what_was_put(bucket: str, tmp_path: Path) -> None:
+    objects = Objects(f"{bucket}/a prefix")
+    content = content_of("large", 40_000_000)
+    (tmp_path / "in").write_bytes(content)
+    objects.put_from_file("web/b c#.bin", tmp_path / "in")
+
+    info = objects.get_to_file("web/b c#.bin", tmp_path / "out")
+
+    assert (tmp_path / "out").read_bytes() == content
+    assert info == objects.head("web/b c#.bin") == objects.list_objects("web")[0]
+    assert info.num_bytes == len(content)
+    assert info.etag == f'"{hashlib.md5(content).hexdigest()}"'  # of one PUT, without parts
+    assert objects.get_range("web/b c#.bin", 39_999_990, 10) == content[-10:]
+    objects.delete("web/b c#.bin")
+    objects.delete("web/b c#.bin")
+    assert objects.list_objects() == []
+
+
+def test_a_gateway_that_is_killed_and_restarted_loses_no_request(
+    gateway: Gateway, bucket: str, tmp_path: Path
+) -> None:
+    def restart() -> None:
+        for _ in range(2):
+            gateway.kill()
+            time.sleep(3)
+            gateway.start()
+
+    work_through(bucket, tmp_path, restart)
+
+
+def test_a_store_that_answers_503_for_20_seconds_loses_no_request(
+    gateway: Gateway, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with flaky_proxy(gateway.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+
+        def throttle() -> None:
+            proxy.refuse(503, "<Error><Code>SlowDown</Code></Error>")
+            time.sleep(20)
+            proxy.recover()
+
+        work_through(bucket, tmp_path, throttle)
+        assert proxy.refused > 8
+
+
+def test_refused_credentials_are_named_at_once_and_without_secrets(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Objects(bucket).put("a", b"")
+    for variable, code in {
+        "AWS_SECRET_ACCESS_KEY": "SignatureDoesNotMatch",
+        "AWS_ACCESS_KEY_ID": "InvalidAccessKeyId",
+    }.items():
+        monkeypatch.setenv(variable, "hunter2")
+        objects = Objects(bucket)
+        for request in requests(objects):
+            with pytest.raises(CorpusError) as error:
+                request()
+            assert code in str(error.value) and "Check the credentials" in str(error.value)
+            assert not any(
+                secret in str(error.value) for secret in ("hunter2", ACCESS_KEY, SECRET_KEY)
+            )
+            assert "attempts" not in str(error.value)
+
+
+def test_a_missing_bucket_is_named_at_once(bucket: str) -> None:
+    for request in requests(Objects(f"{bucket}-not/there")):
+        with pytest.raises(CorpusError, match=rf"{bucket}-not/there/.*: no such bucket\. Check"):
+            request()
+
+
+def requests(objects: Objects) -> list[Callable[[], object]]:
+    return [
+        lambda: objects.get("a"),
+        lambda: objects.put("a", b""),
+        lambda: objects.create("a", b""),
+        lambda: objects.list_objects(),
+        lambda: objects.names("a"),
+        lambda: objects.delete("a"),
+        lambda: b"".join(transports.read_blocks(objects, "a")),
+    ]
+
+
+READ_ONE = """
+import sys
+from corpus_loader.objects import Objects
+Objects(sys.argv[1]).get("a")
+"""
+
+
+def test_a_wrong_clock_is_named(bucket: str) -> None:
+    assert shutil.which("faketime"), "apt-get install faketime"
+    Objects(bucket).put("a", b"")
+    done = subprocess.run(
+        ["faketime", "-f", "-2h", sys.executable, "-c", READ_ONE, bucket],
+        env=os.environ | {"TOKENMILL_RETRY_SECONDS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert "RequestTimeTooSkewed: this machine's clock differs from the store's" in last
+    assert SECRET_KEY not in done.stderr and ACCESS_KEY not in done.stderr
+
+
+TRAIN = """
+import sys
+from corpus_loader import CorpusLoader, LoaderOptions
+loader = CorpusLoader(sys.argv[1], batch_size=4, options=LoaderOptions(cache=sys.argv[2]))
+for batch in loader:
+    print(batch.tokens.tolist(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_training_job_goes_on_when_the_gateway_is_restarted(
+    gateway: Gateway, bucket: str, tmp_path: Path
+) -> None:
+    shards = [numbered_rows(8 * number, 8) for number in range(12)]
+    store = write_phase(tmp_path / "store", {"web": shards}, window_shards=2)
+    objects = Objects(f"{bucket}/corpus")
+    for path in store.rglob("*"):
+        if path.is_file():
+            objects.put_from_file(str(path.relative_to(store)), path)
+    expected = train(str(store), tmp_path / "none", lambda go_on: go_on())
+
+    def restart(go_on: Callable[[], None]) -> None:
+        assert len(list((tmp_path / "cache/shards").glob("[0-9a-f]*"))) < 20  # of 36
+        gateway.kill()
+        go_on()
+        time.sleep(5)
+        gateway.start()
+
+    assert train(f"{bucket}/corpus", tmp_path / "cache", restart) == expected
+
+
+def train(url: str, cache: Path, disturb: Callable[[Callable[[], None]], None]) -> list[str]:
+    """Return the batches of a training job, which waits after the first until `disturb` is done."""
+    command = [sys.executable, "-c", TRAIN, url, str(cache)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdin and job.stdout
+        batches = [job.stdout.readline()]
+        job.stdin.write("\n" * 1000)  # for all other batches, while the store is away
+        disturb(job.stdin.flush)
+        out, _ = job.communicate(timeout=120)
+    assert job.returncode == 0
+    return [*batches, *out.splitlines(keepends=True)]

@@ -1,0 +1,226 @@
+"""A store on an object store is as one on a disk, and its scratch is bounded and can go."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from s3_server import s3_bucket
+
+from resources.store import leases, scratch
+from resources.store.leases import WriterLease
+from resources.store.loader_files import StoreFiles
+from resources.store.medium import Medium, medium_of
+from resources.store.object_store import ObjectStore
+from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.scratch import Scratch, computing, make_room, open_scratch, scratch_of
+from resources.store.snapshot import Snapshot
+from resources.store.store import Partition, PartWriter, Store
+from resources.store.store_errors import DamagedFileError, StoreError
+
+URL = "s3://corpora/web"
+ROWS = pl.DataFrame({"doc_id": ["a", "b"]})
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with s3_bucket(monkeypatch):
+        yield
+
+
+@pytest.fixture
+def root(bucket: None, tmp_path: Path) -> Path:
+    return open_scratch(URL, tmp_path / "here", 1 << 30)
+
+
+@pytest.fixture
+def elsewhere(bucket: None, tmp_path: Path) -> Path:
+    """The scratch of another machine."""
+    return open_scratch(URL, tmp_path / "elsewhere", 1 << 30)
+
+
+@pytest.fixture(params=["disk", "objects"])
+def medium_root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "disk":
+        return tmp_path / "disk"
+    root: Path = request.getfixturevalue("root")
+    return root
+
+
+def objects_of(root: Path) -> ObjectStore:
+    medium = medium_of(root)
+    assert isinstance(medium, ObjectStore)
+    return medium
+
+
+def scratch_at(root: Path) -> Scratch:
+    found = scratch_of(root)
+    assert found is not None
+    return found
+
+
+def publish(partition: Partition, name: str = "p", fingerprint: str = "f") -> PartRecord:
+    writer = PartWriter(partition, name, fingerprint)
+    writer.write_parquet("documents", ROWS)
+    return writer.publish(Stats(2, 2))
+
+
+def manifest(*parts: PartRecord) -> Manifest:
+    return Manifest("filtered", "web", "f", "1", {}, parts, Stats())
+
+
+def web(root: Path) -> Partition:
+    return Store(root).partition("filtered", "web")
+
+
+def put(medium: Medium, path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(".tmp-1")
+    temporary.write_bytes(content)
+    medium.publish(temporary, path)
+
+
+def test_both_media_answer_alike(medium_root: Path, tmp_path: Path) -> None:
+    medium, folder = medium_of(medium_root), medium_root / "raw" / "web"
+    put(medium, folder / "a", b"12345")
+    put(medium, folder / "inner" / "b", b"1")
+
+    assert medium.names(folder) == ["a", "inner"]
+    assert medium.sizes(folder) == {"a": 5}
+    assert sorted(medium.files_below(folder)) == ["a", "inner/b"]
+    assert (medium.size(folder / "a"), medium.size(folder / "none")) == (5, None)
+    assert medium.read(folder / "a") == b"".join(medium.blocks(folder / "a")) == b"12345"
+    assert (medium.bring(folder / "a"), medium.bring(folder / "none")) == (True, False)
+    with pytest.raises(FileNotFoundError):
+        medium.read(folder / "none")
+    medium.take_away(folder / "a", tmp_path / "aside")
+    assert medium.size(folder / "a") is None
+    medium.publish(tmp_path / "aside", folder / "a")
+    assert medium.read(folder / "a") == b"12345"
+    medium.remove_all([folder / "a", folder / "inner" / "b"])
+    assert (medium.names(folder / "inner"), medium.sizes(folder / "nowhere")) == ([], {})
+
+
+def test_a_name_is_created_once(medium_root: Path) -> None:
+    medium, path = medium_of(medium_root), medium_root / "raw" / "web" / "_manifests" / "1.json"
+    assert medium.create(path, b"first")
+    assert not medium.create(path, b"second")
+    assert medium.create(path, b"first"), "an attempt whose answer was lost"
+    assert medium.read(path) == b"first"
+
+
+def test_a_part_published_here_is_read_elsewhere(root: Path, elsewhere: Path) -> None:
+    record = publish(web(root))
+    web(root).commit(manifest(record))
+
+    there = Store(elsewhere)
+    found = there.newest("filtered", "web")
+    assert found.parts == (record,)
+    assert web(elsewhere).find_part("p", "f") == Snapshot(web(elsewhere)).find_part("p", "f")
+    assert [place.name for place in there.partitions()] == ["web"]
+    file = there.file_of(found, record.files[0])
+    assert not file.unchecked_path.exists()
+    assert_frame_equal(pl.read_parquet(file.checked()), ROWS)
+    assert StoreFiles(elsewhere).newest("filtered/web/_manifests") is not None
+    assert str(there) == URL
+
+
+def test_of_two_writers_one_commits(root: Path, elsewhere: Path) -> None:
+    mine, other = web(root), web(elsewhere)
+    with mine.writing(3), other.writing(3):
+        other.commit(manifest(publish(other, "q")))
+        with pytest.raises(StoreError, match="another run committed manifest 1 meanwhile"):
+            mine.commit(manifest(publish(mine)))
+    assert [part.name for part in other.read_manifest(1).parts] == ["q"]
+
+
+def test_a_damaged_copy_is_fetched_again_and_a_damaged_object_is_named(root: Path) -> None:
+    record = publish(web(root))
+    file = Store(root).file_of(manifest(record), record.files[0])
+    copy, size = file.unchecked_path, record.files[0].bytes
+    copy.write_bytes(bytes(size))
+    assert_frame_equal(pl.read_parquet(file.checked()), ROWS)
+    objects_of(root).objects.put("filtered/web/p-f.documents.parquet", bytes(size))
+    copy.unlink()
+    with pytest.raises(DamagedFileError, match=rf"{URL}/filtered/web/p-f\.documents.* changed"):
+        file.checked()
+    objects_of(root).remove(copy)
+    with pytest.raises(DamagedFileError, match=f"{URL}/filtered/web/p-f.* is missing"):
+        file.checked()
+
+
+def copies(root: Path, number: int) -> list[Path]:
+    """Copies of 1,000 bytes each, the first used longest ago."""
+    paths = [root / "raw" / "web" / f"{each}.bin" for each in range(number)]
+    for age, path in enumerate(reversed(paths)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(1000))
+        os.utime(path, (time.time() - 1000 - age,) * 2)
+    return paths
+
+
+def test_the_copies_used_longest_ago_go_first(tmp_path: Path) -> None:
+    root = open_scratch(URL, tmp_path, 10_000)
+    paths = copies(root, 10)
+    make_room(scratch_at(root), 0)
+    assert all(path.exists() for path in paths)
+    assert scratch.use(scratch_at(root), paths[0])
+    make_room(scratch_at(root), 3_000)
+    assert [path.exists() for path in paths] == [True, *[False] * 4, *[True] * 5]
+
+
+def test_copies_that_a_part_uses_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "GRACE_SECONDS", 0.0)
+    root = open_scratch(URL, tmp_path, 1_000)
+    paths = copies(root, 3)
+    with computing():
+        assert scratch.use(scratch_at(root), paths[0])
+        make_room(scratch_at(root), 0)
+        assert [path.exists() for path in paths] == [True, False, False]
+    time.sleep(0.01)
+    make_room(scratch_at(root), 1_000)
+    assert not paths[0].exists()
+    assert not list((root / scratch.USERS).iterdir()), "the locks of ended parts go"
+
+
+def test_what_a_writer_builds_on_is_not_removed(root: Path, elsewhere: Path) -> None:
+    mine, other = web(root), web(elsewhere)
+    with other.writing(3):
+        unnamed = publish(other, "q")
+        with mine.writing(3):
+            mine.commit(manifest(publish(mine)))
+        assert other.find_part("q", "f") == unnamed
+    with mine.writing(3):
+        pass
+    assert other.find_part("q", "f") is None, "no manifest names it, and no writer is left"
+    assert mine.find_part("p", "f") is not None
+
+
+def test_the_lease_of_a_dead_writer_is_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = objects_of(root).objects
+    dead = WriterLease(objects, "filtered/web")
+    dead.renew()
+    with WriterLease(objects, "filtered/web").held() as lease:
+        assert not lease.is_alone()
+        time.sleep(1.1)  # the times of objects are in seconds
+        monkeypatch.setattr(leases, "STALE_SECONDS", 0.5)
+        assert lease.is_alone()
+    assert objects.list_objects("filtered/web") == []
+
+
+def test_a_writer_without_its_lease_does_not_commit(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = web(root)
+    with mine.writing(3):
+        record = publish(mine)
+        monkeypatch.setattr(leases, "STALE_SECONDS", 0.0)
+        with pytest.raises(StoreError, match="the lease of this run could not be renewed"):
+            mine.commit(manifest(record))
+        monkeypatch.undo()
+    assert mine.manifest_numbers() == []
