@@ -10,7 +10,7 @@ from assets.sharded.generation_files import read_ledger
 from assets.sharded.ledger_files import LedgerInputs, write_ledger
 from assets.sharded.plan_files import plan_ledger, plan_shard_tasks
 from assets.sharded.reused_files import has_all_files
-from assets.sharded.scatter_files import read_pile, scatter_paths
+from assets.sharded.scatter_files import read_piles, scatter_paths
 from assets.sharded.shard_files import (
     INDEX,
     ShardedNumbers,
@@ -120,7 +120,7 @@ def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
         return [writer.publish(earlier.stats)]
     paths = scatter_paths(task, inputs.scattered)
     try:
-        rows = gather([read_pile(path, inputs.number) for path in paths], reused_array)
+        rows = gather(read_piles(paths, inputs.number), reused_array)
     except FileNotFoundError:
         if published := task.published():  # piles go when another run has published their shards
             return published

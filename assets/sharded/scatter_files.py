@@ -191,11 +191,12 @@ def read_pile(path: Path, shard: int) -> Pile:
     import pyarrow as pa
 
     medium = medium_of(path.parent)
-    medium.bring(path)
-    with path.open("rb") as file:
+    with medium.open(path) as file:
         try:
             places = read_places(file)
             schema, pile = (read_message(file, places, number) for number in (0, shard + 1))
+        except FileNotFoundError:  # an object that went while it was read
+            raise
         except (ValueError, IndexError, OSError) as error:
             medium.remove_all([path])
             raise DamagedFileError(
@@ -212,6 +213,13 @@ def read_pile(path: Path, shard: int) -> Pile:
     rows = Path(os.path.normpath(path.parent / place.path))
     published = PublishedFile(rows, place.bytes, place.xxh3)
     return Pile(map_arrow(published.checked()), frame["row"].to_numpy().astype(np.int64), positions)
+
+
+def read_piles(paths: list[Path], shard: int) -> list[Pile]:
+    """Read one shard's pile of every file; of an object store, with many requests in flight."""
+    if not paths:
+        return []
+    return medium_of(paths[0].parent).each(lambda path: read_pile(path, shard), paths)
 
 
 def read_places(file: BinaryIO) -> NDArray[np.void]:

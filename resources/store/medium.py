@@ -16,7 +16,7 @@ from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
 from stat import S_ISREG
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from resources.store.disk import (
     HASH_BLOCK_BYTES,
@@ -71,6 +71,9 @@ class Medium(Protocol):
 
     def read(self, path: Path) -> bytes:
         """Read a small file as it is now; FileNotFoundError if there is none."""
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open a file of which parts are read; FileNotFoundError if there is none."""
 
     def bring(self, path: Path) -> bool:
         """Make sure that a published file is at its path; False if there is none."""
@@ -153,6 +156,10 @@ class LocalDisk:
     def read(self, path: Path) -> bytes:
         """Read a file."""
         return path.read_bytes()
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open a file."""
+        return path.open("rb")
 
     def bring(self, path: Path) -> bool:
         """Return whether the file is there."""

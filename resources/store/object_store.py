@@ -8,12 +8,13 @@ replace, are read from the object store each time.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from corpus_loader.objects import Objects
 from corpus_loader.transports import read_blocks
@@ -21,9 +22,39 @@ from resources.store.disk import make_folder
 from resources.store.leases import LEASES, WriterLease
 from resources.store.scratch import Scratch, make_room, use
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+WHOLE_BYTES = 8 << 20  # an object up to here is copied; of a larger one parts are read
 COPIES_BEFORE_SWEEP = 0.02  # of the limit, copied by a process before it counts the scratch again
+
+
+class ObjectFile(io.RawIOBase):
+    """An object as a file: each read is a request for a range."""
+
+    def __init__(self, objects: Objects, key: str, num_bytes: int) -> None:
+        super().__init__()
+        self.objects, self.key, self.num_bytes = objects, key, num_bytes
+        self.place = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place in the object."""
+        self.place = (0, self.place, self.num_bytes)[whence] + offset
+        return self.place
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read the bytes that follow, as many as the buffer takes and there are."""
+        target = memoryview(buffer).cast("B")
+        size = max(0, min(len(target), self.num_bytes - self.place))
+        target[:size] = self.objects.get_range(self.key, self.place, size)
+        self.place += size
+        return size
 
 
 class ObjectStore:
@@ -63,6 +94,17 @@ class ObjectStore:
     def read(self, path: Path) -> bytes:
         """Read an object."""
         return self.objects.get(self.scratch.key(path))
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open the copy of a small object, or a large one whose parts are requested one by one."""
+        if use(self.scratch, path):
+            return path.open("rb")
+        num_bytes = self.size(path)
+        if num_bytes is None:
+            raise FileNotFoundError(f"{path}: there is no such object")
+        if num_bytes <= WHOLE_BYTES and self.bring(path):
+            return path.open("rb")
+        return cast(BinaryIO, ObjectFile(self.objects, self.scratch.key(path), num_bytes))
 
     def bring(self, path: Path) -> bool:
         """Copy an object to its path if it is not there; False if there is no such object."""

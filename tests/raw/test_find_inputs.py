@@ -138,7 +138,10 @@ def test_store_is_no_input_unless_a_file_is_named(tmp_path: Path, pattern: str) 
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("s3://bucket/a.jsonl", "s3:// is not supported. Use http://, https://, file://"),
+        (
+            "hdfs://a.b/a.jsonl",
+            "hdfs:// is not supported. Use s3://, gs://, az://, http://, https://, file://",
+        ),
         ("ftp://a.b/c.jsonl", "ftp:// is not supported"),
         ("http://[::1/a.jsonl", "Invalid IPv6 URL"),
         ("http://a..b/ä.jsonl", "a..b"),

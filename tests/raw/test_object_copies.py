@@ -168,6 +168,6 @@ def test_copies_are_bounded_by_the_scratch(bucket: Objects, tmp_path: Path) -> N
     for file, line in zip(files, LINES, strict=False):
         bring_objects([file])
         assert file.path.read_bytes() == line * 3000
-        copies = [path for path in (root / "_downloads").rglob("*") if path.is_file()]
+        copies = [path for path in (root / "_downloads" / FOLDER).rglob("*") if path.is_file()]
         assert copies == [file.path]
         os.utime(file.path, (0, 0))  # used long ago

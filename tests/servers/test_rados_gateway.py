@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 from flaky_proxy import flaky_proxy
 from loader_corpus import numbered_rows, write_phase
 from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
@@ -20,6 +22,7 @@ from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
 from corpus_loader import transports
 from corpus_loader.errors import CorpusError
 from corpus_loader.objects import Objects
+from resources.store.store_place import ScratchConfig, root_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 3_000_000
@@ -238,3 +241,56 @@ def train(url: str, cache: Path, disturb: Callable[[Callable[[], None]], None]) 
         out, _ = job.communicate(timeout=120)
     assert job.returncode == 0
     return [*batches, *out.splitlines(keepends=True)]
+
+
+def test_a_corpus_on_the_gateway_is_that_of_a_disk_night_after_night(
+    bucket: str, tmp_path: Path, build: Build
+) -> None:
+    objects = Objects(bucket)
+    config = write_corpus(tmp_path, engine={"kind": "in_process", "workers": 1})
+    for night in range(2):
+        here = open_corpus(config)
+        build(here)
+        machine = ScratchConfig(folder=str(tmp_path / f"machine-{night}"))  # without copies
+        there = open_corpus(config, root_of(f"{bucket}/corpus", tmp_path, machine))
+        build(there)
+
+        keys = [info.key for info in objects.list_objects("corpus")]
+        contents = objects.each(objects.get, keys)
+        published = {
+            f"corpus/{name}": digest
+            for name, digest in hashes(here.store.root).items()
+            if not name.endswith(".lock")
+        }
+        assert dict(zip(keys, map(digest_of, contents), strict=True)) == published
+
+        new = [{"text": sentence(500 + number)} for number in range(30)]
+        write_jsonl(tmp_path / "input/prose/c.jsonl", new)
+        (tmp_path / "input/prose/b.jsonl").unlink(missing_ok=True)
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_a_source_on_the_gateway_is_read_where_it_is_new(
+    bucket: str, tmp_path: Path, build: Build
+) -> None:
+    objects = Objects(bucket)
+    for number in range(3):
+        objects.put(f"web/{number}.jsonl", json.dumps({"text": sentence(number)}).encode())
+    sources = [
+        {"name": "prose", "where": f"{bucket}/web/*.jsonl"},
+        {"name": "notes", "where": "input/notes/*"},
+    ]
+    config = write_corpus(tmp_path, sources=sources, engine={"kind": "in_process", "workers": 1})
+    corpus = open_corpus(config)
+    build(corpus, "raw")
+    before = corpus.store.newest("raw", "prose")
+    build(corpus, "raw")
+    assert corpus.store.newest("raw", "prose") == before
+
+    objects.put("web/1.jsonl", json.dumps({"text": sentence(7)}).encode())
+    build(corpus, "raw")
+    after = corpus.store.newest("raw", "prose")
+    assert after.fingerprint != before.fingerprint and after.stats.rows_kept == 3

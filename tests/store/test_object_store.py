@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from s3_server import s3_bucket
 
-from resources.store import leases, scratch
+from resources.store import leases, object_store, scratch
 from resources.store.leases import WriterLease
 from resources.store.loader_files import StoreFiles
 from resources.store.medium import Medium, medium_of
@@ -224,3 +224,30 @@ def test_a_writer_without_its_lease_does_not_commit(
             mine.commit(manifest(record))
         monkeypatch.undo()
     assert mine.manifest_numbers() == []
+
+
+def test_parts_of_a_large_object_are_read_without_a_copy(
+    root: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bytes(range(256)) * 40
+    (root / "new").write_bytes(content)
+    objects_of(root).publish(root / "new", root / "sharded/web/piles.bin")
+    path = elsewhere / "sharded/web/piles.bin"
+    monkeypatch.setattr(object_store, "WHOLE_BYTES", 1000)
+
+    with medium_of(elsewhere).open(path) as file:
+        assert file.seek(0, os.SEEK_END) == len(content)
+        assert file.read(5) == b""
+        file.seek(len(content) - 3)
+        assert file.read(10) == content[-3:]
+        file.seek(256)
+        assert file.read(7) + file.read(3) == content[256:266]
+        assert file.seek(-6, os.SEEK_CUR) == 260
+    assert not path.exists()
+
+    monkeypatch.setattr(object_store, "WHOLE_BYTES", len(content))
+    with medium_of(elsewhere).open(path) as file:
+        assert file.read() == content
+    assert path.exists()
+    with pytest.raises(FileNotFoundError):
+        medium_of(elsewhere).open(elsewhere / "sharded/web/none.bin")

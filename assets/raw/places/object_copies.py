@@ -117,9 +117,11 @@ def has_copy(file: InputFile) -> bool:
 
 
 def copies_at(file: InputFile) -> Scratch:
-    """Return the scratch that a copy is in: that of the store, or the folder of downloads."""
+    """Return the folder of downloads as a scratch, with the limit of the store's if it has one."""
     downloads = file.path.parents[2]
-    return scratch_of(downloads) or Scratch(downloads, Remote("", ScratchConfig().bytes))
+    of_store = scratch_of(downloads)
+    max_bytes = of_store.remote.max_bytes if of_store else ScratchConfig().bytes
+    return Scratch(downloads, Remote("", max_bytes))
 
 
 def bucket_of(file: InputFile) -> str:
