@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from assets.deduped.clusters.removal_files import (
     Removals,
     clustered_documents,
@@ -17,6 +18,7 @@ from assets.deduped.dedupe import Deduped, Findings, dedupe
 from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeated_asset import REPEATED, configs_of
+from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
 from assets.raw.readers.documents import DOCUMENT_COLUMNS
@@ -47,7 +49,7 @@ DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lin
 
 @dataclass(frozen=True)
 class Repeats:
-    """File of one part's repeats, None if not configured, and an identity that changes with it."""
+    """File of one part's repeats, None if it has none, and an identity that changes with it."""
 
     file: PublishedFile | None = None
     identity: str = ""
@@ -125,7 +127,7 @@ def lines_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> di
     )
     files = {part.name: part.file("repeated") for part in manifest.parts}
     return {
-        name: Repeats(corpus.store.file_of(manifest, file), file.sha256)
+        name: Repeats(corpus.store.file_of(manifest, file) if file.rows else None, file.sha256)
         for name, file in files.items()
         if file is not None
     }
@@ -142,14 +144,13 @@ def spans_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> di
         config=finding(corpus.settings.dedup.substrings),
         inputs=newest_duplicates(manifest.provenance.duplicates, clusters),
     )
-    return {
-        part.stats.numbers.part: Repeats(
-            corpus.store.file_of(manifest, required_file(manifest, part, "spans")),
-            part.stats.numbers.spans_id,
-        )
-        for part in manifest.parts
-        if part.stats.numbers.source == source
-    }
+    repeats = {}
+    for part in manifest.parts:
+        numbers, file = part.stats.numbers, required_file(manifest, part, "spans")
+        if numbers.source == source:
+            spans = corpus.store.file_of(manifest, file) if file.rows else None
+            repeats[numbers.part] = Repeats(spans, numbers.spans_id)
+    return repeats
 
 
 def newest_duplicates(made_of: object, clusters: ClustersManifest) -> dict[str, Any]:
@@ -160,12 +161,13 @@ def newest_duplicates(made_of: object, clusters: ClustersManifest) -> dict[str, 
 def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
     """Apply to one part what was found; publish its documents, changes and contaminated items."""
     inputs = task.payload
+    hits = inputs.removals.contamination
     documents = pl.read_parquet(inputs.documents.checked())
     findings = Findings(
-        clusters=pl.read_parquet(inputs.removals.clusters.checked()),
-        hits=read_if_any(inputs.removals.contamination),
-        spans=read_if_any(inputs.spans),
-        repeated=read_if_any(inputs.repeated),
+        clusters=read_or_empty(inputs.removals.clusters, CLUSTER_SCHEMA),
+        hits=None if hits is None else pl.read_parquet(hits.checked()),
+        spans=read_or_empty(inputs.spans, {}),
+        repeated=read_or_empty(inputs.repeated, LIST_SCHEMA),
     )
     result = dedupe(documents, findings, inputs.config)
     writer = task.writer()
@@ -190,8 +192,10 @@ def numbers_of_result(result: Deduped) -> DedupedNumbers:
     """Count the characters that were cut, and the contaminated documents."""
     numbers = DedupedNumbers()
     if result.changes:
-        cut = result.all_changes().group_by("step").agg(pl.sum("cut_chars").cast(pl.Int64))
-        cut_chars = dict(cut.sort("step").iter_rows())
+        changes, cut_chars = result.all_changes(), {}
+        if len(changes):
+            cut = changes.group_by("step").agg(pl.sum("cut_chars").cast(pl.Int64))
+            cut_chars = dict(cut.sort("step").iter_rows())
         numbers = msgspec.structs.replace(numbers, cut_chars=cut_chars)
     if result.hits is not None:
         hits = result.hits.filter("is_contaminated")
@@ -200,9 +204,9 @@ def numbers_of_result(result: Deduped) -> DedupedNumbers:
     return numbers
 
 
-def read_if_any(file: PublishedFile | None) -> pl.DataFrame | None:
-    """Read a table, None without one."""
-    return None if file is None else pl.read_parquet(file.checked())
+def read_or_empty(file: PublishedFile | None, schema: dict[str, Any]) -> pl.DataFrame:
+    """Read a table; without a file, make an empty one."""
+    return pl.DataFrame(schema=schema) if file is None else pl.read_parquet(file.checked())
 
 
 def describe_deduped(corpus: Corpus, manifest: DedupedManifest) -> Metadata:

@@ -61,6 +61,9 @@ class Deduped:
     def cut(self, step: str, outcome: tuple[pl.DataFrame, pl.DataFrame]) -> None:
         """Replace the documents by the outcome of a step; remove those that keep too little."""
         self.documents, changes = outcome
+        if changes.is_empty():
+            self.changes.append(pl.DataFrame(schema=CHANGES_SCHEMA))
+            return
         self.changes.append(changes.with_columns(step=pl.lit(step)).select(list(CHANGES_SCHEMA)))
         self.reject(step, changes.filter("is_rejected")["doc_id"])
 
@@ -97,5 +100,4 @@ def cut_units(result: Deduped, repeated: pl.DataFrame, config: DedupConfig) -> N
     }
     for unit, settings in units.items():
         if settings is not None:
-            texts = repeated.filter(pl.col("unit") == unit)
-            result.cut(unit, cut_repeated(result.documents, texts, settings, unit))
+            result.cut(unit, cut_repeated(result.documents, repeated, settings, unit))

@@ -102,8 +102,13 @@ def files_by_unit(outcomes: Sequence[Outcome], units: Sequence[Unit]) -> dict[Un
 
 
 def file_by_unit(outcome: Outcome, units: Sequence[Unit]) -> dict[Unit, PublishedFile]:
-    """Return the file of one outcome's part, by unit."""
-    return {unit: file_of(outcome, unit) for unit in units}
+    """Return the file of one outcome's part, by unit; units that it has nothing of are left out."""
+    record = outcome.records[0]
+    return {
+        unit: file_of(outcome, unit)
+        for unit in units
+        if (file := record.file(unit)) is not None and file.rows
+    }
 
 
 def plan_select(

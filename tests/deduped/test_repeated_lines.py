@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from assets.deduped.kernels import line_units as kernels
+from assets.deduped.repeats.repeated_line_files import is_among, rows_with
 from assets.deduped.repeats.repeated_lines import (
     Unit,
     add_counts,
@@ -327,3 +328,18 @@ def test_a_document_that_keeps_just_enough_stays() -> None:
 
     assert kept["text"].to_list() == ["ab"]
     assert changes.select("kept_share", "is_rejected").rows() == [(0.5, False)]
+
+
+def test_rows_are_found_by_hash_in_a_sorted_table() -> None:
+    table = pl.DataFrame(
+        {"hash": [1, 3, 3, 8, 9], "text": list("abcde")}, schema_overrides={"hash": pl.UInt64}
+    )
+
+    def rows_of(*hashes: int) -> str:
+        return "".join(rows_with(table, pl.Series(hashes, dtype=pl.UInt64))["text"])
+
+    assert rows_of(3, 9) == rows_of(9, 3, 3) == "bce"  # two texts of one hash
+    assert rows_of(0, 2, 4, 10) == rows_of() == ""
+    assert rows_of(2, 8, 9, 100) == "de"
+    hashes = pl.Series([0, 1, 3, 4, 9, 10], dtype=pl.UInt64)
+    assert is_among(hashes, table["hash"]).tolist() == [False, True, True, False, True, False]

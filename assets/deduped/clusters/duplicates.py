@@ -172,9 +172,8 @@ def drop_duplicates(
     With `rehydration` the columns cluster_size and copies, UInt32, follow: the size of the cluster
     that a document is the survivor of (1 without one), and its copies by the table.
     """
-    removed = clusters.filter(IS_REMOVED)["doc_id"]
     kept = documents
-    if len(removed):
+    if len(clusters) and len(removed := clusters.filter(IS_REMOVED)["doc_id"]):
         kept = documents.filter(~pl.col("doc_id").is_in(removed.implode()))
     if rehydration is None:
         return kept

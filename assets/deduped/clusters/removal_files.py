@@ -32,7 +32,7 @@ from resources.tasks import GLOBAL
 class Removals:
     """Files with the removals of one filtered part; `identity` changes with the removals."""
 
-    clusters: PublishedFile
+    clusters: PublishedFile | None  # None: no document is in a cluster
     contamination: PublishedFile | None  # None: not configured
     is_rejecting: bool  # else contaminated documents are tagged and stay
     identity: tuple[str, ...]
@@ -56,8 +56,9 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
             continue
         hits = hits_by_part[numbers.part]
         hits_sha256 = "" if hits is None else hits.sha256
+        file = required_file(clusters, part, "clusters")
         removals[numbers.part] = Removals(
-            clusters=corpus.store.file_of(clusters, required_file(clusters, part, "clusters")),
+            clusters=corpus.store.file_of(clusters, file) if file.rows else None,
             contamination=None if hits is None else corpus.store.file_of(signed, hits),
             is_rejecting=is_rejecting,
             identity=(numbers.removed_ids, hits_sha256, str(is_rejecting)),
@@ -89,9 +90,10 @@ def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) ->
 
 def remaining(documents: PublishedFile, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:
     """Read columns (doc_id among them) of a filtered part's remaining documents, in order."""
-    clusters = pl.read_parquet(removals.clusters.checked(), columns=["doc_id", "kept_doc_id"])
-    texts = pl.read_parquet(documents.checked(), columns=list(columns))
-    kept = drop_duplicates(texts, clusters)
+    kept = pl.read_parquet(documents.checked(), columns=list(columns))
+    if removals.clusters is not None:
+        members = ["doc_id", "kept_doc_id"]
+        kept = drop_duplicates(kept, pl.read_parquet(removals.clusters.checked(), columns=members))
     if removals.contamination is None or not removals.is_rejecting:
         return kept
     hits = pl.read_parquet(removals.contamination.checked(), columns=["doc_id", "is_contaminated"])

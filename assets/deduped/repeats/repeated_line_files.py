@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 import polars as pl
 import xxhash
+from numpy.typing import NDArray
 
 from assets.deduped.clusters.removal_files import Removals, remaining
 from assets.deduped.index.hash_prefixes import keys_with_prefix
@@ -26,6 +28,8 @@ from resources.settings.repeats import RepeatedLinesConfig
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Task
+
+LIST_SCHEMA = {"unit": pl.String, "text": pl.String}
 
 
 @dataclass(frozen=True)
@@ -157,10 +161,36 @@ def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
 
 def own_hashes(inputs: CollectInputs, unit: Unit) -> pl.Series:
     """Return the hashes of a part that were selected."""
-    own = pl.read_ipc(inputs.own[unit].checked()).select("hash")
-    tables = (pl.read_ipc(file.checked()) for file in inputs.selected[unit].read())
-    found = [own.join(table, on="hash", how="semi")["hash"] for table in tables if len(table)]
-    return pl.concat([own["hash"].clear(), *found])
+    if unit not in inputs.own:
+        return pl.Series(dtype=pl.UInt64)
+    own = pl.read_ipc(inputs.own[unit].checked())["hash"]
+    tables = (pl.read_ipc(file.checked())["hash"] for file in inputs.selected[unit].read())
+    found = [own.filter(pl.Series(is_among(own, table))) for table in tables if len(table)]
+    return pl.concat([own.clear(), *found])
+
+
+def is_among(hashes: pl.Series, known: pl.Series) -> NDArray[np.bool_]:
+    """Mark the hashes that a sorted series has."""
+    first, last = places_of(hashes, known)
+    return last > first
+
+
+def places_of(hashes: pl.Series, known: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first place of each hash in a sorted series, and the place after its last.
+
+    Parts are many, and the known hashes of all of them are one table: only few of it are read.
+    """
+    wanted, values = hashes.to_numpy(), known.to_numpy()
+    return np.searchsorted(values, wanted), np.searchsorted(values, wanted, side="right")
+
+
+def rows_with(table: pl.DataFrame, hashes: pl.Series) -> pl.DataFrame:
+    """Return the rows of a table, sorted by hash, that have any of some hashes, in order."""
+    first, last = places_of(hashes, table["hash"])
+    is_there = last > first
+    places = np.unique(first[is_there])
+    sizes = np.unique(last[is_there]) - places
+    return table[np.repeat(places + sizes - sizes.cumsum(), sizes) + np.arange(sizes.sum())]
 
 
 def add_texts(task: Task[HashInputs]) -> list[PartRecord]:
@@ -181,12 +211,14 @@ def list_part(task: Task[ListInputs]) -> list[PartRecord]:
 
     Equal lists are equal files: counts, which change with documents of other parts, are left out.
     """
-    listed = [pl.DataFrame(schema={"unit": pl.String, "text": pl.String})]
+    listed = [pl.DataFrame(schema=LIST_SCHEMA)]
     for unit, own in task.payload.own.items():
-        texts = pl.read_ipc(own.checked()).select(pl.lit(unit).alias("unit"), "hash", "text")
+        texts = pl.read_ipc(own.checked())
         for file in task.payload.totals[unit].read() if len(texts) else ():
-            repeated = texts.join(pl.read_ipc(file.checked()), on=["hash", "text"], how="semi")
-            listed.append(repeated.drop("hash"))
+            total = pl.read_ipc(file.checked())
+            near = rows_with(total, texts["hash"])
+            repeated = texts.join(near, on=["hash", "text"], how="semi")
+            listed.append(repeated.select(pl.lit(unit).alias("unit"), "text"))
     writer = task.writer()
     writer.write_parquet("repeated", pl.concat(listed).sort("unit", "text"))
     return [writer.publish(Stats())]

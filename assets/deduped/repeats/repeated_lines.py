@@ -25,8 +25,8 @@ from resources.settings.repeats import RepeatedLinesConfig
 Unit = Literal["lines", "paragraphs"]
 
 MOST_SHOWN, SHOWN_CHARS = 20, 100
-HASH_SCHEMA = {"hash": pl.UInt64, "count": pl.UInt32}
-TEXT_SCHEMA = {"hash": pl.UInt64, "text": pl.String, "count": pl.UInt32}
+HASH_SCHEMA = {"hash": pl.UInt64}
+TEXT_SCHEMA = {"hash": pl.UInt64, "text": pl.String}
 CHANGE_SCHEMA = pl.Schema(
     {
         "doc_id": pl.String,
@@ -43,10 +43,10 @@ def count_lines(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> pl
 
     Returns hash UInt64, count UInt32, sorted by hash. A null text counts as empty.
     """
-    hashes = [pl.DataFrame(schema=HASH_SCHEMA).drop("count")]
+    hashes = [pl.DataFrame(schema=HASH_SCHEMA)]
     for block in _units(texts, config, unit):
-        pairs = pl.DataFrame({"row": block.rows, "hash": block.hashes})
-        hashes.append(pairs.filter(pl.col("hash") != 0).unique().drop("row"))
+        pairs = pl.LazyFrame({"row": block.rows, "hash": block.hashes})
+        hashes.append(pairs.filter(pl.col("hash") != 0).unique().select("hash").collect())
     return _count(pl.concat(hashes))
 
 
@@ -57,9 +57,9 @@ def collect_lines(
 
     Returns hash UInt64, text String (normalised), count UInt32, sorted by hash and text.
     """
-    wanted = hashes.unique().sort().to_numpy()
-    collected = [pl.DataFrame(schema=TEXT_SCHEMA).drop("count")]
-    for block in _units(texts, config, unit):
+    wanted = np.unique(hashes.to_numpy())
+    collected = [pl.DataFrame(schema=TEXT_SCHEMA)]
+    for block in _units(texts, config, unit) if len(wanted) else ():
         at = block.find(wanted)
         pairs = pl.DataFrame(
             {"row": block.rows[at], "hash": block.hashes[at], "text": block.texts_at(at)}
@@ -86,7 +86,7 @@ def in_order(table: pl.DataFrame) -> pl.DataFrame:
 
     Polars keeps the strings of a group_by or a filter in the order of its threads.
     """
-    copied = pl.from_arrow(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    copied = pl.from_arrow(table.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()))
     assert isinstance(copied, pl.DataFrame)
     return copied
 
@@ -101,7 +101,8 @@ def cut_repeated(
     Boolean. Full normalised texts are compared. The other lines stay as they were, joined by
     "\\n"; the blank lines after a paragraph are cut with it.
     """
-    wanted = repeated.filter(pl.col("unit") == unit)["text"]
+    listed = repeated if repeated.is_empty() else repeated.filter(pl.col("unit") == unit)
+    wanted = listed["text"]
     if wanted.is_empty():
         return documents, pl.DataFrame(schema=CHANGE_SCHEMA)
     texts = documents["text"].fill_null("")
@@ -163,7 +164,8 @@ def _units(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> Iterato
     """Yield all lines or paragraphs of the texts, a few hundred texts at a time."""
     from assets.deduped.kernels.line_units import find_units
 
-    texts = texts.fill_null("")
+    if texts.has_nulls():
+        texts = texts.fill_null("")
     data, offsets = text_buffers(texts.str.to_lowercase() if config.lowercase else texts)
     options = unit == "paragraphs", config.fold_whitespace, config.min_chars
     for rows, block in blocks(offsets):
@@ -221,7 +223,9 @@ def _describe_changes(
 
 def _count(rows: pl.DataFrame) -> pl.DataFrame:
     """Count equal rows; return each once, sorted."""
-    return rows.group_by(rows.columns).len("count").sort(rows.columns)
+    if rows.is_empty():
+        return rows.hstack([pl.Series("count", dtype=pl.UInt32)])
+    return rows.lazy().group_by(rows.columns).len("count").sort(rows.columns).collect()
 
 
 def _sum(tables: list[pl.DataFrame]) -> pl.DataFrame:

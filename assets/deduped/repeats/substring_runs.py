@@ -118,6 +118,8 @@ def _begins(values: NDArray[Any]) -> Places:
 
 def distinct_runs(runs: pl.DataFrame) -> pl.DataFrame:
     """Return hash and second_hash UInt64 of a part's runs, each pair once, sorted by hash."""
+    if runs.is_empty():
+        return runs[RUN]
     first = _first_equal(hashes_of(runs))
     is_first = pl.Series(first == np.arange(len(first)))
     return runs.select(RUN).filter(is_first).sort(RUN)
