@@ -54,7 +54,7 @@ from resources.settings.shards import ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import TokenizerConfig
 from resources.store.compression import DEFAULT_COMPRESSION, Compression
-from resources.store.store_place import ScratchConfig, check_store, root_of
+from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
@@ -294,9 +294,9 @@ def store_root(settings: Settings, config: Path) -> Path:
     """
     override = os.environ.get(STORE_VARIABLE)
     if override is None or not override:
-        return root_of(settings.store, config.parent, settings.scratch)
+        return root_of(settings.store, config, settings.scratch)
     try:
-        return root_of(check_store(override), Path.cwd(), settings.scratch)
+        return root_of(absolute(check_store(override)), config, settings.scratch)
     except ValueError as error:
         raise SettingsError(f"{STORE_VARIABLE}: {error}") from None
 

@@ -53,9 +53,17 @@ def check_store(store: str) -> str:
     return store
 
 
-def root_of(store: str, folder: Path, scratch: ScratchConfig) -> Path:
-    """Return the root of a store: its folder, relative to `folder`, or the scratch of its URL."""
+def absolute(store: str) -> str:
+    """Return a store with its folder relative to the working folder."""
+    return store if is_url(store) else str(Path(store).absolute())
+
+
+def root_of(store: str, config: Path, scratch: ScratchConfig) -> Path:
+    """Return the root of a store: its folder, or the scratch of its URL.
+
+    Folders are relative to that of the config file.
+    """
     if not is_url(store):
-        return (folder / store).resolve()
-    place = default_scratch() if scratch.folder is None else folder / scratch.folder
+        return (config.parent / store).resolve()
+    place = default_scratch() if scratch.folder is None else config.parent / scratch.folder
     return open_scratch(check_store(store), place.absolute(), scratch.bytes)

@@ -29,7 +29,9 @@ def test_the_root_of_a_url_is_its_scratch(tmp_path: Path, monkeypatch: pytest.Mo
     assert place_of(root) == "s3://corpora/all web"
 
     monkeypatch.setenv("TOKENMILL_STORE", "gs://other")
-    assert place_of(store_root(load_settings(path), path)) == "gs://other"
+    root = store_root(load_settings(path), path)
+    assert root == tmp_path / "copies" / "gs-other"
+    assert place_of(root) == "gs://other"
 
 
 def test_the_scratch_of_a_url_is_where_the_environment_says(
