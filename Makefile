@@ -56,7 +56,7 @@ servers: .venv/installed-cluster ## run the tests against real servers: PostgreS
 # A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
 cluster: export TOKENMILL_CLUSTER = 1
 cluster: .venv/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
-	unshare --net --pid --fork --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
+	unshare --net --pid --fork --kill-child --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
 
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
