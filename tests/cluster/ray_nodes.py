@@ -40,9 +40,13 @@ def prepare_environment(folder: Path) -> None:
 
 @dataclass
 class RayNodes:
-    """The nodes of a cluster by their addresses on loopback; `folder` has a short path."""
+    """The nodes of a cluster by their addresses on loopback; `folder` has a short path.
+
+    `own_folder`: a path that every node has a disk of its own at.
+    """
 
     folder: Path
+    own_folder: Path | None = None
 
     def start(self, *nodes: str) -> None:
         """Start the head and some nodes."""
@@ -62,9 +66,13 @@ class RayNodes:
 
     def begin(self, node: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start Ray for one node."""
+        command = [RAY, "start", f"--node-ip-address={node}", *SMALL, *arguments]
+        if self.own_folder is not None:
+            mount = f'mount -t tmpfs tmpfs {self.own_folder} && exec "$@"'
+            command = ["unshare", "--mount", "sh", "-c", mount, "sh", *command]
         with open(self.folder / f"{node}.log", "ab") as log:
             return subprocess.Popen(
-                [RAY, "start", f"--node-ip-address={node}", *SMALL, *arguments],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -121,10 +121,13 @@ def test_a_wrong_name_or_port_is_said() -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of `corpus ui` over a small corpus."""
+    """The address of `corpus ui` over a small corpus of 500 sources."""
     folder = tmp_path_factory.mktemp("served")
     home = folder / "dagster_home"
-    names = {"TOKENMILL_CONFIG": str(write_corpus(folder)), "DAGSTER_HOME": str(home)}
+    sources = ["prose", "notes", *(f"more-{number}" for number in range(498))]
+    of_notes = [{"name": name, "where": "input/notes/*"} for name in sources]
+    config = write_corpus(folder, sources=of_notes)
+    names = {"TOKENMILL_CONFIG": str(config), "DAGSTER_HOME": str(home)}
     command = [sys.executable, "-m", "pipeline_defs.commands.main", "ui", "--port", "0"]
     log = folder / "log"
     with log.open("wb") as output:
@@ -161,6 +164,8 @@ def test_the_ui_shows_the_graph_and_starts_and_ends_a_run(served: str, tmp_path:
         page = browser.open(f"{served}/asset-groups/")
         groups = {"ingest", "curate", "tokenize"}  # folded, where there are several
         wait_for(lambda: groups <= set(page.run("document.body.innerText").split()), 120)
+        table = browser.open(f"{served}/assets/raw?view=partitions")
+        wait_for(lambda: "500 Partitions" in table.run("document.body.innerText"), 120)
 
         def ask(query: str, **variables: Any) -> Any:
             body = json.dumps(json.dumps({"query": query, "variables": variables}))
@@ -190,3 +195,10 @@ def test_a_broken_config_is_said_before_anything_starts(
     monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "no.yaml"))
     assert main(["ui", "--port", "0"]) == 2
     assert "no.yaml" in capsys.readouterr().err
+
+
+def test_a_workspace_that_is_not_there_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ui", "--port", "0", "--workspace", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml'; deploy/workspace.yaml is one" in capsys.readouterr().err

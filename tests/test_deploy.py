@@ -1,0 +1,84 @@
+"""Files of deploy/: what they name exists, what they limit agrees, nothing is open or secret."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from documented import ROOT
+
+DEPLOY = ROOT / "deploy"
+SECRET = re.compile(r"PASSWORD|SECRET|ACCESS_KEY")
+
+
+def read(name: str) -> Any:
+    """Content of a YAML file of deploy/."""
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+def test_every_file_is_yaml_and_every_variable_of_dagster_is_set_for_containers() -> None:
+    files = {path.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("*.yaml")}
+    environment = read("compose.yaml")["x-tokenmill"]["environment"]
+    named = {
+        variable
+        for name in ("dagster.yaml", "workspace.yaml")
+        for variable in re.findall(r"\{env: (\w+)\}", (DEPLOY / name).read_text())
+    }
+    assert all(read(name) for name in files)
+    assert len(named) == 7 and named <= set(environment)
+
+
+def test_only_the_web_server_has_a_port_and_only_on_this_machine() -> None:
+    services = read("compose.yaml")["services"]
+    ports = {name: each["ports"] for name, each in services.items() if "ports" in each}
+    assert ports == {"web": ["127.0.0.1:3000:3000"]}
+    assert "corpus ui --workspace" in " ".join(services["web"]["command"])  # with its guard
+    values = read("kubernetes/dagster-values.yaml")
+    assert not values["ingress"]["enabled"]
+    assert values["dagsterWebserver"]["service"]["type"] == "ClusterIP"
+
+
+def test_no_secret_has_a_value() -> None:
+    for service in read("compose.yaml")["services"].values():
+        for name, value in service.get("environment", {}).items():
+            if SECRET.search(name):
+                assert re.fullmatch(r"\$\{\w+:\?.+\}", value), name
+    for path in (DEPLOY / "kubernetes").glob("*.yaml"):
+        assert not re.search(r"(?i)password: *\S", path.read_text())
+
+
+def test_runs_have_the_same_limits_everywhere() -> None:
+    own, shipped = (
+        read("dagster.yaml"),
+        yaml.safe_load((ROOT / ".dagster/dagster.yaml").read_text()),
+    )
+    daemon = read("kubernetes/dagster-values.yaml")["dagsterDaemon"]
+    queue = daemon["runCoordinator"]["config"]["queuedRunCoordinator"]
+    limits = own["concurrency"]["runs"]
+    assert limits["max_concurrent_runs"] == queue["maxConcurrentRuns"]
+    assert limits["tag_concurrency_limits"] == queue["tagConcurrencyLimits"]
+    for key in ("telemetry", "python_logs", "run_monitoring", "run_retries", "nux"):
+        assert own[key] == shipped[key]
+
+
+def test_the_image_is_built_from_files_that_it_gets_and_runs_without_rights() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    taken = (ROOT / ".dockerignore").read_text().split()
+    copied = [word for line in lines for word in re.findall(r"^COPY (?!--)(.+) \S+$", line)]
+    locks = [name for words in copied for name in words.split() if name != "."]
+    assert all((ROOT / name[1:]).exists() for name in taken if name.startswith("!"))
+    assert locks and all(f"!{name}" in taken for name in locks)
+    installs = re.findall(r"pip install [^&]*", "\n".join(lines))
+    assert all("--require-hashes" in each or "--editable" in each for each in installs)
+    assert [line for line in lines if line.startswith("USER")] == ["USER 10001"]
+    assert any(line.startswith("HEALTHCHECK") for line in lines)
+
+
+def test_units_of_systemd_start_programs_of_the_checkout() -> None:
+    for unit in (DEPLOY / "systemd").glob("*.service"):
+        text = unit.read_text()
+        assert re.search(r"^ExecStart=/opt/tokenmill/\.venv/bin/(corpus|ray) ", text, re.M)
+        assert "User=tokenmill" in text and "NoNewPrivileges=true" in text
+        assert Path(unit.name).stem in (ROOT / "docs/cluster.md").read_text()
