@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -22,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from multiprocessing.connection import Connection
-from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,8 @@ OBJECT_STORE_BYTES = 80 << 20  # receipts only; Ray takes no less
 LOOK_SECONDS = 1.0
 SILENT_SECONDS = 20.0  # of the head; after 60 Ray ends the driver
 NOTICE_SECONDS = 60.0
+AHEAD_SECONDS = 0.25  # of work that is submitted beyond what runs
+RECENT = 16  # tasks whose mean time counts
 CODE = Path(__file__).parents[2]
 PACKAGES = ("assets", "corpus_loader", "pipeline_defs", "resources")
 SAME_BYTES = ("numba", "numpy", "polars", "pyarrow", "tokenizers")  # what the output depends on
@@ -76,25 +76,28 @@ def connect(config: EngineConfig) -> None:
         ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports them to its makers
     os.environ.setdefault("RAY_task_oom_retries", str(config.retries))  # it retries for ever
+    os.environ.setdefault("RAY_worker_niceness", "0")  # 15: 3 % of a core that others use
     local = {
         "num_cpus": config.num_workers(),
         "object_store_memory": OBJECT_STORE_BYTES,
         "include_dashboard": False,
         "_node_ip_address": "127.0.0.1",
     }
-    try:
-        ray.init(
-            address=config.ray.address or "local",
-            runtime_env={"working_dir": zipped_code()} if config.ray.code == "sent" else None,
-            logging_level="error",
-            log_to_driver=False,
-            **({} if config.ray.address else local),
-        )
-    except (Exception, SystemExit) as error:
-        raise SystemFault(
-            f"engine.ray.address: {config.ray.address} refuses the connection: "
-            f"{type(error).__name__}: {error}. See `ray status` there, {CONTINUES}"
-        ) from error
+    with tempfile.TemporaryDirectory(prefix="tokenmill-code-") as folder:
+        sent = {"working_dir": zipped_code(Path(folder))} if config.ray.code == "sent" else None
+        try:
+            ray.init(
+                address=config.ray.address or "local",
+                runtime_env=sent,
+                logging_level="error",
+                log_to_driver=False,
+                **({} if config.ray.address else local),
+            )
+        except (Exception, SystemExit) as error:
+            raise SystemFault(
+                f"engine.ray.address: {config.ray.address} refuses the connection: "
+                f"{type(error).__name__}: {error}. See `ray status` there, {CONTINUES}"
+            ) from error
 
 
 def disconnect() -> None:
@@ -112,14 +115,13 @@ def files_of_code(pattern: str) -> Iterator[Path]:
                 yield path.relative_to(CODE)
 
 
-def zipped_code() -> str:
-    """Write the code to a file and return its path.
+def zipped_code(folder: Path) -> str:
+    """Write the code to a file in a folder and return its path.
 
     As a working folder it is the first that workers import from. Modules that are sent as such
     come after the driver's own folder, where a node may have another version.
     """
-    path = Path(tempfile.mkdtemp(prefix="tokenmill-code-")) / "code.zip"
-    Finalize(None, shutil.rmtree, args=(path.parent,), exitpriority=1)
+    path = folder / "code.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name in files_of_code("*"):
             file.writestr(zipfile.ZipInfo(str(name)), (CODE / name).read_bytes())
@@ -150,7 +152,9 @@ def submit(
             done += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
         for receipt in done:
             index, task, _ = running.pop(receipt)
-            yield ended_of(receipt, index, task)
+            ended = ended_of(receipt, index, task)
+            cluster.seconds += (ended.cost.seconds - cluster.seconds) / RECENT
+            yield ended
         yield from cluster.notices([*running.values()], has_moved=bool(done))
 
 
@@ -163,8 +167,14 @@ def run_on_node(
             f"{socket.gethostname()} has another version of this package, or of "
             f"{', '.join(SAME_BYTES)}, in {CODE}: its output could differ"
         )
-    use_one_thread()
+    prepare_worker()
     return run_task(function, index, task)
+
+
+@cache
+def prepare_worker() -> None:
+    """Set up this worker, once."""
+    use_one_thread()
 
 
 @cache
@@ -225,6 +235,7 @@ class Cluster:
     head: tuple[str, int] | None = None
     looked: float = 0.0
     answered: float = 0.0
+    seconds: float = 1.0  # of a task, about the mean of the last ones
     moved: float = field(default_factory=time.monotonic)  # when a task ended, or waiting was told
     too_large: PartTask | None = None  # the first task that asks for more than any node has
     has_told: bool = False
@@ -272,8 +283,13 @@ class Cluster:
         self.largest_bytes = max((int(node.get("memory", 0)) for node in working), default=0)
 
     def width(self) -> int:
-        """Return how many tasks may be under way: a few more than there are cores."""
-        return min(self.config.workers or sys.maxsize, self.cores + max(4, self.cores // 4))
+        """Return how many tasks may be under way: a few more than there are cores.
+
+        Of tasks of milliseconds, as many more as the cluster computes in a quarter of a second: the
+        way to a node takes longer than the task.
+        """
+        ahead = self.cores * min(AHEAD_SECONDS / max(self.seconds, 1e-3), 100.0)
+        return min(self.config.workers or sys.maxsize, self.cores + max(4, int(ahead)))
 
     def demand(self, task: PartTask) -> int:
         """Return the memory that a task asks its node for: at most all of the largest node."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import resources
 from tests.engine.engine_workers import Part, square
 
-DEADLINE_SECONDS = 90
+DEADLINE_SECONDS = 180
 
 
 def node_of_worker() -> str:
