@@ -8,7 +8,7 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -52,6 +52,11 @@ peers: .venv/installed-peers ## install PyTorch and other projects' readers (285
 servers: export TOKENMILL_SERVERS = 1   # there a test whose server is missing fails
 servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Ceph's S3
 	$(BIN)/pytest tests/servers
+
+# A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
+cluster: export TOKENMILL_CLUSTER = 1
+cluster: .venv/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
+	unshare --net --pid --fork --kill-child --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
 
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11

@@ -12,7 +12,7 @@ from engines import WAYS, Run
 from assets.report.plots import SLICES, label, svg
 
 LEFT, TOP, WIDTH, HEIGHT, LEGEND = 70, 30, 420, 260, 110  # pixels
-COLUMNS = ("rows/s", "start s", "work s", "CPU s", "memory MB")
+COLUMNS = ("rows/s", "start s", "work s", "CPU s", "rows per CPU s", "memory MB")
 Point = tuple[float, float]
 Value = Callable[[Run], float]
 
@@ -43,8 +43,13 @@ def cost_table(runs: Sequence[Run]) -> Iterator[str]:
     yield f"|---|{'---:|' * len(COLUMNS)}"
     for run in (run for run in runs if run.rows == rows):
         found = run.found
-        seconds = (f"{found.start:.1f}", f"{found.work:.1f}", f"{run.cpu:.1f}")
-        cells = (f"{run.rows_per_second:,.0f}", *seconds, f"{run.memory / 1e6:,.0f}")
+        timed = (
+            f"{found.start:.1f}",
+            f"{found.work:.1f}",
+            f"{found.cpu:.1f}",
+            f"{run.rows / found.cpu:,.0f}",
+        )
+        cells = (f"{run.rows_per_second:,.0f}", *timed, f"{run.memory / 1e6:,.0f}")
         yield f"| `{run.way}` | {' | '.join(cells)} |"
 
 
@@ -96,7 +101,7 @@ def write_plots(runs: Sequence[Run], folder: Path) -> None:
     plots: dict[str, tuple[str, Value]] = {
         "rows-per-second": ("rows per second of work", lambda run: run.rows_per_second),
         "elapsed": ("seconds, start included", elapsed),
-        "cpu": ("CPU seconds of all processes, start included", lambda run: run.cpu),
+        "cpu": ("CPU seconds of work, all processes", lambda run: run.found.cpu),
         "memory": ("MB of all processes at most", lambda run: run.memory / 1e6),
     }
     for name, (title, value) in plots.items():

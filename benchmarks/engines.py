@@ -14,7 +14,7 @@ and must keep the same rows and make the same number of tokens:
 
 Each runs in a process of its own. *start* is for imports, pools, clusters, kernels and 100 rows;
 *work* begins with the rows in a file and ends with their tokens. A way that would take more than
---seconds for a size is not run there. CPU and memory are those of all processes, from start to end.
+--seconds for a size is not run there. CPU seconds are those of work, in all processes.
 Ray listens on all interfaces: run this in a network and process namespace of its own,
 
     unshare -n -p -f --mount-proc sh -c 'ip link set lo up; exec "$@"' sh \
@@ -32,7 +32,7 @@ import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -82,21 +82,35 @@ CONFIG: dict[str, Any] = {
 
 
 class Found(msgspec.Struct, frozen=True):
-    """One way over one number of rows: rows kept, tokens, and seconds of start and work."""
+    """One way over one number of rows: rows kept, tokens, and seconds of start and work.
+
+    cpu  CPU seconds of work, of all processes
+    """
 
     kept: int
     tokens: int
     start: float
     work: float
+    cpu: float
+
+
+class Clock:
+    """Seconds, and CPU seconds of this process and all below it."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), cpu_seconds()
+
+    def since(self, earlier: Clock) -> tuple[float, float]:
+        """Return the seconds since an earlier moment."""
+        return self.wall - earlier.wall, self.cpu - earlier.cpu
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A measured way: what it found, and seconds and bytes of the whole command."""
+    """A measured way: what it found, and bytes of all its processes at most."""
 
     way: str
     rows: int
     found: Found
-    cpu: float
     memory: int
 
     @property
@@ -192,13 +206,13 @@ def local_ray() -> Iterator[Any]:
 
 def run_row_function(way: str, folder: Path) -> Found:
     """Map a Python function over the rows of a folder."""
-    start = time.perf_counter()
+    start = Clock()
     with row_map(way, RowFunction(folder / "tokenizer.json")) as over:
         over([row for _, row in zip(range(WARM_UP_ROWS), read_rows(folder), strict=False)])
-        begin = time.perf_counter()
+        begin = Clock()
         kept = [ids for ids in over(list(read_rows(folder))) if ids is not None]
-        end = time.perf_counter()
-    return Found(len(kept), sum(map(len, kept)), begin - start, end - begin)
+        end = Clock()
+    return Found(len(kept), sum(map(len, kept)), begin.since(start)[0], *end.since(begin))
 
 
 def read_rows(folder: Path) -> Iterator[str]:
@@ -213,7 +227,7 @@ def read_rows(folder: Path) -> Iterator[str]:
 
 def run_stages(way: str, folder: Path) -> Found:
     """Build the rows of a folder, from `raw` to `tokenized`."""
-    start = time.perf_counter()
+    start = Clock()
     import_module("pipeline_defs")  # what it tells Polars' allocator must come before polars
     from assets.stages import used_stages
     from assets.tokenized.asset import TOKENIZED
@@ -226,10 +240,10 @@ def run_stages(way: str, folder: Path) -> Found:
         if way == "processes":
             held.enter_context(warm_server([stage.name for stage in stages]))
         publish(corpus_of(few, way), stages)
-        begin = time.perf_counter()
+        begin = Clock()
         stats = publish(corpus_of(folder, way), stages)
-        end = time.perf_counter()
-    return Found(stats.rows_kept, stats.tokens, begin - start, end - begin)
+        end = Clock()
+    return Found(stats.rows_kept, stats.tokens, begin.since(start)[0], *end.since(begin))
 
 
 def corpus_of(folder: Path, way: str) -> Any:
@@ -261,6 +275,18 @@ def publish(corpus: Any, stages: Sequence[Any]) -> Any:
 def num_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and all below it, those that have ended included."""
+    from measured_run import descendants
+
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def make_folder(folder: Path, rows: Iterator[str], count: int, tokenizer: Path) -> Path:
@@ -351,7 +377,7 @@ def measured(way: str, rows: int, folder: Path) -> Run:
     command = [sys.executable, str(HERE / "engines.py"), "--measure", way, str(folder)]
     costs = measure(command, {}, folder)
     found = msgspec.json.decode((folder / f"{way}.json").read_bytes(), type=Found)
-    return Run(way, rows, found, costs.cpu, costs.together)
+    return Run(way, rows, found, costs.together)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 This is the only module that reads a config when it is imported.
 """
 
+from typing import Any
+
 import dagster as dg
 
 from assets.stages import used_stages
@@ -13,18 +15,20 @@ from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
 from pipeline_defs.record_connections import keep_connections_open
 from pipeline_defs.shown_output import show_output_by_threads
+from pipeline_defs.started_cluster import resources_on
 from resources.corpus import Corpus
 from resources.materialization import stage_asset
 
 
-def build_defs(corpus: Corpus) -> dg.Definitions:
-    """Return the definitions over one corpus."""
+def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:
+    """Return the definitions over one corpus; `ray_cluster`: see started_cluster.py."""
+    hardcoded = {"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)}
     partitions = partitions_of(corpus.settings)
     used = used_stages(corpus.settings)
     assets = dg.Definitions(
         assets=[stage_asset(stage, partitions, corpus.settings) for stage in used.values()],
         executor=executor_for(corpus),
-        resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
+        resources=hardcoded if ray_cluster is None else resources_on(corpus, ray_cluster),
     )
     return dg.Definitions.merge(assets, input_files(corpus), automation(corpus))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -229,10 +230,10 @@ def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
 class OnScratch:
     """Work of a store on an object store: its scratch is made on the machine of the worker."""
 
-    work: Work
+    work: Callable[[Any], Any]
     scratch: Scratch
 
-    def __call__(self, task: Task[Any]) -> list[PartRecord]:
+    def __call__(self, task: PartTask) -> Any:
         """Do the work."""
         self.scratch.make()
         return self.work(task)
@@ -251,16 +252,16 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     needed = sum(task.work_bytes for task in to_do)
-    if scratch := scratch_of(corpus.store.root):
-        work = OnScratch(work, scratch)
-    for ended in map_with_progress(work, to_do, corpus.settings.engine):
-        error = explained(corpus, ended.error, needed)
-        if error is not None and stops_on_error(corpus):
-            raise error
-        index, records = missing[ended.index], ended.result or []
-        needed -= tasks[index].work_bytes
-        current().add_records(records)
-        outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
+    # Closed at an error: its traceback keeps the workers until garbage is collected.
+    with closing(map_with_progress(work, to_do, corpus.settings.engine)) as all_ended:
+        for ended in all_ended:
+            error = explained(corpus, ended.error, needed)
+            if error is not None and stops_on_error(corpus):
+                raise error
+            index, records = missing[ended.index], ended.result or []
+            needed -= tasks[index].work_bytes
+            current().add_records(records)
+            outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
     return [outcomes[index] for index in range(len(tasks))]
 
 
@@ -285,8 +286,11 @@ def stops_on_error(corpus: Corpus) -> bool:
 
 def map_with_progress(
     function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
-) -> Iterator[Ended[Result]]:
+) -> Generator[Ended[Result], None, None]:
     """Map a function over tasks as `map_parts` does, as a pass of the step's progress."""
+    first = tasks[0] if tasks else None
+    if isinstance(first, Task) and (scratch := scratch_of(first.root)):
+        function = OnScratch(function, scratch)
     progress = current()
     progress.begin_pass(tasks)
     chosen = measured_choice(config, sum(task.work_bytes for task in tasks))

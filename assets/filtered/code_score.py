@@ -86,15 +86,20 @@ def score_code(texts: pl.Series) -> pl.DataFrame:
     data, starts = text_buffers(texts)
     found = np.zeros((len(texts), 4))
     find_code(starts, data, lexicon(), found)
-    evidence, lines, code, characters = (pl.Series(column, dtype=pl.Float64) for column in found.T)
+    names = ("evidence", "lines", "code", "characters")
+    columns = dict(zip(names, found.T, strict=True))
+    return pl.DataFrame(columns, dict.fromkeys(names, pl.Float64)).select(_scores())
+
+
+@cache
+def _scores() -> list[pl.Expr]:
+    evidence, lines, code, characters = map(pl.col, ("evidence", "lines", "code", "characters"))
     mean = evidence / lines.clip(lower_bound=1)
     score = 1 / (1 + (-SLOPE * (mean - MIDDLE)).exp())
-    return pl.DataFrame(
-        {
-            "code_score": score.zip_with(lines > 0, evidence),
-            "code_text_share": code / characters.clip(lower_bound=1),
-        }
-    )
+    return [
+        pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score"),
+        (code / characters.clip(lower_bound=1)).alias("code_text_share"),
+    ]
 
 
 @cache

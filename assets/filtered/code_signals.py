@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from assets.text.table_rows import table_of
+
 
 def _words(text: str) -> list[str]:
     return text.split()
@@ -168,7 +170,7 @@ def _run_kernel(texts: pl.Series, chosen: pl.Series) -> pl.DataFrame:
     actions, marks, traits, classes, keywords = _tables()
     syntaxes = (chosen.to_numpy(writable=True), actions, marks, traits)
     count_documents(starts, data, syntaxes, (classes, keywords), counts)
-    return pl.DataFrame({count.name.lower(): counts[count] for count in Count})
+    return table_of(counts.T, [count.name.lower() for count in Count])
 
 
 @cache

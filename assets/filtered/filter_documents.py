@@ -55,17 +55,20 @@ def filter_documents(
     texts = normalize_text(documents["text"], config.normalize)
     detected = detect_language(texts, config.language)
     lang = documents["lang"].cast(pl.String)
-    lang = lang.zip_with(lang.is_not_null(), detected["lang"])
+    if lang.has_nulls():
+        lang = lang.zip_with(lang.is_not_null(), detected["lang"])
     judged = judge(_to_judge(documents, texts, lang, detected), config, data)
     edited = judged["final_text"]
-    decisions = documents.select(
-        "doc_id",
-        judged["kept"],
-        judged["reasons"],
-        detected["lang"].alias("detected_lang"),
-        detected["lang_score"].cast(pl.Float64),
-        edited.str.len_bytes().alias("num_bytes"),
-        *judged.select(_decided(judged, config, data)).cast({pl.Int64: pl.Float64}),
+    decisions = pl.DataFrame(
+        [
+            documents["doc_id"],
+            judged["kept"],
+            judged["reasons"],
+            detected["lang"].alias("detected_lang"),
+            detected["lang_score"].cast(pl.Float64),
+            edited.str.len_bytes().alias("num_bytes"),
+            *(_as_score(judged[name]) for name in _decided(judged, config, data)),
+        ]
     )
     kept = documents.with_columns(edited.alias("text"), lang.alias("lang"))
     if "meta" in kept.columns:
@@ -89,8 +92,9 @@ def judge(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl
             rejected.append(alive.filter(is_broken))
             alive = alive.filter(~is_broken)
     alive = provide(alive, texts_left(config), config, data)
-    judged = pl.concat([*rejected, alive], how="diagonal_relaxed") if rejected else alive
-    judged = mark_broken_rules(judged.sort("row"), rules, only_first=config.mode != "all")
+    if rejected:
+        alive = pl.concat([*rejected, alive], how="diagonal_relaxed").sort("row")
+    judged = mark_broken_rules(alive, rules, only_first=config.mode != "all")
     return judged.with_columns(final_text=pl.coalesce(texts_of(judged)))
 
 
@@ -100,7 +104,7 @@ def mark_broken_rules(
     """Add after the other columns: reasons (List(String): all broken, in rule order), kept."""
     if not rules:
         return scores.with_columns(reasons=pl.lit([], pl.List(pl.String)), kept=True)
-    is_broken = scores.select(rule.broken.alias(rule.name) for rule in rules).to_numpy()
+    is_broken = scores.select(rule.broken for rule in rules).to_numpy()
     if only_first:
         is_broken = is_broken & (is_broken.cumsum(axis=1) == 1)
     lengths = is_broken.sum(axis=1)
@@ -114,7 +118,7 @@ def mark_broken_rules(
 
 def count_first_reasons(decisions: pl.DataFrame) -> dict[str, int]:
     """Count each rejected document under its first broken rule: the counts sum to the rejected."""
-    return _count(decisions.filter(~pl.col("kept"))["reasons"].list.first())
+    return _count(decisions["reasons"].list.first())
 
 
 def count_reasons(decisions: pl.DataFrame) -> dict[str, int]:
@@ -148,8 +152,8 @@ def _to_judge(
     columns = {name: documents[name] for name in BASE if name in documents.columns}
     columns |= {"text": texts, "lang": lang, "detected_lang": detected["lang"]}
     columns |= {"lang_score": detected["lang_score"].cast(pl.Float64)}
-    missing = [pl.lit(None, pl.String).alias(name) for name in BASE if name not in columns]
-    return pl.DataFrame(columns).with_columns(missing).select(BASE)
+    missing = pl.Series([None], dtype=pl.String).new_from_index(0, documents.height)
+    return pl.DataFrame([columns.get(name, missing).alias(name) for name in BASE])
 
 
 def _rounds(rules: Sequence[Rule], mode: str) -> Iterator[list[Rule]]:
@@ -174,7 +178,12 @@ def _score(
         if name in counted
     }
     custom = [rule for rule in data.custom if rule.column in names]
-    return documents.with_columns(**scores, **custom_scores(documents, custom).to_dict())
+    own = custom_scores(documents, custom).to_dict() if custom else {}
+    return documents.with_columns(**scores, **own)
+
+
+def _as_score(column: pl.Series) -> pl.Series:
+    return column.cast(pl.Float64) if column.dtype == pl.Int64 else column
 
 
 def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> list[str]:
@@ -187,6 +196,7 @@ def _decided(judged: pl.DataFrame, config: FilterConfig, data: FilterData) -> li
 
 
 def _count(names: pl.Series) -> dict[str, int]:
-    """Count names, the most frequent first, equally frequent ones by name."""
-    counts = names.alias("rule").value_counts().sort("count", "rule", descending=[True, False])
-    return dict(counts.iter_rows())
+    """Count names, the most frequent first, equally frequent ones by name; nulls do not count."""
+    counts = dict(names.alias("rule").value_counts().iter_rows())
+    counts.pop(None, None)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.table_rows import replace_rows
+from assets.text.table_rows import replace_rows, table_of
 from resources.settings.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
 # A search for these in the column lets the kernels look for a phrase in few rows only. They are
@@ -57,7 +57,7 @@ def edit_lines(texts: pl.Series, config: LinesConfig) -> tuple[pl.Series, pl.Dat
     texts = _edit_c4(texts, config.c4, counts)
     if config.refinedweb:
         texts = _edit_refinedweb(texts, config.refinedweb, counts)
-    frame = pl.DataFrame(counts, [count.name.lower() for count in LineCount], orient="row")
+    frame = table_of(counts, [count.name.lower() for count in LineCount])
     texts, notices = _edit_copyright(texts, config.remove_copyright)
     return texts, frame.with_columns(notices)
 

@@ -67,18 +67,20 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
 
     if config.mojibake:
         texts = _repair_mojibake(texts)
-    classes = pl.Series(kinds_of(*text_buffers(texts), tell_kinds(_CLASSES)), dtype=pl.UInt8)
+    classes = kinds_of(*text_buffers(texts), tell_kinds(_CLASSES))
     if config.control_characters:
-        texts = _replace_where(texts, classes & _CONTROL != 0, CONTROL_CHARACTERS, "")
+        texts = _replace_where(texts, pl.Series(classes & _CONTROL != 0), CONTROL_CHARACTERS, "")
     if config.bidi_controls:
-        texts = _replace_where(texts, classes & _BIDI != 0, BIDI_CONTROLS, "")
+        texts = _replace_where(texts, pl.Series(classes & _BIDI != 0), BIDI_CONTROLS, "")
     if config.bidi_marks:
-        texts = _replace_where(texts, classes & _MARK != 0, BIDI_MARKS, "")
+        texts = _replace_where(texts, pl.Series(classes & _MARK != 0), BIDI_MARKS, "")
     if config.line_ends:
         ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
-        texts = _replace_where(texts, classes & _LINE_END != 0, ends, "\n")
+        texts = _replace_where(texts, pl.Series(classes & _LINE_END != 0), ends, "\n")
     if config.nfc:
-        texts = change_where(texts, classes & _NFC != 0, lambda rows: rows.str.normalize("NFC"))
+        texts = change_where(
+            texts, pl.Series(classes & _NFC != 0), lambda rows: rows.str.normalize("NFC")
+        )
     return _even_out_blanks(texts, config)
 
 
@@ -92,7 +94,11 @@ def _even_out_blanks(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
         texts = _replace_all(texts, rf"\A{run}", "\n" * most)
     if config.strip:
         # The pattern ends at a newline, so the indentation of the first line with text survives.
-        texts = _replace_all(texts.str.strip_chars_end(), LEADING_BLANK_LINES, "")
+        text = pl.col("text").str.strip_chars_end()
+        stripped, is_led = texts.to_frame("text").select(
+            text, led=text.str.contains(LEADING_BLANK_LINES)
+        )
+        texts = _replace_where(stripped.alias(texts.name), is_led, LEADING_BLANK_LINES, "")
     return texts
 
 

@@ -6,13 +6,14 @@ and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.rules.rules import Rule
-from assets.report.histograms import STEPS, Summary, bin_of, counted, is_share
+from assets.report.histograms import STEPS, Summary, counted, histograms, is_share
 from assets.report.plots import as_markdown, bar_chart, histogram, pie_chart
 
 TOP_PAIRS = 15
@@ -24,18 +25,16 @@ def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summa
     `broken`, `alone` and `pairs` ("a + b"): documents by rule; `languages`; `first`, `first_bytes`:
     documents and bytes by first reason ("" is kept); `histogram/<score>`: documents by bin.
     """
-    reasons = decisions["reasons"]
     names = [rule.name for rule in rules]
-    first = decisions.select(
-        first=reasons.list.first().fill_null(""), size=pl.col("num_bytes").cast(pl.Int64)
-    )
-    by_first = first.group_by("first").agg(pl.len(), pl.sum("size")).sort("first")
-    broken = _broken_matrix(reasons, names)
+    first, broken = _reasons(decisions["reasons"], names)
+    documents = np.bincount(first, minlength=len(names) + 1).tolist()
+    sizes = np.bincount(first, decisions["num_bytes"].to_numpy(), len(names) + 1).tolist()
+    by_first = sorted((name, n) for n, name in enumerate(["", *names]) if documents[n])
     alone = broken[broken.sum(axis=1) == 1].sum(axis=0)
     together = (broken.T @ broken).astype(int)
     summary: Summary = {
-        "first": dict(by_first.select("first", "len").iter_rows()),
-        "first_bytes": dict(by_first.select("first", "size").iter_rows()),
+        "first": {name: documents[n] for name, n in by_first},
+        "first_bytes": {name: int(sizes[n]) for name, n in by_first},
         "broken": {name: int(together[i, i]) for i, name in enumerate(names)},
         "alone": {name: int(alone[i]) for i, name in enumerate(names)},
         "pairs": {
@@ -44,21 +43,32 @@ def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summa
             for j in range(i + 1, len(names))
             if together[i, j]
         },
-        "languages": counted(decisions["detected_lang"].fill_null("unknown")),
+        "languages": counted(decisions["detected_lang"], missing="unknown"),
     }
     scores = dict.fromkeys(rule.score for rule in rules if not isinstance(rule.threshold, tuple))
-    return summary | {
-        f"histogram/{score}": counted(bin_of(score, decisions[score])) for score in scores
-    }
+    found = histograms(decisions, list(scores))
+    return summary | {f"histogram/{score}": counts for score, counts in found.items()}
 
 
-def _broken_matrix(reasons: pl.Series, names: Sequence[str]) -> NDArray[np.float32]:
-    """Return a matrix, float32 [documents, rules]: 1 where a document broke a rule."""
-    broken = np.zeros((len(reasons), len(names)), np.float32)
-    pairs = pl.DataFrame({"rule": reasons}).with_row_index("row").explode("rule").drop_nulls()
-    columns = {name: column for column, name in enumerate(names)}
-    broken[pairs["row"], pairs["rule"].replace_strict(columns, return_dtype=pl.Int64)] = 1
-    return broken
+def _reasons(
+    reasons: pl.Series, names: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the first broken rule of each document, from 1 (0: none), and a matrix of all.
+
+    The matrix is float32 [documents, rules]: 1 where a document broke a rule.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lists: Any = reasons.to_arrow()
+    values = pc.index_in(lists.flatten(), pa.array(names, pa.large_string())).to_numpy()
+    lengths = lists.value_lengths().to_numpy()
+    is_broken, starts = lengths > 0, lengths.cumsum() - lengths
+    first = np.zeros(len(lengths), np.int64)
+    first[is_broken] = values[starts[is_broken]] + 1
+    broken = np.zeros((len(lengths), len(names)), np.float32)
+    broken[np.repeat(np.arange(len(lengths)), lengths), values] = 1
+    return first, broken
 
 
 def place_of(score: str, threshold: float) -> float:

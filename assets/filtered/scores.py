@@ -171,9 +171,11 @@ def provide(
     after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS
     if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
+    known = set(documents.columns)
     for columns, function in PROVIDERS:
-        if (columns & wanted) - set(documents.columns):
+        if (columns & wanted) - known:
             documents = documents.hstack(function(documents, config, data))
+            known = set(documents.columns)
     return documents
 
 

@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import code_point_entries, text_buffers
+from assets.text.table_rows import table_of
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.term_table import Tables
@@ -79,7 +80,7 @@ def count_listed(
     data, offsets = text_buffers(texts.rechunk())
     bits = _language_bits(langs, sorted(lists.profanity))
     counts = count_words(data, offsets, _character_table(), tables, bits)
-    frame = pl.DataFrame({name: counts[:, 0, i] for i, name in enumerate(COLUMNS)})
+    frame = table_of(counts[:, 0], COLUMNS)
     frame = frame.with_columns(pl.col(COLUMNS[-1]).bitwise_count_ones().cast(pl.Int64))
     if others is None:
         return frame
@@ -103,11 +104,12 @@ def _language_bits(langs: pl.Series, languages: list[str]) -> NDArray[np.uint64]
         1 << i for i, name in enumerate(languages) if name in (EVERY_LANGUAGE, LEAKING_LANGUAGE)
     )
     own = {name: every | 1 << i for i, name in enumerate(languages)}
-    base = langs.cast(pl.String).str.to_lowercase().str.extract(r"^([^-_]*)")
+    lang = pl.col("lang").cast(pl.String)
+    base = lang.str.to_lowercase().str.extract(r"^([^-_]*)")
     applied = base.replace_strict(own, default=every, return_dtype=pl.UInt64)
     unknown = pl.lit((1 << len(languages)) - 1, pl.UInt64)
-    bits = pl.select(pl.when(langs.is_null()).then(unknown).otherwise(applied)).to_series()
-    return bits.to_numpy().astype(np.uint64)
+    bits = pl.when(lang.is_null()).then(unknown).otherwise(applied)
+    return langs.to_frame("lang").select(bits).to_series().to_numpy().astype(np.uint64)
 
 
 @cache

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,7 @@ OBJECT_STORE_BYTES = 80 << 20  # receipts only; Ray takes no less
 LOOK_SECONDS = 1.0
 SILENT_SECONDS = 20.0  # of the head; after 60 Ray ends the driver
 NOTICE_SECONDS = 60.0
+CODE = Path(__file__).parents[2]
 PACKAGES = ("assets", "corpus_loader", "pipeline_defs", "resources")
 SAME_BYTES = ("numba", "numpy", "polars", "pyarrow", "tokenizers")  # what the output depends on
 
@@ -71,7 +76,6 @@ def connect(config: EngineConfig) -> None:
         ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports them to its makers
     os.environ.setdefault("RAY_task_oom_retries", str(config.retries))  # it retries for ever
-    sent = {"py_modules": packages(), "excludes": ["**/__pycache__/**"]}
     local = {
         "num_cpus": config.num_workers(),
         "object_store_memory": OBJECT_STORE_BYTES,
@@ -81,7 +85,7 @@ def connect(config: EngineConfig) -> None:
     try:
         ray.init(
             address=config.ray.address or "local",
-            runtime_env=sent if config.ray.code == "sent" else None,
+            runtime_env={"working_dir": zipped_code()} if config.ray.code == "sent" else None,
             logging_level="error",
             log_to_driver=False,
             **({} if config.ray.address else local),
@@ -100,9 +104,26 @@ def disconnect() -> None:
     ray.shutdown()
 
 
-def packages() -> list[str]:
-    """Return the folders of this package's code."""
-    return [str(Path(__file__).parents[2] / name) for name in PACKAGES]
+def files_of_code(pattern: str) -> Iterator[Path]:
+    """Yield the files of this package, relative to the folder that it is imported from."""
+    for name in PACKAGES:
+        for path in sorted((CODE / name).rglob(pattern)):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(CODE)
+
+
+def zipped_code() -> str:
+    """Write the code to a file and return its path.
+
+    As a working folder it is the first that workers import from. Modules that are sent as such
+    come after the driver's own folder, where a node may have another version.
+    """
+    path = Path(tempfile.mkdtemp(prefix="tokenmill-code-")) / "code.zip"
+    Finalize(None, shutil.rmtree, args=(path.parent,), exitpriority=1)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in files_of_code("*"):
+            file.writestr(zipfile.ZipInfo(str(name)), (CODE / name).read_bytes())
+    return str(path)
 
 
 def submit(
@@ -140,7 +161,7 @@ def run_on_node(
     if code != code_digest():
         raise RuntimeError(
             f"{socket.gethostname()} has another version of this package, or of "
-            f"{', '.join(SAME_BYTES)}, in {Path(__file__).parents[2]}: its output could differ"
+            f"{', '.join(SAME_BYTES)}, in {CODE}: its output could differ"
         )
     use_one_thread()
     return run_task(function, index, task)
@@ -151,10 +172,9 @@ def code_digest() -> str:
     """Return a digest of all that the bytes of the output depend on, except config and input."""
     versions = [sys.version.split()[0], *map(version, SAME_BYTES)]
     digest = hashlib.sha256(" ".join(versions).encode())
-    for folder in map(Path, packages()):
-        for path in sorted(folder.rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    for name in files_of_code("*.py"):
+        content = (CODE / name).read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 

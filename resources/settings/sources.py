@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_serializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer
 
-from corpus_loader.url_secrets import identity, key_of, query_keys, split_url
+from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool
@@ -61,6 +61,24 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
+def is_object_url(place: str) -> bool:
+    """Return whether an entry of `where` is on an object store."""
+    return place.startswith(("s3://", "gs://", "az://"))
+
+
+def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `where`; ValueError if a URL of an object store has a user or a query."""
+    for place in places:
+        parts = split_url(place)
+        if is_object_url(place) and (parts.user or "=" in parts.query):
+            raise ValueError(
+                f"{shown(place)}: a URL of an object store has no user and no query. Credentials "
+                "come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the "
+                "machine's role"
+            )
+    return places
+
+
 class InputPlaces(BaseModel):
     """Places of the input files of a source, or of an evaluation set.
 
@@ -74,11 +92,13 @@ class InputPlaces(BaseModel):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
         description="name of the source, its partition and its folder",
     )
-    where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+    where: Annotated[
+        tuple[NonEmpty, ...], BeforeValidator(_as_tuple), AfterValidator(without_credentials)
+    ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs or http(s)/file URLs; ${NAME} in a URL is an "
-        "environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az), or "
+        "http(s)/file URLs; ${NAME} in an http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
 from stat import S_ISREG
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from resources.store.disk import (
     HASH_BLOCK_BYTES,
@@ -29,6 +29,9 @@ from resources.store.disk import (
     write_temporary,
 )
 from resources.store.scratch import Scratch, scratch_of
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Hold(Protocol):
@@ -86,6 +89,9 @@ class Medium(Protocol):
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Remove files that are there."""
+
+    def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Look at items with this medium, as many at a time as it pays; return what was found."""
 
     def sync(self, folder: Path) -> None:
         """Make what was published below a folder survive a power cut."""
@@ -178,6 +184,10 @@ class LocalDisk:
         """Remove files."""
         for path in paths:
             path.unlink(missing_ok=True)
+
+    def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Look at one item after the other."""
+        return [look(item) for item in items]
 
     def sync(self, folder: Path) -> None:
         """Flush all that was written to the folder's file system."""

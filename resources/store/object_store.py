@@ -9,10 +9,11 @@ replace, are read from the object store each time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from corpus_loader.objects import Objects
 from corpus_loader.transports import read_blocks
@@ -20,6 +21,8 @@ from resources.store.disk import make_folder
 from resources.store.leases import LEASES, WriterLease
 from resources.store.scratch import Scratch, make_room, use
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 COPIES_BEFORE_SWEEP = 0.02  # of the limit, copied by a process before it counts the scratch again
 
 
@@ -75,8 +78,8 @@ class ObjectStore:
 
     def publish(self, temporary: Path, path: Path) -> None:
         """Write an object from a file, which becomes its copy."""
-        if temporary == path and self.size(path) == path.stat().st_size:
-            return  # published before
+        if temporary == path and (not path.exists() or self.size(path) == path.stat().st_size):
+            return  # published before; if the object is gone since, a copy replaces it
         self.objects.put_from_file(self.scratch.key(path), temporary)
         self.count(temporary.stat().st_size)
         make_folder(path.parent)
@@ -94,12 +97,16 @@ class ObjectStore:
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Delete objects and their copies."""
-        self.objects.each(self.remove, paths)
+        self.each(self.remove, paths)
 
     def remove(self, path: Path) -> None:
         """Delete an object and its copy."""
         self.objects.delete(self.scratch.key(path))
         path.unlink(missing_ok=True)
+
+    def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Look at many items at a time: each waits for its requests."""
+        return self.objects.each(look, items)
 
     def sync(self, folder: Path) -> None:
         """Nothing to do: an object is durable when its PUT is answered."""

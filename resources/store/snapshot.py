@@ -5,6 +5,7 @@ For many parts: to read the record of one, and to look at each of its files, tak
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from resources.store.medium import medium_of
@@ -36,6 +37,14 @@ class Snapshot:
         self.files = Listing(partition.folder)
         self.parts = {(part.name, part.fingerprint): part for part in newest_parts(partition)}
 
+    @cached_property
+    def unnamed(self) -> dict[str, PartRecord | None]:
+        """Records that the newest manifest does not name, as of a run that was killed."""
+        named = {record_name(*key) for key in self.parts}
+        names = [name for name in self.records if name not in named]
+        records = self.partition.medium.each(self.partition.read_record, names)
+        return dict(zip(names, records, strict=True))
+
     def find_part(self, name: str, fingerprint: str) -> PartRecord | None:
         """Return the published part of that name and fingerprint, None if a file is missing.
 
@@ -45,9 +54,7 @@ class Snapshot:
         file_name = record_name(name, fingerprint)
         if file_name not in self.records:
             return None
-        record = self.parts.get((name, fingerprint))
-        if record is None:
-            record = self.partition.read_record(file_name)
+        record = self.parts.get((name, fingerprint)) or self.unnamed.get(file_name)
         if record is None or (record.name, record.fingerprint) != (name, fingerprint):
             return None
         return record if all(map(self.files.has_size, record.files)) else None

@@ -141,11 +141,12 @@ class Store:
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""
         medium = medium_of(self.root)
-        for stage in medium.names(self.root):
-            for name in medium.names(self.root / stage):
-                partition = self.partition(stage, name)
-                if partition.manifest_numbers():
-                    yield partition
+        stages = medium.names(self.root)
+        names = medium.each(lambda stage: medium.names(self.root / stage), stages)
+        places = [(stage, name) for stage, of in zip(stages, names, strict=True) for name in of]
+        partitions = [self.partition(*place) for place in places]
+        numbers = medium.each(Partition.manifest_numbers, partitions)
+        yield from (each for each, found in zip(partitions, numbers, strict=True) if found)
 
 
 def published_file(path: Path, file: FileRecord) -> PublishedFile:

@@ -1,7 +1,7 @@
 """Every engine gives the same results; a dead worker costs its part another try, and no more."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,12 @@ def parts(folder: Path, *faults: str) -> list[Part]:
 
 
 def values(ended: Iterable[Ended[Any]]) -> list[Any]:
-    return [each.value() for each in ended]
+    """Close the map at the first error, whose traceback keeps it until garbage is collected."""
+    try:
+        return [each.value() for each in ended]
+    finally:
+        if isinstance(ended, Generator):
+            ended.close()
 
 
 def attempts(folder: Path, title: str) -> int:

@@ -49,13 +49,14 @@ ENGINES = [
 
 @dataclass(frozen=True)
 class Site:
-    """A corpus on disk, its store, and how it is computed."""
+    """A corpus on disk, its store (behind `url` if that is given), and how it is computed."""
 
     folder: Path
     store: Path
     home: Path
     engine: Engine
     python_path: str = ""
+    url: str = ""
 
     @property
     def config(self) -> Path:
@@ -92,7 +93,7 @@ def start(site: Site, command: Sequence[str] = BUILD) -> subprocess.Popen[str]:
         "DAGSTER_HOME": str(site.home),
         "PYTHONPATH": os.pathsep.join(filter(None, (site.python_path, str(ROOT)))),
         "TOKENMILL_CONFIG": str(site.config),
-        "TOKENMILL_STORE": str(site.store),
+        "TOKENMILL_STORE": site.url or str(site.store),
     }
     with open(site.folder / "output", "a") as output:
         return subprocess.Popen(

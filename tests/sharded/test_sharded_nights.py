@@ -1,23 +1,28 @@
 """Nights of `sharded`: what is new is new files, and a build with the ledger gives the same."""
 
+import hashlib
 import json
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 from bucketed_corpus import LENGTH, build, planned, publish_bucketed, sequences
 from builders import hashes
+from s3_server import s3_bucket
 
 from assets.sharded.asset import SHARDED
 from assets.sharded.exported_ledger_files import export_ledger
 from assets.sharded.generation_files import Ledger, PublishedLedger, read_ledger
 from assets.sharded.shard_files import RemovedRows, SourceNumbers
 from corpus_loader.flat import MappedFile, read_index, read_spans
+from corpus_loader.objects import Objects
 from resources.store.records import Manifest, PartRecord, numbers_of
+from resources.store.scratch import MARK, Remote
 
 Parts = list[pl.DataFrame]
 
@@ -324,3 +329,38 @@ def test_the_manifest_of_a_source_counts_removed_rows(tmp_path: Path) -> None:
     assert isinstance(numbers, SourceNumbers)
     assert sum(numbers.removed_rows.values()) == 1
     assert sum(numbers.removed_tokens.values()) == LENGTH - 1
+
+
+def test_nights_on_an_object_store_are_those_on_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formats = ["parquet", "megatron"]
+    nights = [
+        [sequences(0, 200)],
+        [sequences(0, 197), sequences(300, 5)],
+        [sequences(0, 197), sequences(300, 5), sequences(400, 90)],
+    ]
+    with s3_bucket(monkeypatch):
+        for night, parts in enumerate(nights):
+            run(tmp_path / "disk", parts, formats=formats)
+            machine = tmp_path / f"machine-{night}"  # which has no copies of earlier nights
+            scratch = machine / "store"
+            scratch.mkdir(parents=True)
+            mark = Remote("s3://corpora/nights", 1 << 30)
+            (scratch / MARK).write_bytes(msgspec.json.encode(mark))
+            run(machine, parts, formats=formats)
+
+        objects = Objects("s3://corpora/nights")
+        keys = [info.key for info in objects.list_objects("sharded")]
+        there = dict(zip(keys, map(digest_of, objects.each(objects.get, keys)), strict=True))
+    here = hashes(tmp_path / "disk/store")
+    assert len(there) > 80
+    assert there == {name: digest for name, digest in here.items() if is_published(name)}
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_published(name: str) -> bool:
+    return name.startswith("sharded/") and not name.endswith(".lock")

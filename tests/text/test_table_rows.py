@@ -1,8 +1,9 @@
 """Rows of tables: selected, replaced, and counted without wrapping."""
 
+import numpy as np
 import polars as pl
 
-from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between
+from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between, table_of
 
 TEXTS = pl.Series("text", ["a", "b", None, "d"])
 
@@ -38,3 +39,13 @@ def test_rows_between_include_both_edges() -> None:
         for high in range(low, 11):
             rows = rows_between(table, "hash", (low, high))["row"].to_list()
             assert rows == table.filter(pl.col("hash").is_between(low, high))["row"].to_list()
+
+
+def test_a_table_has_the_columns_of_its_matrix() -> None:
+    matrix = np.arange(12).reshape(4, 3)
+
+    table = table_of(matrix, "abc")
+
+    assert table.rows() == [tuple(row) for row in matrix.tolist()]
+    assert table_of(matrix.T, "abcd").rows() == [tuple(row) for row in matrix.T.tolist()]
+    assert table_of(matrix[:0], "abc").schema == table.schema

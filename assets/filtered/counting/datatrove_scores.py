@@ -9,6 +9,7 @@ import polars as pl
 
 from assets.filtered.counting.token_table import token_table
 from assets.text.buffers import text_buffers
+from assets.text.table_rows import table_of
 from resources.settings.rules import CountedRules, GopherQualityRules, RulesConfig
 
 BLOCK_BYTES = 1 << 20
@@ -77,7 +78,7 @@ def count_as_datatrove(
             tables = Tables(kinds, table.tokens, stop_words, has_ngrams)
         count_texts(data, own_starts, tables, counts[rows])
     prefix = "datatrove_edited_" if edited else "datatrove_"
-    frame = pl.DataFrame(counts, [prefix + name for name in names], orient="row")
+    frame = table_of(counts, [prefix + name for name in names])
     return frame.select(sorted(EDITED_COUNTS if edited else COUNTS))
 
 

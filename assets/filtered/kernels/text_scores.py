@@ -23,6 +23,7 @@ from assets.filtered.kernels.text_words import (
     character_classes,
     count_words,
 )
+from assets.text.table_rows import table_of
 
 BLOCK_BYTES = 1 << 20  # the arrays of a block fit the cache
 
@@ -33,10 +34,10 @@ def count_text(texts: pl.Series, *, ngrams: bool = True) -> pl.DataFrame:
     The columns are those of `Count` and, with `ngrams`, of `kernels.ngrams.NGRAM_COUNTS`.
     """
     counts, ngram_counts, _ = _count_and_work(texts, ngrams)
-    frame = pl.DataFrame(counts, schema=[count.name.lower() for count in Count], orient="row")
+    frame = table_of(counts, [count.name.lower() for count in Count])
     if not ngrams:
         return frame
-    return frame.hstack(pl.DataFrame(ngram_counts, schema=list(NGRAM_COUNTS), orient="row"))
+    return frame.hstack(table_of(ngram_counts, NGRAM_COUNTS))
 
 
 def count_work(texts: pl.Series) -> int:

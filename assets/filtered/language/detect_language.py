@@ -40,22 +40,25 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
     """
     if config.backend == "none":
         return pl.DataFrame([(None, None)] * len(texts), schema=_ANSWER, orient="row")
-    is_short = (texts.str.len_chars() < config.min_chars).fill_null(False)
-    is_judged = texts.str.contains(r"\p{L}").fill_null(False) & ~is_short
-    lang, score = pl.col("lang"), pl.col("lang_score")
+    text, lang, score = pl.col("text"), pl.col("lang"), pl.col("lang_score")
+    is_short, has_letters = texts.to_frame("text").select(
+        short=(text.str.len_chars() < config.min_chars).fill_null(False),
+        letters=text.str.contains(r"\p{L}").fill_null(False),
+    )
+    is_judged = has_letters & ~is_short
+    judged = texts.filter(is_judged)
     is_known = score >= config.min_score
     if config.allowed:
         is_known &= lang.is_in(config.allowed)
-    place = pl.when(is_judged).then(is_judged.cast(pl.Int64).cum_sum() - 1)
-    no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
-    judged = texts.filter(is_judged)
     if config.max_code_score is not None:
         is_known &= pl.lit(score_code(judged)["code_score"] <= config.max_code_score)
-    return (
-        _guess(judged, config)
-        .with_columns(pl.when(is_known).then(lang))
-        .select(pl.all().gather(pl.select(place).to_series()))
-        .with_columns(score.fill_null(no_score.cast(pl.Float32)))
+    found = _guess(judged, config).with_columns(pl.when(is_known).then(lang))
+    if is_judged.all():
+        return found
+    place = pl.when(is_judged).then(is_judged.cast(pl.Int64).cum_sum() - 1)
+    no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
+    return found.select(pl.all().gather(pl.select(place).to_series())).with_columns(
+        score.fill_null(no_score.cast(pl.Float32))
     )
 
 

@@ -61,7 +61,8 @@ def correct_serbian(texts: pl.Series, langs: pl.Series) -> pl.Series:
     bs are Serbian, in Latin letters sh is Croatian, since its texts (a Wikipedia) are mostly
     Ijekavian. Only Serbian has ђ and ћ, only Macedonian ѓ, ќ and ѕ.
     """
-    rows = langs.is_in(_NEIGHBOURS).fill_null(False).arg_true()
+    is_neighbour = pl.col("lang").is_in(_NEIGHBOURS).fill_null(False)
+    rows = langs.to_frame("lang").select(is_neighbour.arg_true()).to_series()
     if rows.is_empty():
         return langs
     text, lang = texts.gather(rows), langs.gather(rows)

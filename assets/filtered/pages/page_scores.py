@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import text_buffers
+from assets.text.table_rows import table_of
 
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
@@ -37,7 +38,7 @@ def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.Data
     A text without words has 0 of every kind. `listed` has LISTED of `page_lists`, if counted.
     """
     counts = _count(texts, listed)
-    features = counts.select(**FEATURES)
+    features = counts.select(_features())
     models = load_models()
     logits = np.tile(models.weights[0], (len(texts), 1))
     for term, weights in zip(_terms(features), models.weights[1:], strict=True):
@@ -55,7 +56,7 @@ def page_terms(texts: pl.Series) -> NDArray[np.float64]:
 
     For training (`benchmarks/page_kinds.py`).
     """
-    terms = _terms(_count(texts).select(**FEATURES))
+    terms = _terms(_count(texts).select(_features()))
     return np.column_stack([np.ones(len(texts)), *terms])
 
 
@@ -77,11 +78,15 @@ def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame
     if listed is None:
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
         listed = count_listed(texts, languages, NO_LISTS, page_lists())
-    tails = texts.str.strip_chars_end().str.slice(-TAIL)
-    return pl.DataFrame(counts, schema=[count.name.lower() for count in Form]).with_columns(
-        listed[LISTED],
-        has_more=tails.str.contains(_more_pattern()).cast(pl.Float64),
-    )
+    tail = pl.col("text").str.strip_chars_end().str.slice(-TAIL)
+    has_more = tail.str.contains(_more_pattern()).cast(pl.Float64)
+    frame = table_of(counts, [count.name.lower() for count in Form])
+    return frame.hstack(listed[LISTED]).hstack(texts.to_frame("text").select(has_more=has_more))
+
+
+@cache
+def _features() -> list[pl.Expr]:
+    return [feature.alias(name) for name, feature in FEATURES.items()]
 
 
 @cache

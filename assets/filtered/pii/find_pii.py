@@ -118,7 +118,9 @@ def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.Data
         for kind in kinds
     }
     total = sum(counts.values(), np.zeros(num_rows, np.int64))
-    return frame.with_columns(
-        pl.Series(name, count, dtype=pl.Int64)
-        for name, count in (counts | {"pii_total": total}).items()
+    return frame.hstack(
+        [
+            pl.Series(name, count, dtype=pl.Int64)
+            for name, count in (counts | {"pii_total": total}).items()
+        ]
     )

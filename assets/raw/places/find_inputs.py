@@ -18,10 +18,12 @@ from urllib.request import url2pathname
 from assets.raw.places.downloads import copy_path, download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
+from assets.raw.places.object_copies import find_objects, object_path
 from assets.raw.readers.input_file import Compression, InputFile
+from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig, identity_of
+from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_object_url
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -94,7 +96,7 @@ def find_inputs(
             inputs = _input_files(readable, read_digests or _read_all)
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
-        except (OSError, ValueError) as error:  # of the file system and of urllib
+        except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
             raise InputError(f"{place}: {error}", source.identity_query) from error
         left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
         is_read = {file.name for file in inputs}
@@ -140,10 +142,15 @@ def _find(
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield _Match(pattern, "named", named_file(path).status)
+    elif is_object_url(pattern):
+        for object_ in find_objects(pattern, downloads):
+            copy = str(object_path(object_.digest, downloads))
+            status = FileStatus(copy, object_.digest.bytes, 0, 0)
+            yield _Match(object_.name, object_.matched_by, status, object_.digest)
     elif "://" in pattern:
         raise InputError(
-            f"where {shown(pattern)!r}: {scheme}:// is not supported. Use http://, https://, "
-            "file:// or a local path; copy the files first."
+            f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
+            "http://, https://, file:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)

@@ -34,6 +34,7 @@ from assets.filtered.kernels.ngrams import (
 from assets.filtered.kernels.text_scores import blocks, buffers_of
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
+from assets.text.table_rows import table_of
 
 LINE_FEED, DOT, BLANK = 0x0A, 0x2E, 0x20
 HASH, ELLIPSIS = ord("#"), ord("…")
@@ -101,8 +102,7 @@ def _count(
         if ngrams:
             count = count_ngrams if is_dclm else count_overlapping
             count(*words, word_offsets, ngram_counts[rows])
-    frame = pl.DataFrame(counts, schema=list(COLUMNS), orient="row")
-    return frame.hstack(pl.DataFrame(ngram_counts, schema=list(names), orient="row"))
+    return table_of(counts, COLUMNS).hstack(table_of(ngram_counts, names))
 
 
 def _hashes_of(words: tuple[str, ...]) -> Hashes:

@@ -1,0 +1,123 @@
+"""The simulated cluster: parts by hand, losses, and the numbers of docs/scaling.md."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from simulate_cluster import (
+    DEDUPLICATION,
+    DISPATCH_SECONDS,
+    NOTICED_SECONDS,
+    REPLACED_SECONDS,
+    STAGES,
+    Cluster,
+    Nodes,
+    index_files,
+    one_task_seconds,
+    schedule,
+    simulate,
+)
+
+GOLDEN = {  # nodes: hours of 1 TB, core-hours that are busy, parts lost
+    1: (1.34, 69.9, 0),
+    10: (0.31, 69.9, 0),
+    100: (0.24, 71.3, 0),
+}
+
+
+def nodes_of(speeds: list[float], losses: list[float] | None = None) -> Nodes:
+    """Make nodes with these speeds, and the next losses of each."""
+    nodes = Nodes(Cluster(len(speeds), 0.0, 0.0))
+    nodes.speeds = speeds
+    nodes.next_loss = losses or [math.inf] * len(speeds)
+    return nodes
+
+
+def test_parts_follow_each_other_on_one_core() -> None:
+    end, busy, lost = schedule([10.0, 20.0], nodes_of([1.0]), 1, 5.0)
+    assert (end, busy, lost) == (35.0, 30.0, 0)
+
+
+def test_a_core_takes_the_next_part_when_it_is_free() -> None:
+    end, busy, _ = schedule([4.0, 1.0, 1.0, 1.0], nodes_of([1.0]), 2, 0.0)
+    assert (end, busy) == (4.0, 7.0)
+
+
+def test_a_slow_node_takes_fewer_parts() -> None:
+    end, _, _ = schedule([1.0] * 9, nodes_of([1.0, 0.5]), 1, 0.0)
+    assert end == pytest.approx(6.0, abs=0.1)
+
+
+def test_short_parts_wait_for_the_driver() -> None:
+    end, _, _ = schedule([0.0] * 1001, nodes_of([1.0] * 10), 64, 0.0)
+    assert end == pytest.approx(1000 * DISPATCH_SECONDS)
+
+
+def test_a_part_on_a_lost_node_begins_again_on_another() -> None:
+    end, busy, lost = schedule([10.0, 10.0], nodes_of([1.0, 1.0], [4.0, math.inf]), 1, 0.0)
+    assert lost == 1
+    assert busy == pytest.approx(24.0)
+    assert end == pytest.approx(4.0 + NOTICED_SECONDS + 10.0)
+
+
+def test_a_node_that_was_lost_while_it_was_idle_is_replaced() -> None:
+    nodes = nodes_of([1.0], [3.0])
+    assert nodes.start(0, 2.0) == 2.0
+    assert nodes.start(0, 3.0) == 3.0 + REPLACED_SECONDS
+    assert nodes.start(0, 1000.0) == 1000.0
+
+
+@given(
+    st.lists(st.floats(0.0, 100.0), min_size=1, max_size=60),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(0, 3),
+)
+def test_every_part_ends_and_no_core_does_two(
+    costs: list[float], number: int, cores: int, losses: int
+) -> None:
+    cluster = Cluster(number, 0.3, losses * 20.0, seed=losses)
+    end, busy, lost = schedule(costs, Nodes(cluster), cores, 0.0)
+    assert busy >= sum(costs) - 1e-6
+    assert end >= max(max(costs), sum(costs) / (number * cores)) - 1e-6
+    assert lost == 0 or losses
+
+
+def test_the_index_has_at_most_4096_files() -> None:
+    assert [index_files(number) for number in (1, 1e9, 1e10)] == [1, 420, 4096]
+
+
+def test_components_and_training_are_one_task() -> None:
+    alone = {name: one_task_seconds(name, 3e12, 0) for name in STAGES}
+    assert {name: value for name, value in alone.items() if value} == {
+        "duplicates": pytest.approx(1000.0),
+        "tokenizer": 60.0,
+    }
+
+
+@pytest.mark.parametrize("number", GOLDEN)
+def test_the_numbers_of_one_terabyte_stay(number: int) -> None:
+    runs = simulate(1e12, Cluster(number), 256e6)
+    hours = sum(run.seconds for run in runs) / 3600
+    busy = sum(run.busy for run in runs) / 3600
+    lost = sum(run.lost for run in runs)
+    assert (round(hours, 2), round(busy, 1), lost) == GOLDEN[number]
+
+
+def test_losses_cost_time_and_change_nothing_else() -> None:
+    calm, stormy = (simulate(1e12, Cluster(10, 0.0, rate), 256e6) for rate in (0.0, 10.0))
+    assert sum(run.lost for run in calm) == 0 < sum(run.lost for run in stormy)
+    assert sum(run.seconds for run in calm) < sum(run.seconds for run in stormy)
+    assert [run.one_task for run in calm] == [run.one_task for run in stormy]
+
+
+def test_one_machine_deduplicates_8_tb_in_the_hours_that_are_documented() -> None:
+    machine = Cluster(1, 0.0, 0.0, 128, 16e9, 0.0)
+    runs = simulate(8e12, machine, 256e6, DEDUPLICATION)
+    assert [round(run.seconds / 3600, 2) for run in runs] == [0.25, 0.54, 0.94, 0.26]

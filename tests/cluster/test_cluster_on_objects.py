@@ -1,0 +1,117 @@
+"""Machines that share an object store and no disk give what one process gives on its own disk.
+
+Each node has a scratch that no other sees, and the store is a Ceph RADOS gateway's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import yaml
+from builders import hashes
+from faults.fault_runs import VERIFY, Engine, Site, make_site, run, start
+from rados_gateway import Gateway
+
+from corpus_loader.objects import Objects
+from tests.cluster.ray_nodes import ADDRESS, RayNodes, prepare_environment
+
+pytestmark = pytest.mark.skipif(
+    "TOKENMILL_CLUSTER" not in os.environ, reason="a Ray cluster; run `make cluster`"
+)
+FIRST, SECOND = "127.0.0.2", "127.0.0.3"
+OUTAGE_SECONDS = 20
+
+
+@dataclass
+class Machines:
+    """A cluster and a gateway, started with the variables that name it."""
+
+    nodes: RayNodes
+    gateway: Gateway
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    gateway = Gateway(tmp_path_factory.mktemp("ceph"))
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
+    scratch = tmp_path_factory.mktemp("scratch")
+    with pytest.MonkeyPatch.context() as patch:
+        prepare_environment(folder)
+        for name, value in gateway.environment().items():
+            patch.setenv(name, value)
+        patch.setenv("TOKENMILL_SCRATCH", str(scratch))
+        nodes = RayNodes(folder, own_folder=scratch)
+        nodes.start(FIRST, SECOND)
+        yield Machines(nodes, gateway)
+        nodes.end()
+    gateway.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The hashes of the small corpus, built in one process on a disk."""
+    site = make_site(tmp_path_factory.mktemp("clean") / "site", Engine("in_process", "in_process"))
+    ending = run(site)
+    assert ending.code == 0, ending.tail
+    return {name: each for name, each in hashes(site.store).items() if ".lock" not in name}
+
+
+def site_on(machines: Machines, folder: Path, bucket: str) -> Site:
+    """A small corpus whose parts are computed on the cluster, and stored at the gateway."""
+    machines.gateway.make_bucket(bucket)
+    site = make_site(folder, Engine("ray", "multiprocess"))
+    config = yaml.safe_load(site.config.read_text())
+    config["engine"] = {"kind": "ray", "ray": {"address": ADDRESS}}
+    site.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    return replace(site, url=f"s3://{bucket}/corpus")
+
+
+def hashes_of_objects(url: str) -> dict[str, str]:
+    objects = Objects(url)
+    return {
+        info.key: hashlib.sha256(objects.get(info.key)).hexdigest()
+        for info in objects.list_objects()
+    }
+
+
+def wait_for_objects(site: Site, process: subprocess.Popen[str], folder: str, number: int) -> None:
+    """Wait until a stage has published so many objects; the command must not end before."""
+    objects = Objects(site.url)
+    while len(objects.list_objects(folder)) < number:
+        assert process.poll() is None, (site.folder / "output").read_text()[-3000:]
+        time.sleep(0.05)
+
+
+def test_machines_without_a_shared_disk_build_the_same_bytes(
+    machines: Machines, tmp_path: Path, clean: dict[str, str]
+) -> None:
+    site = site_on(machines, tmp_path / "site", "whole")
+    ending = run(site)
+    assert ending.code == 0, ending.tail
+    assert hashes_of_objects(site.url) == clean
+    ending = run(site, VERIFY)
+    assert ending.code == 0, ending.tail
+
+
+def test_a_lost_node_and_an_outage_of_the_store_change_nothing(
+    machines: Machines, tmp_path: Path, clean: dict[str, str]
+) -> None:
+    site = site_on(machines, tmp_path / "site", "outage")
+    process = start(site)
+    wait_for_objects(site, process, "filtered", 2)
+    machines.nodes.kill(FIRST)
+    machines.gateway.kill()
+    time.sleep(OUTAGE_SECONDS)
+    machines.gateway.start()
+    assert process.wait(300) == 0, (site.folder / "output").read_text()[-3000:]
+    assert hashes_of_objects(site.url) == clean

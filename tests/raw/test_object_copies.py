@@ -1,0 +1,173 @@
+"""Sources on object stores: what a URL matches, what is read again, and copies that are bounded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import Build, open_corpus, sentence, write_corpus
+from s3_server import s3_bucket
+
+from assets.raw.places.file_digests import ChangedFileError
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.object_copies import FOLDER, bring_objects, bucket_at
+from corpus_loader.objects import Objects
+from resources.errors import InputError
+from resources.settings.pipeline import SettingsError, load_settings
+from resources.settings.sources import Source
+from resources.store import store_place
+from resources.store.store_place import ScratchConfig
+
+LINES = [json.dumps({"text": sentence(number)}).encode() + b"\n" for number in range(40)]
+KEYS = [
+    "web/a.jsonl",
+    "web/b.jsonl.gz",
+    "web/deep/c.jsonl",
+    "web/deep/er/d.jsonl",
+    "web/.hidden/e.jsonl",
+    "web/notes.md5",
+    "website/f.jsonl",
+]
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
+    """A bucket with files of one document each."""
+    with s3_bucket(monkeypatch):
+        bucket_at.cache_clear()  # its clients keep the endpoint that they began with
+        objects = Objects("s3://corpora")
+        for number, key in enumerate(KEYS):
+            packed = gzip.compress if key.endswith("gz") else bytes
+            objects.put(key, packed(LINES[number]))
+        yield objects
+
+
+def source(*where: str) -> Source:
+    return Source(name="web", where=where)
+
+
+def found(folder: Path, *where: str) -> list[str]:
+    files = find_inputs(source(*where), folder, folder / "store/_downloads").files
+    return [file.name.removeprefix("s3://corpora/") for file in files]
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("s3://corpora/web", [0, 1, 2, 3]),
+        ("s3://corpora/web/", [0, 1, 2, 3]),
+        ("s3://corpora", [0, 1, 2, 3, 6]),
+        ("s3://corpora/web/a.jsonl", [0]),
+        ("s3://corpora/web/*.jsonl", [0]),
+        ("s3://corpora/web/*", [0, 1, 2, 3]),
+        ("s3://corpora/web/**/*.jsonl", [0, 2, 3]),
+        ("s3://corpora/we*/**", [0, 1, 2, 3, 6]),
+        ("s3://corpora/web/?.jsonl*", [0, 1]),
+        ("s3://corpora/web/.hidden/*", [4]),
+        ("s3://corpora/web/deep/[e]r", [3]),
+    ],
+)
+@pytest.mark.usefixtures("bucket")
+def test_urls_match_as_paths_do(tmp_path: Path, where: str, keys: list[int]) -> None:
+    """The same files in a folder are matched by the same pattern."""
+    for key in KEYS:
+        (tmp_path / "corpora" / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "corpora" / key).touch()
+    on_disk = found(tmp_path, where.removeprefix("s3://"))
+
+    assert found(tmp_path, where) == [KEYS[index] for index in keys]
+    assert [name.removeprefix("corpora/") for name in on_disk] == [KEYS[index] for index in keys]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_matches_nothing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no input file matches 's3://corpora/none/\*'"):
+        found(tmp_path, "s3://corpora/none/*")
+    with pytest.raises(InputError, match=r"source 'web'.*s3://elsewhere/.*no such bucket"):
+        found(tmp_path, "s3://elsewhere/*")
+
+
+def test_a_store_in_the_same_bucket_is_not_read(bucket: Objects, tmp_path: Path) -> None:
+    root = store_place.root_of("s3://corpora/web/deep", tmp_path, ScratchConfig(folder="scratch"))
+    files = find_inputs(source("s3://corpora/web"), tmp_path, root / "_downloads").files
+    assert [file.name for file in files] == [
+        "s3://corpora/web/a.jsonl",
+        "s3://corpora/web/b.jsonl.gz",
+    ]
+
+
+@pytest.mark.parametrize("where", ["s3://key:hunter2@corpora/web", "s3://corpora/a?sig=hunter2"])
+def test_credentials_in_a_url_are_refused(tmp_path: Path, where: str) -> None:
+    config = write_corpus(tmp_path, sources=[{"name": "prose", "where": where}], phases=[])
+    with pytest.raises(SettingsError, match="Credentials come from the environment") as error:
+        load_settings(config)
+    assert "hunter2" not in str(error.value)
+
+
+def texts(corpus: Any) -> list[str]:
+    manifest = corpus.store.newest("raw", "prose")
+    files = [corpus.store.root / "raw/prose" / f.path for p in manifest.parts for f in p.files]
+    return [text for file in files for text in pl.read_parquet(file)["text"]]
+
+
+def test_only_new_and_changed_objects_are_read(
+    bucket: Objects, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = {"kind": "in_process", "workers": 1}
+    where = {"name": "prose", "where": "s3://corpora/web/**/*.jsonl"}
+    rest = {"name": "notes", "where": "input/notes/*"}
+    corpus = open_corpus(
+        write_corpus(tmp_path, sources=[where, rest], engine=engine, part_bytes=1024)
+    )
+    read: list[str] = []
+    get_to_file = Objects.get_to_file
+
+    def spy(objects: Objects, key: str, path: Path) -> Any:
+        read.append(key)
+        return get_to_file(objects, key, path)
+
+    monkeypatch.setattr(Objects, "get_to_file", spy)
+    build(corpus, "raw")
+    assert sorted(read) == [KEYS[0], KEYS[2], KEYS[3]]
+    assert sorted(texts(corpus)) == sorted(sentence(number) for number in (0, 2, 3))
+    assert not [path for path in (corpus.downloads / FOLDER).rglob("*") if path.is_file()]
+
+    read.clear()
+    build(corpus, "raw")
+    assert read == []
+
+    bucket.put(KEYS[2], LINES[20])
+    bucket.put("web/new.jsonl", LINES[21])
+    build(corpus, "raw")
+    assert set(read) >= {KEYS[2], "web/new.jsonl"}
+    assert sorted(texts(corpus)) == sorted(sentence(number) for number in (0, 3, 20, 21))
+
+
+def test_an_object_that_changes_after_planning_is_named(bucket: Objects, tmp_path: Path) -> None:
+    files = find_inputs(source("s3://corpora/web/a.jsonl"), tmp_path, tmp_path / "d").files
+    bucket.put("web/a.jsonl", b"{}\n")
+    with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl has changed"):
+        bring_objects(files)
+    bucket.delete("web/a.jsonl")
+    with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl was removed"):
+        bring_objects(files)
+
+
+def test_copies_are_bounded_by_the_scratch(bucket: Objects, tmp_path: Path) -> None:
+    scratch = ScratchConfig(folder="scratch", bytes=1 << 20)
+    root = store_place.root_of("s3://corpora/store", tmp_path, scratch)
+    for number in range(4):
+        bucket.put(f"large/{number}.jsonl", LINES[number] * 3000)
+    files = find_inputs(source("s3://corpora/large"), tmp_path, root / "_downloads").files
+    for file, line in zip(files, LINES, strict=False):
+        bring_objects([file])
+        assert file.path.read_bytes() == line * 3000
+        copies = [path for path in (root / "_downloads").rglob("*") if path.is_file()]
+        assert copies == [file.path]
+        os.utime(file.path, (0, 0))  # used long ago
