@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+from command_line import LONGEST_SECONDS
 
 PRELOAD = ["pipeline_defs.definitions", "builders", "many_runs"]
 
@@ -19,20 +22,28 @@ def run_raw(folder: Path, start: Any) -> None:
     steps = {"steps": "in_process", "kind": "in_process"}
     corpus = open_corpus(write_corpus(folder, engine=steps))
     job = build_defs(corpus).resolve_job_def("build_corpus")
-    start.wait()
+    start.wait(LONGEST_SECONDS)
     with dg.DagsterInstance.get() as instance:
         job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("raw")])
 
 
-def run_at_once(folder: Path, number: int) -> list[int | None]:
-    """Run that many at once; return their exit codes."""
+def begin_runs(folder: Path, number: int) -> list[BaseProcess]:
+    """Start that many runs, which begin together."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
-    start = context.Barrier(number)
+    start = context.Barrier(number + 1)  # with this process, which would else forget it
     folders = [folder / f"corpus-{index:02}" for index in range(number)]
-    runs = [context.Process(target=run_raw, args=(each, start)) for each in folders]
+    runs: list[BaseProcess] = [
+        context.Process(target=run_raw, args=(each, start)) for each in folders
+    ]
     for run in runs:
         run.start()
+    start.wait(LONGEST_SECONDS)
+    return runs
+
+
+def exit_codes(runs: list[BaseProcess]) -> list[int | None]:
+    """Wait for runs, and return their exit codes."""
     for run in runs:
         run.join()
     return [run.exitcode for run in runs]

@@ -79,13 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return int(code or 0)
     except Exception as error:
-        if reason := unreachable_records(error):
-            sys.stderr.write(f"{reason}\n")
-            return 1
-        if (failed := exit_code_of(error)) is None:
+        from pipeline_defs.commands.terminal.records_faults import records_fault
+
+        failed, reason = exit_code_of(error), records_fault(error)
+        if failed is None and reason is None:
             raise
-        sys.stderr.write(f"{error}\n")
-        return failed
+        sys.stderr.write(f"{reason or error}\n")
+        return failed or 1
 
 
 def is_verb_missing(tokens: Sequence[str]) -> bool:
@@ -106,19 +106,6 @@ def exit_code_of(error: Exception) -> int | None:
     if isinstance(error, SettingsError | UsageError | InputError):
         return 2
     return 1 if isinstance(error, StoreError) else None
-
-
-def unreachable_records(error: BaseException | None) -> str | None:
-    """Return a sentence if an error is of PostgreSQL, which has Dagster's records, else None."""
-    while error is not None and not type(error).__module__.startswith("psycopg2"):
-        error = error.__cause__ or error.__context__
-    if error is None:
-        return None
-    first = str(error).partition("\n")[0]
-    return (
-        f"Dagster's records in PostgreSQL cannot be used: {first}. What was published is kept. "
-        "Start the database again, then run the same command: it continues with what is missing."
-    )
 
 
 def add_verbs() -> None:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from command_line import ROOT
 from postgres_server import PostgresServer, postgres_server
@@ -38,6 +39,7 @@ def records(
     shutil.copy(ROOT / "deploy/dagster.yaml", dagster_home)
     for name, value in postgres.environment().items():
         monkeypatch.setenv(name, value)
+    dg.DagsterInstance.get().dispose()  # makes the tables, which processes must not do at once
     return postgres
 
 

@@ -6,26 +6,52 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from builders import Build, hashes, open_corpus, write_corpus
 from command_line import LONGEST_SECONDS, start, until
-from many_runs import run_at_once
+from many_runs import begin_runs, exit_codes
 from postgres_server import PostgresServer
 
+from pipeline_defs.commands.terminal.records_faults import records_fault
+
 CORPUS = "pipeline_defs.commands.main"
+MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 
 
 def test_twenty_runs_at_once_are_recorded_whole(tmp_path: Path, records: PostgresServer) -> None:
-    codes = run_at_once(tmp_path, 20)
+    codes = exit_codes(begin_runs(tmp_path, 20))
 
     with dg.DagsterInstance.get() as instance:
         runs = instance.get_runs()
-        written = [len(instance.get_records_for_run(run.run_id).records) for run in runs]
+        materialized = [
+            len(instance.get_records_for_run(run.run_id, of_type=MATERIALIZED).records)
+            for run in runs
+        ]
         kinds = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
         assert all(type(kind).__module__.startswith("dagster_postgres") for kind in kinds)
     assert codes == [0] * 20
     assert [run.status for run in runs] == [SUCCESS] * 20
-    assert len(set(written)) == 1  # each ran the same steps over documents of its own
+    assert materialized == [2] * 20  # sources
+
+
+def test_no_run_succeeds_in_silence_when_the_server_is_killed_under_twenty(
+    tmp_path: Path, records: PostgresServer
+) -> None:
+    runs = begin_runs(tmp_path, 20)
+    until(lambda: len(list(tmp_path.glob("*/store/raw/*/_manifests/*.json"))) > 5)
+    records.kill()
+    records.start()
+    codes = exit_codes(runs)
+    with dg.DagsterInstance.get() as instance:
+        recorded = [run.status for run in instance.get_runs()]
+    again = exit_codes(begin_runs(tmp_path, 20))
+
+    assert recorded.count(SUCCESS) == codes.count(0)
+    assert again == [0] * 20
+    with dg.DagsterInstance.get() as instance:
+        assert {run.status for run in instance.get_runs()} <= {SUCCESS, FAILURE}
+        assert len(instance.get_runs(dg.RunsFilter(statuses=[SUCCESS]))) == 20 + codes.count(0)
 
 
 def test_a_killed_server_fails_the_run_and_the_same_command_finishes_it(
@@ -54,3 +80,12 @@ def test_a_killed_server_fails_the_run_and_the_same_command_finishes_it(
 def files_of(store: Path) -> dict[str, str]:
     """Hashes of what a store publishes."""
     return {name: value for name, value in hashes(store).items() if not name.startswith(".")}
+
+
+def test_a_variable_that_is_not_set_is_named(
+    records: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_POSTGRES_PORT")
+    with pytest.raises(dg.DagsterInvalidConfigError) as raised:
+        dg.DagsterInstance.get()
+    assert "variable DAGSTER_POSTGRES_PORT, which is not set" in (records_fault(raised.value) or "")

@@ -81,8 +81,8 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         ("tokenizer: {vocab_size: 3}", "10: tokenizer.vocab_size: Input should be greater than or"),
         ("keep_manifests: many", "10: keep_manifests: Input should be a valid integer, unable to "),
         (
-            "engine: {kind: ray}",
-            "10: engine.kind: Input should be 'auto', 'in_process' or 'processes'",
+            "engine: {kind: dask}",
+            "10: engine.kind: Input should be 'auto', 'in_process', 'processes' or 'ray'",
         ),
         (
             "buckets:\n  edges: [4, 2]",
