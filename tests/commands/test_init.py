@@ -107,7 +107,7 @@ def test_an_existing_file_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
         ([], "no file to read matches"),
         (["no/*.jsonl"], "no file to read matches no/*.jsonl. Formats: .jsonl, .json"),
         (["data.bin"], "the format of 'data.bin' cannot be told from its name"),
-        (["s3://bucket/a.jsonl"], "s3:// is not supported"),
+        (["ftp://host/a.jsonl"], "ftp:// is not supported"),
         (["numbers.jsonl"], "no field holds text in most records (fields: n)"),
         (["empty.jsonl"], "1 file (jsonl) without one record"),
     ],

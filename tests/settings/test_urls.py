@@ -80,3 +80,10 @@ def test_a_renewed_signature_changes_no_fingerprint() -> None:
     ]
     source = SourceConfig(name="s", where=("https://u:p@h/a?sig=x", "data/*"))
     assert source.model_dump(mode="json")["where"] == ["https://h/a", "data/*"]
+
+
+@pytest.mark.parametrize("where", ["s3://me:s3cret@bucket/a.jsonl", "s3://bucket/a?key=s3cret"])
+def test_a_url_of_an_object_store_has_no_secret(tmp_path: Path, where: str) -> None:
+    message = faults(tmp_path, {"where": where})
+    assert "Credentials come from the environment" in message
+    assert "s3cret" not in message
