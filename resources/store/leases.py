@@ -1,10 +1,11 @@
 """Leases of the writers of a partition on an object store, which has no locks.
 
-    <partition>/_writers/<random>.writer     renewed every RENEW_SECONDS by a writer that works
-    <partition>/_writers/<random>.sweeper    a writer that found itself alone, and removes files
+    <partition>/_writers/<random>.writer     of a writer that works
+    <partition>/_writers/<random>.sweeper    of a writer that found itself alone, and removes files
 
-A lease that was not renewed for STALE_SECONDS is of a writer that died. Times are the object
-store's: those of leases in one listing, compared with that of the own one. A writer that ends
+Both are renewed every RENEW_SECONDS. One that was not renewed for its STALE_SECONDS is of a writer
+that died. Times are the object store's: those of leases in one listing, compared with that of the
+own one. A writer that ends
 announces itself as sweeper, then looks for other leases; one that begins writes its lease, then
 looks for sweepers and waits for them. As every listing shows what was written before it, one of two
 sees the other: what a new writer builds on is not removed under it.
@@ -27,7 +28,9 @@ from resources.store.store_errors import StoreError
 LEASES = "_writers"
 WRITER, SWEEPER = ".writer", ".sweeper"
 RENEW_SECONDS = 30.0
-STALE_SECONDS = 900.0  # longer than the retries of a request, after which a renewal gives up
+# Of a writer longer than the retries of a request, after which a renewal gives up. A sweeper stops
+# when it is not renewed, and others wait for it: after a kill, for this long.
+STALE_SECONDS = {WRITER: 900.0, SWEEPER: 120.0}
 POLL_SECONDS = 0.5
 
 
@@ -42,6 +45,7 @@ class WriterLease:
         self.prefix = f"{folder}/{LEASES}"
         self.key = f"{self.prefix}/{uuid.uuid4().hex}"
         self.renewed = 0.0
+        self.is_sweeping = False
         self.ended = threading.Event()
 
     @contextmanager
@@ -64,6 +68,8 @@ class WriterLease:
         """Write the lease with the time of now."""
         began = time.monotonic()
         self.objects.put(self.key + WRITER, b"")
+        if self.is_sweeping:
+            self.objects.put(self.key + SWEEPER, b"")
         self.renewed = began
 
     def renew_until_ended(self) -> None:
@@ -80,22 +86,16 @@ class WriterLease:
         own = next((each.modified for each in leases if each.key == self.key + WRITER), None)
         if own is None:
             raise self.lost()
-        stale = own - timedelta(seconds=STALE_SECONDS)
-        for each in leases:
-            if each.modified < stale:
-                self.objects.delete(each.key)
-        return [
-            each.key
-            for each in leases
-            if each.modified >= stale
-            and each.key.endswith(suffix)
-            and not each.key.startswith(self.key)
-        ]
+        others = [each for each in leases if not each.key.startswith(self.key)]
+        dead = {each.key for each in others if own - each.modified > stale_after(each.key)}
+        for key in dead:
+            self.objects.delete(key)
+        return [each.key for each in others if each.key.endswith(suffix) and each.key not in dead]
 
     def is_alone(self) -> bool:
         """Return whether no other writer works here; then none begins until this one has ended."""
+        self.is_sweeping = True
         self.renew()
-        self.objects.put(self.key + SWEEPER, b"")
         if self.others(WRITER):
             self.share()
             return False
@@ -103,17 +103,25 @@ class WriterLease:
 
     def share(self) -> None:
         """Let other writers begin."""
-        self.objects.delete(self.key + SWEEPER)
+        if self.is_sweeping:
+            self.is_sweeping = False
+            self.objects.delete(self.key + SWEEPER)
 
     def check(self) -> None:
-        """Raise StoreError if the lease was not renewed for so long that others may sweep."""
-        if time.monotonic() - self.renewed > STALE_SECONDS - 2 * RENEW_SECONDS:
+        """Raise StoreError if the lease was not renewed for so long that others may not see it."""
+        limit = STALE_SECONDS[SWEEPER if self.is_sweeping else WRITER]
+        if time.monotonic() - self.renewed > limit - 2 * RENEW_SECONDS:
             raise self.lost()
 
     def lost(self) -> StoreError:
         """Return the error of a writer whose lease is gone."""
         return StoreError(
             f"{self.objects.url}/{self.prefix}: the lease of this run could not be renewed for "
-            f"{STALE_SECONDS:.0f} s, so that another run may have removed its new files. Nothing "
-            "was committed: run the same command again."
+            "minutes, so that another run may have removed its new files. Nothing more was "
+            "committed: run the same command again."
         )
+
+
+def stale_after(key: str) -> timedelta:
+    """Return the time after which a lease that was not renewed is of a dead writer."""
+    return timedelta(seconds=STALE_SECONDS[SWEEPER if key.endswith(SWEEPER) else WRITER])

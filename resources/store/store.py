@@ -65,6 +65,7 @@ from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError as StoreError
 
 RECORDS = "_parts"
+REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two of requests
 MANIFESTS = "_manifests"
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
@@ -286,7 +287,10 @@ class Partition:
             for path in unnamed
             if path.name != ".lock" and not needed.intersection((path, path.parent))
         ]
-        self.medium.remove_all(removed)
+        for start in range(0, len(removed), REMOVED_AT_ONCE):
+            if self.held is not None:
+                self.held.check()
+            self.medium.remove_all(removed[start : start + REMOVED_AT_ONCE])
         for folder in {path.parent for path in removed} - {self.folder, self.records}:
             if folder != self.manifests:
                 with suppress(OSError):  # it has other files

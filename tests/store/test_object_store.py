@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,7 +209,7 @@ def test_the_lease_of_a_dead_writer_is_removed(root: Path, monkeypatch: pytest.M
     with WriterLease(objects, "filtered/web").held() as lease:
         assert not lease.is_alone()
         time.sleep(1.1)  # the times of objects are in seconds
-        monkeypatch.setattr(leases, "STALE_SECONDS", 0.5)
+        monkeypatch.setitem(leases.STALE_SECONDS, leases.WRITER, 0.5)
         assert lease.is_alone()
     assert objects.list_objects("filtered/web") == []
 
@@ -219,7 +220,7 @@ def test_a_writer_without_its_lease_does_not_commit(
     mine = web(root)
     with mine.writing(3):
         record = publish(mine)
-        monkeypatch.setattr(leases, "STALE_SECONDS", 0.0)
+        monkeypatch.setitem(leases.STALE_SECONDS, leases.WRITER, 0.0)
         with pytest.raises(StoreError, match="the lease of this run could not be renewed"):
             mine.commit(manifest(record))
         monkeypatch.undo()
@@ -251,3 +252,25 @@ def test_parts_of_a_large_object_are_read_without_a_copy(
     assert path.exists()
     with pytest.raises(FileNotFoundError):
         medium_of(elsewhere).open(elsewhere / "sharded/web/none.bin")
+
+
+def test_a_writer_waits_for_one_that_removes_files(root: Path) -> None:
+    objects = objects_of(root).objects
+    sweeper = WriterLease(objects, "filtered/web")
+    assert sweeper.is_alone()
+    began = time.monotonic()
+    threading.Timer(1.0, sweeper.share).start()
+    with WriterLease(objects, "filtered/web").held():
+        assert time.monotonic() - began >= 1.0
+
+
+def test_a_sweeper_that_died_keeps_no_one_waiting_for_long(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(leases.STALE_SECONDS, leases.SWEEPER, 0.5)
+    objects = objects_of(root).objects
+    assert WriterLease(objects, "filtered/web").is_alone()
+    time.sleep(1.1)  # the times of objects are in seconds
+    with WriterLease(objects, "filtered/web").held():
+        kinds = [info.key.rpartition(".")[2] for info in objects.list_objects("filtered/web")]
+    assert kinds == ["writer", "writer"], "that of the dead writer stays until it is stale"
