@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from assets.text.kernels.count_tables import table_of
+from assets.text.table_rows import table_of
 
 
 def _words(text: str) -> list[str]:

@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.kernels.count_tables import table_of
-from assets.text.table_rows import replace_rows
+from assets.text.table_rows import replace_rows, table_of
 from resources.settings.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
 # A search for these in the column lets the kernels look for a phrase in few rows only. They are

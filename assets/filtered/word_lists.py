@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import code_point_entries, text_buffers
-from assets.text.kernels.count_tables import table_of
+from assets.text.table_rows import table_of
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.term_table import Tables

@@ -3,8 +3,7 @@
 import numpy as np
 import polars as pl
 
-from assets.text.kernels.count_tables import table_of
-from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between
+from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between, table_of
 
 TEXTS = pl.Series("text", ["a", "b", None, "d"])
 

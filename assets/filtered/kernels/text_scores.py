@@ -23,7 +23,7 @@ from assets.filtered.kernels.text_words import (
     character_classes,
     count_words,
 )
-from assets.text.kernels.count_tables import table_of
+from assets.text.table_rows import table_of
 
 BLOCK_BYTES = 1 << 20  # the arrays of a block fit the cache
 

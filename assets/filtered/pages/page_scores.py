@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import text_buffers
-from assets.text.kernels.count_tables import table_of
+from assets.text.table_rows import table_of
 
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
 TAIL = 60  # characters of the end in which a link to the rest is looked for

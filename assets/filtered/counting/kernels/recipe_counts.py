@@ -32,9 +32,9 @@ from assets.filtered.kernels.ngrams import (
     count_overlapping,
 )
 from assets.filtered.kernels.text_scores import blocks, buffers_of
-from assets.text.kernels.count_tables import table_of
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
+from assets.text.table_rows import table_of
 
 LINE_FEED, DOT, BLANK = 0x0A, 0x2E, 0x20
 HASH, ELLIPSIS = ord("#"), ord("…")
