@@ -49,7 +49,8 @@ peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reade
 peers: .venv/installed-peers ## install PyTorch and other projects' readers (285 MB), run the tests that need them
 	$(PYTEST) -m peers
 
-servers: export TOKENMILL_SERVERS = 1   # there a test whose server is missing fails
+# With the variable a test whose server is missing fails. (A comment after it would be in its value.)
+servers: export TOKENMILL_SERVERS = 1
 servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Ceph's S3
 	$(BIN)/pytest tests/servers
 

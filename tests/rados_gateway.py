@@ -119,8 +119,17 @@ class Gateway:
         wait_until(lambda: self.attempt(*new).returncode == 0, "the monitor does not answer")
         self.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
         self.daemons.append(self.spawn("ceph-osd", "-f", "-i", "0"))
+        wait_until(self.osd_is_up, "the OSD is not up")
+
+    def osd_is_up(self) -> bool:
+        """Return whether the OSD works; start it again if it has ended.
+
+        One that asks the monitor too early is refused for a wrong fsid, and ends.
+        """
+        if self.daemons[-1].poll() is not None:
+            self.daemons[-1] = self.spawn("ceph-osd", "-f", "-i", "0")
         status = ("ceph", "--connect-timeout", "60", "osd", "stat")
-        wait_until(lambda: b"1 up" in self.attempt(*status).stdout, "the OSD is not up")
+        return b"1 up" in self.attempt(*status).stdout
 
     def make_bucket(self, name: str) -> None:
         """Make an empty bucket, by a request with the short signature of S3's first version."""
