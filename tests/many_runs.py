@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,12 @@ from command_line import LONGEST_SECONDS
 PRELOAD = ["pipeline_defs.definitions", "builders", "many_runs"]
 
 
-def run_raw(folder: Path, start: Any) -> None:
-    """Write a corpus, wait until all others have theirs, and run `raw`."""
+def run_raw(folder: Path, start: Any, environment: Mapping[str, str]) -> None:
+    """Write a corpus, wait until all others have theirs, and run `raw`.
+
+    The fork server has the environment of the test that started it.
+    """
+    os.environ.update(environment)
     import dagster as dg
     from builders import open_corpus, write_corpus
 
@@ -34,7 +40,7 @@ def begin_runs(folder: Path, number: int) -> list[BaseProcess]:
     start = context.Barrier(number + 1)  # with this process, which would else forget it
     folders = [folder / f"corpus-{index:02}" for index in range(number)]
     runs: list[BaseProcess] = [
-        context.Process(target=run_raw, args=(each, start)) for each in folders
+        context.Process(target=run_raw, args=(each, start, dict(os.environ))) for each in folders
     ]
     for run in runs:
         run.start()
