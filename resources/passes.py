@@ -96,8 +96,9 @@ def list_files(outcomes: Sequence[Outcome], kind: str) -> PassFiles:
     content = to_line([record for record in records if record is not None])
     folder = outcomes[0].task.folder.folder
     path = folder / f"{TEMPORARY_PREFIX}{xxhash.xxh3_128_hexdigest(content)}.json"
-    if not path.exists():
-        medium_of(folder).publish(write_temporary(folder, path.name, content), path)
+    medium = medium_of(folder)
+    if medium.size(path) is None:  # an object may be gone whose copy is still here
+        medium.publish(write_temporary(folder, path.name, content), path)
     return PassFiles(path)
 
 
