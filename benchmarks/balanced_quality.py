@@ -32,9 +32,9 @@ from planted_junk import FAMILIES, KINDS, Page, plant  # noqa: E402
 from assets.filtered.filter_documents import NO_FILES, filter_documents  # noqa: E402
 from assets.raw.places.find_inputs import find_inputs  # noqa: E402
 from assets.raw.readers.read_chunks import plan_slices, read_chunks  # noqa: E402
-from resources.settings.filters import FilterConfig  # noqa: E402
+from resources.settings.filtering.filters import FilterConfig  # noqa: E402
+from resources.settings.filtering.presets import DOMAINS  # noqa: E402
 from resources.settings.pipeline import Settings, load_settings  # noqa: E402
-from resources.settings.presets import DOMAINS  # noqa: E402
 from resources.settings.sources import Source  # noqa: E402
 
 SOURCES = ("reference", "multilingual", "code", "science", "books", "web")

@@ -73,7 +73,7 @@ def main() -> None:
 def choose(folder: Path, count: int, *, normalized: bool) -> pl.DataFrame:
     """Documents of up to 100 kB, in an order by hash."""
     from assets.filtered.normalize import normalize_text
-    from resources.settings.filter_steps import NormalizeConfig
+    from resources.settings.filtering.filter_steps import NormalizeConfig
 
     texts = read_texts(folder)
     texts = texts.filter(texts["text"].str.len_bytes().is_between(1, 100_000)).head(count)
@@ -85,7 +85,7 @@ def choose(folder: Path, count: int, *, normalized: bool) -> pl.DataFrame:
 def our_decisions(documents: pl.DataFrame, recipe: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(kept, decisions) under the recipe's preset, all rules; personal data stays in the text."""
     from assets.filtered.filter_documents import filter_documents
-    from resources.settings.filters import FilterConfig
+    from resources.settings.filtering.filters import FilterConfig
 
     preset = {"fineweb": "fineweb-recipe", "c4": "c4-datatrove"}.get(recipe, recipe)
     given: dict[str, Any] = {"presets": [preset], "pii": None}
@@ -137,7 +137,7 @@ def rival(recipe: str) -> Rival:
         gopher = repetition_judges("eng", FINEWEB) | quality_judges("eng", FINEWEB)
         before = {"language": language_judge()} | gopher | c4_judges(ends=False)
         return Rival(before, c4_editor(ends=False), fineweb_judges("eng", FINEWEB))
-    from resources.settings.fineweb2 import FINEWEB2
+    from resources.settings.filtering.fineweb2 import FINEWEB2
 
     code = recipe.removeprefix("fineweb2:")
     limits = Limits.of(FINEWEB2[code])

@@ -109,7 +109,7 @@ def filter_only(
     """The transform without files."""
     from assets.filtered.filter_documents import filter_documents
     from assets.filtered.filter_files import load_filter_data
-    from resources.settings.filters import FilterConfig
+    from resources.settings.filtering.filters import FilterConfig
 
     config = FilterConfig.model_validate(given)
     return filter_documents(documents, config, load_filter_data(config, ROOT))
@@ -119,7 +119,7 @@ def whole_stage(part: Path, folder: Path) -> None:
     """What the asset does for one part: read, filter, summarise, write, hash, publish."""
     from assets.filtered.asset import FilterInputs, filter_part
     from assets.filtered.filter_files import digests_of
-    from resources.settings.filters import FilterConfig
+    from resources.settings.filtering.filters import FilterConfig
     from resources.store.published import as_it_is
     from resources.tasks import Task
 

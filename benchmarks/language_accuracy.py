@@ -30,7 +30,7 @@ from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (50, 200, 1_000)

@@ -96,7 +96,7 @@ def main() -> None:
 def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
     """Return MB per CPU second, peak memory in MB and the number of spans."""
     from assets.filtered.pii.find_pii import find_pii
-    from resources.settings.filter_steps import PiiConfig
+    from resources.settings.filtering.filter_steps import PiiConfig
 
     find_pii(pl.Series(["a@b.io " * 10]), PiiConfig())  # loads the kernels
     dice = random.Random(1)

@@ -50,7 +50,7 @@ from benchmarks.pii_grammars import (
     url_password,
     url_token,
 )
-from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -68,7 +68,7 @@ def choose_for(options: argparse.Namespace) -> pl.DataFrame:
 def our_verdicts(documents: pl.DataFrame, recipe: str) -> pl.DataFrame:
     """reasons (List(String)) and text (null unless kept) under the preset."""
     from assets.filtered.filter_documents import filter_documents
-    from resources.settings.filters import FilterConfig
+    from resources.settings.filtering.filters import FilterConfig
 
     given = {"presets": [recipe], "language": {"backend": "none"}, "rules": OFF}
     kept, decisions = filter_documents(documents, FilterConfig.model_validate(given))

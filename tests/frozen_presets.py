@@ -3,7 +3,7 @@
     python tests/frozen_presets.py      # writes the file again
 
 Write it again only for a change that is meant: compare the lines that git shows with the source
-that resources/settings/presets.py names, and give that source in the commit.
+that resources/settings/filtering/presets.py names, and give that source in the commit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FROZEN = Path(__file__).parent / "golden" / "presets.yaml"
 
 def expanded(name: str) -> dict[str, Any]:
     """Return the settings of a preset, with the defaults of every section that it sets."""
-    from resources.settings.filters import FilterConfig
-    from resources.settings.presets import PRESETS
+    from resources.settings.filtering.filters import FilterConfig
+    from resources.settings.filtering.presets import PRESETS
 
     layer = PRESETS[name]
     config = FilterConfig.model_validate({"presets": [name]}).model_dump(mode="json")
@@ -45,7 +45,7 @@ def frozen() -> dict[str, dict[str, Any]]:
 
 def write() -> None:
     """Write the values of all presets."""
-    from resources.settings.presets import PRESETS
+    from resources.settings.filtering.presets import PRESETS
 
     values = {name: expanded(name) for name in PRESETS}
     text = yaml.dump(values, Dumper=_OnOneLine, sort_keys=False, allow_unicode=True, width=200)

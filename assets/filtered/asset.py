@@ -28,7 +28,7 @@ from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile

@@ -31,8 +31,8 @@ from assets.raw.asset import RAW
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.classifier import ClassifierConfig
-from resources.settings.filter_steps import NormalizeConfig
+from resources.settings.filtering.classifier import ClassifierConfig
+from resources.settings.filtering.filter_steps import NormalizeConfig
 from resources.settings.named_files import check_named_file, open_at_once
 from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage

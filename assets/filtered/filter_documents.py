@@ -32,7 +32,7 @@ from assets.filtered.scores import (
     texts_left,
     texts_of,
 )
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 
 NO_FILES = FilterData()
 FIXED = ("detected_lang", "lang_score")  # in the decisions of every config

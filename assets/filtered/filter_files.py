@@ -20,7 +20,7 @@ import msgspec
 from assets.filtered.filter_data import FilterData
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.scores import uses_profanity
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.named_files import NamedFileError, check_named_file
 from resources.store.disk import hash_file
 

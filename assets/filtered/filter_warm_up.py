@@ -14,7 +14,7 @@ from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, scores_of, texts_left
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 
 TEXT = (
     "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, "

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.table_rows import replace_rows, table_of
-from resources.settings.filter_steps import C4Lines, LinesConfig, RefinedWebLines
+from resources.settings.filtering.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
 # A search for these in the column lets the kernels look for a phrase in few rows only. They are
 # short and ASCII: the search is faster, and half as many rows again match.

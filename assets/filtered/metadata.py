@@ -7,7 +7,7 @@ up by hash, once per level of the host name.
 
 import polars as pl
 
-from resources.settings.rules import MetadataRules
+from resources.settings.filtering.rules import MetadataRules
 
 HOST = r"^(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?(?:[^/?#@]*@)?([^/?#:@]+)"
 LAST_LEVELS = r"((?:[^.]+\.){0,7}[^.]+)\.?$"

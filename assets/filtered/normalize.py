@@ -14,7 +14,7 @@ from functools import lru_cache
 import polars as pl
 
 from assets.text.table_rows import change_where
-from resources.settings.filter_steps import NormalizeConfig
+from resources.settings.filtering.filter_steps import NormalizeConfig
 
 # Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
 CONTROL_CHARACTERS = r"[\x00-\x08\x0E-\x1F\x7F-\x84\x86-\x9F\u{200B}\u{2060}\u{FEFF}]"

@@ -18,7 +18,7 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule
 from assets.filtered.word_lists import WordLists, count_listed
 from corpus_loader.permutation import derive_key, mix64
-from resources.settings.filter_steps import LinesConfig, PiiConfig, RefinedWebLines
+from resources.settings.filtering.filter_steps import LinesConfig, PiiConfig, RefinedWebLines
 
 Span = tuple[int, int]
 Finder = Callable[[str, Rule], Iterable[Span]]

@@ -26,7 +26,7 @@ from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
 from resources.corpus import Corpus
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings
 from resources.stage import MainTable, Stage
 from resources.store.published import PublishedFile

@@ -26,9 +26,9 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
-from resources.settings.filter_steps import LinesConfig, PiiConfig
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import CountedRules, MetadataRules, RulesConfig
+from resources.settings.filtering.filter_steps import LinesConfig, PiiConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import CountedRules, MetadataRules, RulesConfig
 
 
 def _per(count: str | pl.Expr, total: str | pl.Expr) -> pl.Expr:

@@ -25,7 +25,6 @@ from pydantic import (
 
 from corpus_loader.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
-from resources.settings.classifier import ClassifierConfig
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
@@ -36,18 +35,19 @@ from resources.settings.faults import (
     nearest,
     place,
 )
-from resources.settings.filters import FilterConfig
-from resources.settings.language_rules import (
+from resources.settings.filtering.classifier import ClassifierConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.language_rules import (
     required_faults,
     skipped_rules,
     source_layer,
     undetected_faults,
     without_rules,
 )
+from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.named_files import NamedFileError
 from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
-from resources.settings.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import ShardConfig

@@ -9,7 +9,7 @@ import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
 from pipeline_defs.commands.main import main
-from resources.settings.presets import lay_over
+from resources.settings.filtering.presets import lay_over
 
 RULES = {
     "length": {"min_chars": 20},

@@ -17,7 +17,7 @@ from assets.sharded.flat_row_files import open_shard
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
-from pipeline_defs.commands.look.trace_rows import byte_of
+from pipeline_defs.commands.look.tracing.trace_rows import byte_of
 from pipeline_defs.commands.main import main
 from resources.materialization import manifest_of
 

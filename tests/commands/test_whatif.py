@@ -11,7 +11,7 @@ import yaml
 from builders import Build, open_corpus, write_corpus
 
 from pipeline_defs.commands.main import main
-from resources.settings.presets import lay_over
+from resources.settings.filtering.presets import lay_over
 from resources.store.disk import xxh3_of
 
 CHANGES = (

@@ -16,7 +16,7 @@ from assets.stages import STAGES
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from pipeline_defs import compile_kernels
 from resources.settings.dedup import DedupConfig
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import SettingsError
 
 FINEWEB = {"presets": ["gopher-quality", "fineweb"], "pii": {}}

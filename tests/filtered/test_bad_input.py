@@ -40,17 +40,17 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.rules.custom import CustomRule
 from assets.filtered.word_lists import WordLists, count_listed
-from resources.settings.classifier import ClassifierConfig
-from resources.settings.filter_steps import (
+from resources.settings.filtering.classifier import ClassifierConfig
+from resources.settings.filtering.filter_steps import (
     C4Lines,
     LinesConfig,
     NormalizeConfig,
     PiiConfig,
     RefinedWebLines,
 )
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import RuleGroup, RulesConfig
 from resources.settings.limits import Share
-from resources.settings.rules import RuleGroup, RulesConfig
 
 PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
 VOCABULARY = {"drugs": ("aspirin", "beta blocker"), "anatomy": ("heart",)}

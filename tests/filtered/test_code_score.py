@@ -13,8 +13,8 @@ from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.code_lines import CHANGE, LIMIT, Sign, make_room, weigh_lines
 from assets.filtered.language.detect_language import detect_language
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import LanguageConfig
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
+from resources.settings.filtering.filters import FilterConfig
 
 PYTHON = """\
 import os

@@ -8,8 +8,8 @@ from assets.filtered.filter_documents import count_reasons, filter_documents
 from assets.filtered.report import summarize_decisions
 from assets.filtered.rules.custom import CustomRule, check_custom_rules, custom_scores
 from assets.filtered.rules.rules import rules_for
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import RulesConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import RulesConfig
 
 CAPITALS = pl.col("text").str.count_matches(r"\p{Lu}") / pl.col("text").str.len_chars()
 SHOUTING = CustomRule("shouting", CAPITALS, maximum=0.3, keeps=["Hello."], rejects=["BUY NOW"])

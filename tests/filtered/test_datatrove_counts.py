@@ -24,8 +24,8 @@ from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.text_words import character_classes
 from assets.text.buffers import text_buffers
 from assets.text.kernels.character_classes import TERMINAL_MARKS
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import STOP_WORDS, RulesConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import STOP_WORDS, RulesConfig
 
 LANGUAGES = ("en", "fr", "de", "es", "ru")
 RULES = RulesConfig.model_validate(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 
 PROSE = (
     "The house of the baker stands by the river, and with it a mill that grinds all day. "

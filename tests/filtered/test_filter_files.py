@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assets.filtered.filter_files import MOST_BYTES, FilterFileError, digests_of, load_filter_data
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 
 RULES_FILE = """
 import polars as pl

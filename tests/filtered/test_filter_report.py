@@ -18,7 +18,7 @@ from assets.filtered.report import (
 from assets.filtered.rules.rules import rules_for
 from assets.report.histograms import add_summaries, bin_of
 from assets.report.plots import bar_chart, histogram, pie_chart
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 
 CONFIG = FilterConfig.model_validate(
     {

@@ -23,7 +23,7 @@ from assets.filtered.language.detect_language import (
 from assets.filtered.language.model_files import find_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
 
 ENGLISH = "The quick brown fox jumps over the lazy dog and runs into the forest."
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft in den Wald."

@@ -17,10 +17,10 @@ from assets.filtered.rules.threshold_replay import (
     tally,
 )
 from resources.errors import UsageError
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.presets import lay_over
+from resources.settings.filtering.rules import RulesConfig
 from resources.settings.limits import limit_text
-from resources.settings.presets import lay_over
-from resources.settings.rules import RulesConfig
 
 BY_LANGUAGE = {"length": {"min_chars": {"zh": 3, "ja": None, "*": 10}}}
 OFF = {"language": {"backend": "none"}}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from assets.filtered.kernels.line_scan import LineCount, character_classes
 from assets.filtered.line_edits import edit_lines
-from resources.settings.filter_steps import C4Lines, LinesConfig, RefinedWebLines
+from resources.settings.filtering.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
 PAPER = C4Lines()
 DATATROVE = C4Lines(end_marks=(".", "?", "!", '"', "'"), min_words=3)

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from assets.filtered.metadata import count_metadata
-from resources.settings.rules import MetadataRules
+from resources.settings.filtering.rules import MetadataRules
 
 BLANK = {"text": "t", "url": None, "license": None, "lang": None, "id": None, "meta": None}
 

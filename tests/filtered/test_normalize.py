@@ -20,7 +20,7 @@ from assets.filtered.normalize import (
     normalize_text,
 )
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import NORMALIZE_FOR, NormalizeConfig
+from resources.settings.filtering.filter_steps import NORMALIZE_FOR, NormalizeConfig
 
 KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
 TEXTS = st.text(

@@ -23,7 +23,7 @@ from assets.filtered.pages.page_files import KINDS, load_models
 from assets.filtered.pages.page_scores import FEATURES, PAGE_SCORES, page_terms, score_pages
 from assets.filtered.rules.rules import rules_for
 from assets.text.buffers import text_buffers
-from resources.settings.balanced import BALANCED
+from resources.settings.filtering.balanced import BALANCED
 from resources.settings.pipeline import Settings
 
 PROSE = (

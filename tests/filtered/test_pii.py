@@ -20,7 +20,7 @@ from assets.filtered.pii.ip_addresses import public_blocks
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Span
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
 HEX32 = "9f86d081884c7d659a2feaa0c55ad015"
 RANDOM40 = "kX9vQ2mZ" + "7rT4wLp1" + "Yb6NsHd3" + "FgJ8cVa5" + "EuR0oKiW"

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.rules.rules import rules_for
-from resources.settings.filters import FilterConfig
-from resources.settings.presets import DOMAINS, PRESETS, lay_over
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.presets import DOMAINS, PRESETS, lay_over
 
 LANGUAGES = ("en", "fr", "de", "es", "zh", "ja", "ru")
 NAMES = ["gopher-quality", "gopher-repetition", "c4", "c4-datatrove", "fineweb", "fineweb-paper"]

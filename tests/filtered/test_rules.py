@@ -14,9 +14,9 @@ from assets.filtered.filter_documents import judge
 from assets.filtered.language.model_files import find_model
 from assets.filtered.rules.rules import Rule, is_rule, rules_for
 from assets.filtered.scores import BASE, SCORES
-from resources.settings.classifier import ClassifierConfig
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import RuleGroup, RulesConfig
+from resources.settings.filtering.classifier import ClassifierConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import RuleGroup, RulesConfig
 
 PASSAGE = "one two three four five six seven eight nine ten eleven twelve "
 DISTINCT = "a b c d e f g h i j k l m n o p q r s t u v w x y z "

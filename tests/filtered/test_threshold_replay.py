@@ -22,7 +22,7 @@ from assets.filtered.rules.threshold_replay import (
     thresholds,
 )
 from resources.errors import UsageError
-from resources.settings.rules import RulesConfig
+from resources.settings.filtering.rules import RulesConfig
 
 BASE = RulesConfig.model_validate(
     {"length": {"min_chars": 100}, "gopher_quality": {}, "language": {"allowed": ["en"]}}

@@ -3,7 +3,7 @@
 import pytest
 from frozen_presets import expanded, frozen
 
-from resources.settings.presets import PRESETS
+from resources.settings.filtering.presets import PRESETS
 
 HINT = "if it is meant, run `python tests/frozen_presets.py` and give the source in the commit"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
+from resources.settings.filtering.fineweb2 import FINEWEB2, FineWeb2Language
 
 # All limits up to the stop words, in the order of the fields, from the files that the module names.
 GOLDEN = {

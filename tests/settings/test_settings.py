@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.settings.faults import inner_model
+from resources.settings.filtering.presets import lay_over
 from resources.settings.pipeline import (
     CONFIG_VARIABLE,
     STORE_VARIABLE,
@@ -15,7 +16,6 @@ from resources.settings.pipeline import (
     load_settings,
     store_root,
 )
-from resources.settings.presets import lay_over
 
 REPOSITORY = Path(__file__).parents[2]
 GOOD = """\

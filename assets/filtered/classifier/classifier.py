@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from assets.filtered.classifier.fasttext_files import load_fasttext
 from assets.text.buffers import blocks, code_point_entries, text_buffers
 from corpus_loader.permutation import derive_key, mix64
-from resources.settings.classifier import ClassifierConfig
+from resources.settings.filtering.classifier import ClassifierConfig
 
 Booleans = NDArray[np.bool_]
 LABELS = {"good": True, "bad": False, 1: True, 0: False}  # 1 == True and 0 == False in a dict

@@ -10,7 +10,7 @@ import polars as pl
 from assets.filtered.counting.token_table import token_table
 from assets.text.buffers import text_buffers
 from assets.text.table_rows import table_of
-from resources.settings.rules import CountedRules, GopherQualityRules, RulesConfig
+from resources.settings.filtering.rules import CountedRules, GopherQualityRules, RulesConfig
 
 BLOCK_BYTES = 1 << 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from resources.settings.rules import GopherQualityRules, RulesConfig
+from resources.settings.filtering.rules import GopherQualityRules, RulesConfig
 
 SYMBOLS = ("#", "...", ". . .", "…")
 

@@ -9,7 +9,7 @@ Trade-off: Danish texts in a Norwegian source are not found.
 
 import polars as pl
 
-from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
 
 # Close languages, or names of one language, by ISO 639 code; others are families of their own.
 FAMILIES = (

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import Scan
 from assets.filtered.pii.spans import NO_SPANS
-from resources.settings.filter_steps import KINDS
+from resources.settings.filtering.filter_steps import KINDS
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]

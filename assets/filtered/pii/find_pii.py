@@ -23,7 +23,7 @@ from assets.filtered.pii.scan import Scan
 from assets.filtered.pii.spans import NO_SPANS, in_original, redact, rows_near, without_overlap
 from assets.text.buffers import text_buffers
 from assets.text.table_rows import replace_rows
-from resources.settings.filter_steps import KINDS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
 
 # The text beside a span can become a span once the first is replaced.
 _MAX_ROUNDS = 4

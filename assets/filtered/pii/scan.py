@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.settings.filter_steps import PiiKind
+from resources.settings.filtering.filter_steps import PiiKind
 
 Span = tuple[int, int]
 Decide = Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import text_buffers
-from resources.settings.filter_steps import KINDS, PiiKind
+from resources.settings.filtering.filter_steps import KINDS, PiiKind
 
 Integers = NDArray[np.int64]
 

@@ -14,8 +14,8 @@ import polars as pl
 
 from assets.filtered.rules.custom import CustomRule
 from resources.settings.faults import nearest
+from resources.settings.filtering.rules import RuleGroup, RulesConfig
 from resources.settings.limits import EVERY_LANGUAGE, LimitByLanguage
-from resources.settings.rules import RuleGroup, RulesConfig
 
 Threshold = float | tuple[str, ...] | LimitByLanguage
 LANGUAGE = "lang"  # score by which a threshold with a limit per language is chosen

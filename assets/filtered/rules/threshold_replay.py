@@ -21,9 +21,9 @@ from pydantic import BaseModel, ValidationError
 from assets.filtered.rules.rules import Rule
 from resources.errors import UsageError, unknown_name
 from resources.settings.faults import dotted
+from resources.settings.filtering.presets import lay_over
+from resources.settings.filtering.rules import RulesConfig
 from resources.settings.limits import without_forms
-from resources.settings.presets import lay_over
-from resources.settings.rules import RulesConfig
 
 OFF = ("null", "none", "off")
 FLAGS = {"true": True, "on": True, "false": False}

@@ -31,7 +31,7 @@ from assets.raw.readers.read_warc import read_warc
 from corpus_loader.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
-from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.settings.sources import FileFormat, SourceConfig
 
 CONFIG_NAME = "pipeline.yaml"

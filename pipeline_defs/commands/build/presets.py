@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from assets.filtered.rules.rules import rules_for
 from resources.errors import UsageError, unknown_name
-from resources.settings.filters import FilterConfig
-from resources.settings.presets import PRESETS
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.presets import PRESETS
 
 
 def presets(

@@ -45,8 +45,8 @@ from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
+from resources.settings.filtering.rules import RulesConfig
 from resources.settings.limits import EVERY_LANGUAGE, limit_text
-from resources.settings.rules import RulesConfig
 from resources.store.store import StoreError
 
 EXAMPLES = 3  # documents named per rule

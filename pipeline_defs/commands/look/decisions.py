@@ -11,8 +11,8 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_files import FilterFileError, load_filter_data
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
-from resources.settings.filters import FilterConfig
-from resources.settings.rules import RulesConfig
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import RulesConfig
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError
 

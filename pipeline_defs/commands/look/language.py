@@ -22,7 +22,7 @@ from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.settings.filter_steps import LanguageConfig
+from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.store.records import Manifest, PartRecord
 
 SHOWN = 20  # differences that are printed

@@ -39,7 +39,7 @@ from pipeline_defs.commands.terminal.output import MANY_LINES, ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
-from resources.settings.filter_steps import LinesConfig, NormalizeConfig
+from resources.settings.filtering.filter_steps import LinesConfig, NormalizeConfig
 from resources.settings.limits import limit_text
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError

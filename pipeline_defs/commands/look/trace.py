@@ -24,9 +24,9 @@ from corpus_loader.errors import CorpusError
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
-from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
-from pipeline_defs.commands.look.trace_rows import Row, SampleRow, describe_row, is_removed
-from pipeline_defs.commands.look.trace_show import print_document, print_row
+from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
+from pipeline_defs.commands.look.tracing.trace_rows import Row, SampleRow, describe_row, is_removed
+from pipeline_defs.commands.look.tracing.trace_show import print_document, print_row
 from pipeline_defs.commands.terminal.options import Json, Natural
 from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus

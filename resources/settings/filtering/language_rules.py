@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from resources.settings.filters import FilterConfig
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.sources import SourceConfig
 
 CODE = re.compile(r"[a-z]{2,3}")

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from resources.settings.filter_steps import (
+from resources.settings.filtering.filter_steps import (
     FasttextConfig,
     LanguageConfig,
     LinesConfig,
@@ -23,8 +23,8 @@ from resources.settings.filter_steps import (
     PiiConfig,
     WordsConfig,
 )
-from resources.settings.presets import expand_presets
-from resources.settings.rules import RulesConfig
+from resources.settings.filtering.presets import expand_presets
+from resources.settings.filtering.rules import RulesConfig
 
 
 class FilterConfig(BaseModel):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pipeline_defs.commands.look.document_lines import likeness, print_lines
 from pipeline_defs.commands.look.lineage import Origin
-from pipeline_defs.commands.look.trace_document import (
+from pipeline_defs.commands.look.tracing.trace_document import (
     Decision,
     Deduped,
     DocumentTrace,
@@ -18,7 +18,7 @@ from pipeline_defs.commands.look.trace_document import (
     ShardRow,
     Tokenized,
 )
-from pipeline_defs.commands.look.trace_rows import Row, RowDocument, SampleRow, TokenPlace
+from pipeline_defs.commands.look.tracing.trace_rows import Row, RowDocument, SampleRow, TokenPlace
 from pipeline_defs.commands.terminal.output import ONE_LINE
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"

@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from resources.settings.balanced import BALANCED
-from resources.settings.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
-from resources.settings.fineweb2 import FINEWEB2, FineWeb2Language
-from resources.settings.rules import FinewebRules, GopherQualityRules, GopherRepetitionRules
+from resources.settings.filtering.balanced import BALANCED
+from resources.settings.filtering.filter_steps import NORMALIZE_FOR, C4Lines, RefinedWebLines
+from resources.settings.filtering.fineweb2 import FINEWEB2, FineWeb2Language
+from resources.settings.filtering.rules import (
+    FinewebRules,
+    GopherQualityRules,
+    GopherRepetitionRules,
+)
 
 Layer = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""`filters`: rules, their presets, and what changes a text."""
