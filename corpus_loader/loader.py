@@ -65,14 +65,14 @@ class CorpusLoader:
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
         samples = len(self.reader.order)
-        self.split = Split(samples, rank, world_size, batch_size, options.last)
+        self.split = Split(samples, rank, world_size, batch_size, options.last, options.skipped)
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
 
     def __len__(self) -> int:
-        """Batches of a whole epoch of the phase, for each rank."""
-        return len(self.split)
+        """Batches of the whole epoch that contains the next batch, for each rank."""
+        return self.split.steps_left(self.epoch * self.split.epoch_samples)
 
     @property
     def sources(self) -> list[str]:

@@ -62,8 +62,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
 
     def __len__(self) -> int:
         """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
-        split = self.loader.split
-        return len(split) * (split.world_size if self.is_dispatched else 1)
+        return len(self.loader) * (self.loader.split.world_size if self.is_dispatched else 1)
 
     def __iter__(self) -> Iterator[Tensors]:
         """Yield the batches to the end of the epoch; in a worker, its share of them."""

@@ -25,11 +25,11 @@ from loader_corpus import (
     write_phase,
 )
 
-from corpus_loader import Batch, CorpusLoader, Documents, LoaderOptions
+from corpus_loader import Batch, CorpusError, CorpusLoader, Documents, LoaderOptions
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
-from corpus_loader.split import Last, Split
+from corpus_loader.split import Last, Split, skipped
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -160,6 +160,65 @@ def test_a_run_goes_on_at_the_exact_sample_with_any_split(
     seen += [p for taken in zip(*last, strict=True) for s in taken for p in range(s.first, s.stop)]
 
     assert seen == list(range((cursor // 37 + 1) * 37))
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 120), st.integers(1, 40)), max_size=4),
+    split=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    after=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stop_at=st.integers(0, 20),
+    last=st.sampled_from(["pad", "short"]),
+)
+def test_skipped_positions_are_in_no_step_and_all_others_in_one(
+    ranges: list[tuple[int, int]],
+    split: tuple[int, int],
+    after: tuple[int, int],
+    stop_at: int,
+    last: Last,
+) -> None:
+    left_out = skipped([(first, first + count) for first, count in ranges])
+    seen: list[int] = []
+    cursor = 0
+    for (ranks, batch_size), most in ((split, stop_at), (after, 1000)):
+        splits = [Split(37, rank, ranks, batch_size, last, left_out) for rank in range(ranks)]
+        while cursor < 4 * 37 and most:
+            start = cursor
+            for step in zip(*(each.steps(cursor) for each in splits), strict=True):
+                own = [p for each in step for p in each.positions()[: each.stop - each.first]]
+                assert all(start <= p < splits[0].epoch_end(start) for p in own)
+                assert len({each.cursor for each in step}) == 1
+                seen += own
+                cursor = step[0].cursor
+                most -= 1
+                if not most:
+                    break
+            cursor = cursor if cursor != start else splits[0].epoch_end(start)
+
+    out = {p for first, count in ranges for p in range(first, first + count)}
+    assert seen == [p for p in range(4 * 37) if p not in out]
+
+
+def test_a_range_is_left_out_after_a_state_from_before_it(store: Path) -> None:
+    whole = numbers(every_sample(store))
+    loader = CorpusLoader(store, batch_size=4)
+    next(iter(loader))
+    options = LoaderOptions(skip=[(6, 11), (11, 14)], drop_last=False)
+    ranks = [
+        CorpusLoader(store, rank=r, world_size=2, batch_size=3, options=options) for r in (0, 1)
+    ]
+    for rank in ranks:
+        rank.load_state_dict(loader.state_dict())
+
+    assert len(ranks[0]) == 5  # steps of 29 samples
+    assert global_order(ranks) == whole[4:6] + whole[14:]
+    assert len(ranks[0]) == 7  # the next epoch
+    assert len(global_order(ranks)) == 37
+
+
+@pytest.mark.parametrize("wrong", [(3, 3), (-1, 2), (5, 2), (0.0, 2), (1,), "ab", 7])
+def test_a_skipped_range_that_is_none_is_named(wrong: Any) -> None:
+    with pytest.raises(CorpusError, match=r"skip has .*; it takes ranges of positions"):
+        LoaderOptions(skip=[wrong])
 
 
 def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store: Path) -> None:
