@@ -18,11 +18,13 @@ below 32 MB a batch. Small batches are slices of about a megabyte that is read t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +38,51 @@ from corpus_loader.remote import open_files
 from corpus_loader.split import Split, Step
 
 STATE_VERSION = 1
+BatchType = TypeVar("BatchType")
 LARGEST = 1 << 62  # a cursor beyond it does not fit the arithmetic of positions
 LOOK_UP_SAMPLES = 32_768  # of the order at a time: 0.3 us each, 2 us where few are looked up
 READ_BYTES = 1 << 20  # at a time: batches of 8 x 2,048 take 16 us, and one by one 22
+
+
+@dataclass
+class LoaderStats:
+    """Work of a loader in this process since it was opened, and the time that it took.
+
+    batches, samples: given to the training loop; wait_seconds: time in which the loop waited for
+    them, the first one of each iteration too; used_seconds: time from a batch to the request of the
+    next, which is the training's.
+    """
+
+    batches: int = 0
+    samples: int = 0
+    wait_seconds: float = 0.0
+    used_seconds: float = 0.0
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples per second of both; 0 before the first batch."""
+        seconds = self.wait_seconds + self.used_seconds
+        return self.samples / seconds if seconds else 0.0
+
+    @property
+    def wait_share(self) -> float:
+        """Share of the time in which the training waited, 0 to 1."""
+        seconds = self.wait_seconds + self.used_seconds
+        return self.wait_seconds / seconds if seconds else 0.0
+
+    def timed(
+        self, batches: Iterator[BatchType], samples_of: Callable[[BatchType], int]
+    ) -> Iterator[BatchType]:
+        """Yield batches, and count them and their times."""
+        asked = time.perf_counter()
+        for batch in batches:
+            given = time.perf_counter()
+            self.wait_seconds += given - asked
+            self.batches += 1
+            self.samples += samples_of(batch)
+            yield batch
+            asked = time.perf_counter()
+            self.used_seconds += asked - given
 
 
 class CorpusLoader:
@@ -69,6 +113,7 @@ class CorpusLoader:
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
+        self._stats = LoaderStats()
 
     def __len__(self) -> int:
         """Batches of the whole epoch that contains the next batch, for each rank."""
@@ -107,10 +152,14 @@ class CorpusLoader:
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches up to the end of the epoch; then the loader is in the next."""
         end = self.iteration_end()
-        for batch in self.batches():
+        for batch in self._stats.timed(self.batches(), lambda batch: len(batch.tokens)):
             self.go_to(batch.cursor)
             yield batch
         self.go_to(end)
+
+    def stats(self) -> LoaderStats:
+        """Return the batches of `iter(loader)` so far in this process, and their times."""
+        return replace(self._stats)
 
     def batches(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Batch]:
         """Yield every `every`-th batch after the first `skip`, without moving the loader.

@@ -25,7 +25,14 @@ from loader_corpus import (
     write_phase,
 )
 
-from corpus_loader import Batch, CorpusError, CorpusLoader, Documents, LoaderOptions
+from corpus_loader import (
+    Batch,
+    CorpusError,
+    CorpusLoader,
+    Documents,
+    LoaderOptions,
+    LoaderStats,
+)
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
@@ -219,6 +226,20 @@ def test_a_range_is_left_out_after_a_state_from_before_it(store: Path) -> None:
 def test_a_skipped_range_that_is_none_is_named(wrong: Any) -> None:
     with pytest.raises(CorpusError, match=r"skip has .*; it takes ranges of positions"):
         LoaderOptions(skip=[wrong])
+
+
+def test_stats_tell_waiting_for_data_from_training(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=8)
+    assert loader.stats() == LoaderStats()
+    for _ in loader:
+        time.sleep(0.01)
+    before, after = loader.stats(), next(iter(loader)) and loader.stats()
+
+    assert (before.batches, before.samples) == (4, 32)
+    assert before.used_seconds >= 0.04
+    assert 0 < before.wait_share < 1
+    assert before.samples_per_second < 32 / 0.04
+    assert (after.batches, after.samples) == (5, 40)
 
 
 def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store: Path) -> None:
