@@ -26,6 +26,13 @@ def test_ranks_of_a_node_share_a_download() -> None:
     assert reads.deviation == 0.5
 
 
+def test_the_first_worker_reads_every_second_step_of_two() -> None:
+    reads = Reads(Job(1, 1, ranks_per_node=1, workers=2), [1, 1, 1], 100, np.ones(1))
+    reads.take(np.array([0, 1, 2]), np.array([0, 0, 0]))
+
+    assert (reads.of_first_rank, reads.of_first_worker) == ({0, 1, 2}, {0, 2})
+
+
 def test_a_step_of_the_planned_shares_does_not_deviate() -> None:
     steps = np.array([[0, 1, 0, 1], [1, 1, 0, 1]])
 
