@@ -18,8 +18,10 @@ below 32 MB a batch. Small batches are slices of about a megabyte that is read t
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Integral
@@ -31,7 +33,7 @@ import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents
 from corpus_loader.errors import CorpusError
-from corpus_loader.mixture import find_mixture
+from corpus_loader.mixture import find_mixture, mixtures
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.remote import open_files
@@ -103,8 +105,11 @@ class CorpusLoader:
         seed: int | None = None,
         options: LoaderOptions | None = None,
     ) -> None:
+        check_types(path, phase, seed, options)
+        for name, count in (("rank", rank), ("world_size", world_size), ("batch_size", batch_size)):
+            check_whole(name, count)
         options = options or LoaderOptions()
-        files = open_files(path, options.verify, options.cache, options.cache_bytes)
+        files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
         self.mixture = find_mixture(files, phase, options.data)
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
@@ -224,18 +229,59 @@ class CorpusLoader:
 
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
-        self.cursor = check_state(state, self.state_dict())
+        self.cursor = check_state(state, self.state_dict(), self.phase_of)
         self.is_loaded, self.is_done = True, False
 
+    def phase_of(self, data: str) -> str | None:
+        """Return another phase of the corpus with a mixture of that fingerprint, if any."""
+        for phase in self.files.names("mixed"):
+            if phase != self.mixture.phase:
+                with suppress(CorpusError):  # of a phase that is not mixed, or cannot be read
+                    if any(each.fingerprint == data for each in mixtures(self.files, phase)):
+                        return phase
+        return None
 
-def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
-    """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`."""
+
+def check_types(path: object, phase: object, seed: object, options: object) -> None:
+    """Raise CorpusError for an argument of another type than CorpusLoader takes."""
+    expected: tuple[tuple[str, object, Any, str], ...] = (
+        ("path", path, str | os.PathLike, "a folder or a URL"),
+        ("phase", phase, str, "the name of a phase"),
+        ("options", options, LoaderOptions | None, "LoaderOptions"),
+    )
+    for name, value, kind, what in expected:
+        if not isinstance(value, kind):
+            raise CorpusError(f"{name} is {value!r:.100}; it must be {what}")
+    if seed is not None:
+        check_whole("seed", seed)
+
+
+def check_whole(name: str, value: object) -> None:
+    """Raise CorpusError for what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise CorpusError(f"{name} is {value!r:.100}; it must be a whole number")
+
+
+def check_state(
+    state: Mapping[str, Any], own: Mapping[str, Any], phase_of: Callable[[str], str | None]
+) -> int:
+    """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`.
+
+    `phase_of` finds the other phase that a fingerprint is of.
+    """
+    if not isinstance(state, Mapping):
+        raise CorpusError(f"a state is what state_dict() returns, not {state!r:.100}")
     if set(state) != set(own) or state["version"] != STATE_VERSION:
         raise CorpusError(
             f"not a state of this loader: {dict(state)!r:.200}. It needs the keys "
             f"{sorted(own)}, version {STATE_VERSION}."
         )
     if state["data"] != own["data"]:
+        if (phase := phase_of(state["data"])) is not None:
+            raise CorpusError(
+                f"the state is of the phase {phase!r}: open the loader with phase={phase!r}, or "
+                "start this phase without a state."
+            )
         raise CorpusError(
             f"the state is of a mixture with fingerprint {state['data']}, this one has "
             f"{own['data']}: other data, or another order. Open the loader with "

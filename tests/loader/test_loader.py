@@ -505,3 +505,38 @@ def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]],
     is_document = found.starts == 7
     assert (found.doc_ids.any(axis=1) == is_document).all()
     assert is_document.sum() == sum(map(len, lengths))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("path", 5),
+        ("phase", None),
+        ("rank", "0"),
+        ("world_size", 2.0),
+        ("batch_size", True),
+        ("seed", "1"),
+        ("options", {"dtype": "int64"}),
+    ],
+)
+def test_an_argument_of_another_type_is_named(store: Path, name: str, value: Any) -> None:
+    given: dict[str, Any] = {"path": store} | {name: value}
+    with pytest.raises(CorpusError, match=f"^{name} is "):
+        CorpusLoader(**given)
+
+
+def test_a_state_of_another_phase_says_which(tmp_path: Path) -> None:
+    two_sources(tmp_path)
+    two_sources(tmp_path, phase="late", seed=3)
+    state = CorpusLoader(tmp_path, "late").state_dict()
+
+    with pytest.raises(CorpusError, match="the state is of the phase 'late': open the loader with"):
+        CorpusLoader(tmp_path).load_state_dict(state)
+    with pytest.raises(CorpusError, match="a state is what state_dict"):
+        CorpusLoader(tmp_path).load_state_dict(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inside", ["mixed", "mixed/general", "sharded"])
+def test_a_folder_inside_of_a_corpus_names_the_corpus(store: Path, inside: str) -> None:
+    with pytest.raises(CorpusError, match=r"inside of the corpus .*Give that folder"):
+        CorpusLoader(store / inside)
