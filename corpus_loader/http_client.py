@@ -35,6 +35,7 @@ NOT_THERE = frozenset({403, 404, 410})  # 403: what S3 says of a missing key to 
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SECRET_HEADERS = frozenset({"Authorization", "Cookie", "Proxy-authorization"})  # as urllib spells
+RATE_LIMIT = re.compile(r"\br=0;t=(\d+)")  # "api";r=0;t=55: none left for 55 s
 LINK = re.compile(rb'href="([^"?#/]+/?)"')
 
 
@@ -107,7 +108,8 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in TRY_AGAIN:
-            raise Interrupted(status_text(error.code)) from None
+            wait = asked_wait(error.headers)
+            raise Interrupted(status_text(error.code), after_seconds=wait) from None
         raise StatusError(url, error.code) from None
     except NetrcError as error:
         raise CorpusError(str(error)) from None
@@ -116,6 +118,14 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except (OSError, http.client.HTTPException) as error:
         raise Interrupted(f"{shown(url)}: {type(error).__name__}: {error}") from error
     return answer
+
+
+def asked_wait(headers: http.client.HTTPMessage) -> float:
+    """Return the seconds that a server asks to wait: Retry-After, or the end of a RateLimit."""
+    asked = headers.get("Retry-After", "").strip()
+    limit = RATE_LIMIT.search(headers.get("RateLimit", ""))
+    seconds = asked if asked.isdecimal() else limit[1] if limit else "0"
+    return float(seconds[:6])
 
 
 def status_text(status: int) -> str:

@@ -24,7 +24,7 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
-from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.raw_records import Cap, RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -45,11 +45,11 @@ from assets.raw.readers.read_chunks import (
     whole,
 )
 from assets.raw.readers.read_lines import LineRun
-from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
+from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
-from resources.settings.sources import Source
+from resources.settings.sources import Source, SourceConfig
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
@@ -60,7 +60,9 @@ from resources.tasks import (
     tasks_of,
 )
 
-NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+CAPS = {"max_text_bytes", "max_documents"}
+NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
+LATER_KEYS = ("html", "columns", "max_documents")
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
@@ -84,7 +86,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
         for file_slice in slices
     ]
-    cap = source.max_text_bytes
+    cap = cap_of(source)
     digests = {file.name: file.digest for file in inputs.files}
     provenance = RawProvenance(
         num_files=len(digests),
@@ -92,7 +94,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
         num_left_out=len(inputs.left_out) or UNSET,
-        size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
+        size_cap=UNSET if cap == Cap() else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
 
@@ -119,10 +121,11 @@ def cut_large(
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
     """Return the keys of a source that its documents depend on, as JSON.
 
-    `html: keep` is left out, as the documents are those from before the key.
+    Keys that came later are left out with their default, which gives the documents from before.
     """
-    kept = {"html"} if source.html == "keep" else set()
-    return source.model_dump(mode="json", exclude=exclude | kept)
+    fields = SourceConfig.model_fields
+    unset = {key for key in LATER_KEYS if getattr(source, key) == fields[key].default}
+    return source.model_dump(mode="json", exclude=exclude | unset)
 
 
 def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Task[RawInputs]:
@@ -178,13 +181,15 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
 
 def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
-    [file], left = inputs.files, inputs.max_bytes
+    [file], left = inputs.files, inputs.cap
     file_slice = inputs.file_slice or whole(file)
     bring_objects([file])
+    most = inputs.cap.documents
     try:
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes, most):
             yield chunk
-            if left is not None and (left := left - count_bytes(chunk.documents["text"])) <= 0:
+            left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
+            if left.is_spent():
                 break
     except FileNotFoundError:
         raise removed(file) from None
@@ -193,18 +198,18 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes))
-    left = inputs.max_bytes
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents)
+    left = inputs.cap
     bring_objects(inputs.files)
     for file in inputs.files:
         try:
             for chunk in read_into(builder, file, inputs.source, inputs.part_bytes):
                 yield chunk
-                left = None if left is None else left - count_bytes(chunk.documents["text"])
+                left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
         except FileNotFoundError:
             raise removed(file) from None
         check_unchanged(file, [(0, file.bytes)])
-        if left is not None and builder.text_bytes() >= left:
+        if builder.is_full() or left.after(builder.text_bytes(), 0).is_spent():
             break
     if builder.has_files():
         yield builder.take()
@@ -271,7 +276,7 @@ def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
 
 def settings_of_raw(settings: Settings) -> Any:
     """Return the settings that raw documents depend on; their files are observed instead."""
-    exclude = NOT_IN_THE_BYTES - {"max_text_bytes"}
+    exclude = NOT_IN_THE_BYTES - CAPS
     sources = [read_config(source, exclude) for source in settings.sources]
     return [settings.part_bytes, sources]
 
