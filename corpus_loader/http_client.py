@@ -16,6 +16,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.message import Message
 from functools import cache, partial
 from typing import IO, Any
 
@@ -120,7 +121,7 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     return answer
 
 
-def asked_wait(headers: http.client.HTTPMessage) -> float:
+def asked_wait(headers: Message) -> float:
     """Return the seconds that a server asks to wait: Retry-After, or the end of a RateLimit."""
     asked = headers.get("Retry-After", "").strip()
     limit = RATE_LIMIT.search(headers.get("RateLimit", ""))

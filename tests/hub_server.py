@@ -135,7 +135,7 @@ class Hub:
         page = [item(path, files[path]) for path in below[first : first + self.page_files]]
         following = first + self.page_files
         query["cursor"] = str(following)
-        link = f"<{self.address}{url.path}?{urllib.parse.urlencode(query)}>; rel=\"next\""
+        link = f'<{self.address}{url.path}?{urllib.parse.urlencode(query)}>; rel="next"'
         headers = {"Link": link} if following < len(below) else {}
         return Answer(200, json.dumps(page).encode(), headers)
 

@@ -15,6 +15,7 @@ from assets.raw.file_groups import group_files, most_bytes, text_bytes
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.hub_files import commits_of
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
 from assets.raw.places.object_copies import bring_objects, remove_objects
 from assets.raw.places.observed_inputs import (
@@ -24,7 +25,7 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
-from assets.raw.raw_records import Cap, RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.raw_records import NO_CAP, RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -94,7 +95,8 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
         num_left_out=len(inputs.left_out) or UNSET,
-        size_cap=UNSET if cap == Cap() else cap_fingerprint(tasks, cap),
+        commits=commits_of(inputs.files) or UNSET,
+        size_cap=UNSET if cap == NO_CAP else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
 

@@ -39,6 +39,9 @@ class Cap(NamedTuple):
         return self.num_bytes if self.documents is None else [*self]
 
 
+NO_CAP = Cap()
+
+
 @dataclass(frozen=True)
 class RawInputs:
     """Inputs of a task: a slice of one file, or a group of small files that are read whole.
@@ -50,7 +53,7 @@ class RawInputs:
     file_slice: Slice | None
     source: Source
     part_bytes: int
-    cap: Cap = Cap()
+    cap: Cap = NO_CAP
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
@@ -74,6 +77,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out       why a file that `where` matches is not read, by name, of the first of them
     num_left_out   all of these files
     size_cap       fingerprint of the source's size cap, if any
+    commits        commit of each repository of the Hugging Face hub, by name
     """
 
     num_files: int = 0
@@ -82,6 +86,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out: dict[str, str] | UnsetType = UNSET
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+    commits: dict[str, str] | UnsetType = UNSET
 
 
 class RawRecords:

@@ -14,7 +14,7 @@ import polars as pl
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.url_copies import fetch_copies
-from assets.raw.raw_records import Cap, RawInputs, RawRecords
+from assets.raw.raw_records import NO_CAP, Cap, RawInputs, RawRecords
 from assets.raw.readers.input_file import STREAM_END
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
@@ -29,9 +29,9 @@ from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, sto
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Run the tasks; reading a source with a cap stops at the cap."""
     caps = {source.name: cap_of(source) for source in corpus.settings.sources}
-    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == Cap()], work)
+    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
     for source, cap in caps.items():
-        if cap != Cap():
+        if cap != NO_CAP:
             capped = [task for task in tasks if task.partition == source]
             outcomes += run_to_cap(corpus, capped, cap, work)
     return outcomes

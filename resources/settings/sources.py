@@ -286,8 +286,9 @@ class SourceConfig(InputPlaces):
         """Refuse `columns` without a field that another key names."""
         named = {"text_field": self.text_field, "id_field": self.id_field}
         named |= {f"field_filter {path}": path for path in self.field_filter}
-        for key, path in named.items() if self.columns else ():
-            if path and not {path, path.partition(".")[0]} & {*self.columns}:
+        columns = self.columns or tuple(filter(None, named.values()))
+        for key, path in named.items():
+            if path and path not in columns and path.partition(".")[0] not in columns:
                 raise ValueError(f"columns: {path!r} of {key} is missing. Add it")
         return self
 

@@ -1,7 +1,7 @@
 """Dataset repositories of the Hugging Face hub, by its HTTP API: commits, listings and files.
 
-The hub is the one of HF_ENDPOINT. The token comes from HF_TOKEN or the file of `hf auth login`. It is
-sent to the hub only, not to the hosts that it redirects to, and is in no message.
+The hub is the one of HF_ENDPOINT. The token comes from HF_TOKEN or the file of `hf auth login`. It
+is sent to the hub only, not to the hosts that it redirects to, and is in no message.
 """
 
 from __future__ import annotations

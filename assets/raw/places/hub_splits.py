@@ -20,6 +20,7 @@ from resources.settings.read_yaml import YamlError, parse_yaml
 
 README = "README.md"
 TRAIN = "train"
+NAME_FILES = "Name the files in `where`, as hf://owner/name/*.parquet"
 ONLY_CONFIG = "default"
 NO_DATA = frozenset(
     {README, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"}
@@ -97,12 +98,10 @@ def read_configs(readme: bytes) -> list[_Config]:
         content, _ = parse_yaml(block[0].encode(), README)
         return msgspec.convert(content, _Card).configs or []
     except YamlError as error:
-        raise InputError(f"{error}. Name the files in `where`, as hf://owner/name/*.parquet") from None
+        raise InputError(f"{error}. {NAME_FILES}") from None
     except msgspec.ValidationError as error:
-        raise InputError(
-            f"`configs` of {README} cannot be read: {error}. Name the files in `where`, as "
-            "hf://owner/name/*.parquet"
-        ) from None
+        fault = f"`configs` of {README} cannot be read: {error}. {NAME_FILES}"
+        raise InputError(fault) from None
 
 
 def by_convention(paths: Sequence[str]) -> dict[str, list[str]]:
@@ -142,9 +141,7 @@ def _chosen(configs: Sequence[_Config], wanted: str | None) -> _Config:
     )
 
 
-def _of_split(
-    splits: Mapping[str, list[str]], config: _Config, wanted: str | None
-) -> list[str]:
+def _of_split(splits: Mapping[str, list[str]], config: _Config, wanted: str | None) -> list[str]:
     name = wanted or TRAIN
     if name not in splits:
         raise InputError(
@@ -168,8 +165,7 @@ def _patterns(config: _Config) -> dict[str, list[str]]:
         )
     folder = _folder(config)
     return {
-        name: [folder + path.removeprefix("./") for path in paths]
-        for name, paths in splits.items()
+        name: [folder + path.removeprefix("./") for path in paths] for name, paths in splits.items()
     }
 
 

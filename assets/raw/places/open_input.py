@@ -43,5 +43,9 @@ def fetch_of(file: InputFile) -> Fetch:
             from assets.raw.places.object_copies import fetch_of_object
 
             return fetch_of_object(file)
+        case "hf":
+            from assets.raw.places.hub_files import fetch_from_hub
+
+            return fetch_from_hub(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")

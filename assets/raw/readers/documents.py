@@ -146,12 +146,12 @@ class DocumentBuilder:
         ):
             self._skipped += 1
             return None
-        if wanted := self._source.columns:
-            fields = {key: value for key, value in record.fields.items() if key in wanted}
-            record = record._replace(fields=fields)
+        fields, wanted = record.fields, self._source.columns
+        if wanted:
+            fields = {key: value for key, value in fields.items() if key in wanted}
         try:
             num_bytes = checked_size(record, self._source.max_record_bytes)
-            document = document_columns(record.fields, self._source)
+            document = document_columns(fields, self._source)
             self._check_id(document[1])
         except UnicodeEncodeError as error:
             return self._reject(record, encode_error(error))

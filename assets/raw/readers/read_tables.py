@@ -198,7 +198,7 @@ def read_parquet(
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
     for group in range(first, last):
-        yield from _read_row_group(table, group, row, file)
+        yield from _read_row_group(table, group, row, file, source.columns)
         row += table.metadata.row_group(group).num_rows
 
 
@@ -223,7 +223,11 @@ def _tail(file: InputFile) -> bytes:
 
 
 def _read_row_group(
-    table: pq.ParquetFile, group: int, row: int, file: InputFile
+    table: pq.ParquetFile,
+    group: int,
+    row: int,
+    file: InputFile,
+    wanted: tuple[str, ...] | None,
 ) -> Iterator[InputRecord]:
     metadata = table.metadata.row_group(group)
     stored = sum(
@@ -231,7 +235,10 @@ def _read_row_group(
     )
     num_bytes = 0
     try:
-        for batch in table.iter_batches(ROWS_AT_A_TIME, row_groups=[group], use_threads=False):
+        batches = table.iter_batches(
+            ROWS_AT_A_TIME, row_groups=[group], columns=wanted, use_threads=False
+        )
+        for batch in batches:
             num_bytes += batch.nbytes
             if num_bytes > max(BOMB_BYTES, BOMB_RATIO * stored):
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
