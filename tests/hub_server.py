@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -76,6 +77,7 @@ class Hub:
     page_files: int = 1000
     busy: int = 0  # next requests that get a 503
     cuts: int = 0  # next answers with a file that end half way
+    seconds: float = 0.0  # before an answer with a file
     address: str = ""
     other_host: str = ""
 
@@ -203,6 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.hub.answer(self.host, self.path, token, self.headers.get("Range", ""))
         body = answer.body
         is_file = FILE.fullmatch(self.path) is not None and answer.status < 300
+        time.sleep(self.hub.seconds if is_file else 0.0)
         if is_file and self.hub.cuts:
             self.hub.cuts -= 1
             body = body[: len(body) // 2]

@@ -50,7 +50,7 @@ from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
-from resources.settings.sources import Source, SourceConfig
+from resources.settings.sources import Source, SourceConfig, is_hub_url
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
@@ -106,7 +106,7 @@ def cut_large(
 ) -> Iterator[tuple[tuple[InputFile, ...], Sequence[Slice | None]]]:
     """Yield the groups with the slices of those that are one file; a slice of None is a group."""
     part_bytes = corpus.settings.part_bytes
-    alone = [group[0] for group in groups if len(group) == 1]
+    alone = [group[0] for group in groups if len(group) == 1 and is_cut(group[0], source)]
     large = [f for f in alone if text_bytes(f) > part_bytes and is_cuttable(f, source)]
     tables = [f for f in alone if f.format == "parquet" and f.compression is None]
     borders = dict(zip(large, known_cuts(corpus, source, large, BORDERS), strict=True))
@@ -116,8 +116,18 @@ def cut_large(
             yield group, [None]
         else:
             [file] = group
-            known = borders.get(file, ()), row_groups.get(file)
+            known = borders.get(file, ()), row_groups.get(file, [] if file.is_remote else None)
             yield group, plan_slices(file, part_bytes, *known)
+
+
+def is_cut(file: InputFile, source: Source) -> bool:
+    """Return whether it is worth looking where a file can be cut.
+
+    On the hub only the ends of Parquet files are read for it, and none where a cap may leave most
+    of them unread.
+    """
+    is_capped = cap_of(source) != NO_CAP
+    return not is_hub_url(file.place) or (file.format == "parquet" and not is_capped)
 
 
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
