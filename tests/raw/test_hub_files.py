@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, sentence, write_corpus
-from hub_server import Files, Hub, hub_server
+from builders import sentence
+from hub_server import Hub, hub_server
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input

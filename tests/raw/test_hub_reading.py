@@ -188,7 +188,9 @@ def test_a_cap_of_documents_stops_at_the_same_one(
 def test_a_cap_stops_requests_early(hub: Hub, tmp_path: Path, build: Build) -> None:
     large = [os.urandom(40_000).hex() for _ in range(400)]
     table = io.BytesIO()
-    pl.DataFrame({"text": large}).write_parquet(table, row_group_size=10, compression="uncompressed")
+    pl.DataFrame({"text": large}).write_parquet(
+        table, row_group_size=10, compression="uncompressed"
+    )
     text = "".join(json.dumps({"text": each}) + "\n" for each in large).encode()
     for name, content in (("a.parquet", table.getvalue()), ("a.jsonl", text)):
         repository = {name: content, "b.parquet": table.getvalue(), "c.jsonl": text}
@@ -200,7 +202,9 @@ def test_a_cap_stops_requests_early(hub: Hub, tmp_path: Path, build: Build) -> N
             corpus = built(build, write(place, part_bytes=1 << 20, **cap))
             assert documents(corpus)["text"].to_list() == large[:15]
             assert hub.served() < len(content) / 2
-            assert not [each.path for each in hub.requests if each.path.endswith(("b.parquet", "c.jsonl"))]
+            assert not [
+                each.path for each in hub.requests if each.path.endswith(("b.parquet", "c.jsonl"))
+            ]
 
 
 def test_a_file_that_is_gone_or_another_one_is_named(hub: Hub, tmp_path: Path) -> None:

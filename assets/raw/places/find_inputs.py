@@ -19,7 +19,7 @@ from assets.raw.places.downloads import copy_path, download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_copies import find_objects, object_path
+from assets.raw.places.object_files import find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
@@ -151,8 +151,7 @@ def _find(
             yield _Match(pattern, "named", named_file(path).status)
     elif is_object_url(pattern):
         for object_ in find_objects(pattern, downloads):
-            copy = str(object_path(object_.digest, downloads))
-            status = FileStatus(copy, object_.digest.bytes, 0, 0)
+            status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
     elif is_hub_url(pattern):
         for file in find_hub_files(pattern, source):

@@ -26,7 +26,7 @@ from assets.raw.places.hub_client import (
 )
 from assets.raw.places.hub_splits import README, Split, split_paths
 from assets.raw.places.local_files import MAGIC, MatchedBy
-from assets.raw.places.object_copies import match
+from assets.raw.places.object_files import match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.errors import CorpusError

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from assets.raw.places.object_copies import match
+from assets.raw.places.object_files import match
 from resources.errors import InputError
 from resources.settings.read_yaml import YamlError, parse_yaml
 

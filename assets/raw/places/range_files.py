@@ -45,6 +45,20 @@ class Window(NamedTuple):
                     raise
 
 
+def begin(fetch: Fetch, start: int, stop: int) -> Window:
+    """Ask for a window in a thread: a daemon, which no exit waits for."""
+    answer: Future[bytes] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(fetch(start, stop))
+        except BaseException as error:  # noqa: BLE001  raised by who reads
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="range", daemon=True).start()
+    return Window(start, stop, answer)
+
+
 class RangeFile(io.RawIOBase):
     """The bytes of a remote file; behind `stop` only what is asked for is fetched."""
 
@@ -123,18 +137,5 @@ class RangeFile(io.RawIOBase):
                 return
             most = self._stop if start < self._stop else max(needed, start + FIRST_BYTES)
             stop = min(start + self._size, most, self._num_bytes)
-            self._windows.append(self._begin(start, stop))
+            self._windows.append(begin(self._fetch, start, stop))
             self._size = min(2 * self._size, WINDOW_BYTES)
-
-    def _begin(self, start: int, stop: int) -> Window:
-        """Ask for a window in a thread: a daemon, which no exit waits for."""
-        answer: Future[bytes] = Future()
-
-        def ask() -> None:
-            try:
-                answer.set_result(self._fetch(start, stop))
-            except BaseException as error:  # noqa: BLE001  raised by who reads
-                answer.set_exception(error)
-
-        threading.Thread(target=ask, name="range", daemon=True).start()
-        return Window(start, stop, answer)
