@@ -195,7 +195,8 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
     [file], left = inputs.files, inputs.cap
     file_slice = inputs.file_slice or whole(file)
-    [file] = with_content([file])
+    if not inputs.source.columns:
+        [file] = with_content([file])
     most = inputs.cap.documents
     try:
         for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes, most):
@@ -205,7 +206,8 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
                 break
     except FileNotFoundError:
         raise removed(file) from None
-    check_unchanged(file, byte_spans(file, file_slice))
+    if not file.is_remote:
+        check_unchanged(file, byte_spans(file, file_slice))
 
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:

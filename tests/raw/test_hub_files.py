@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub: what a URL matches, what is asked of the hub, and its faults."""
+"""Datasets of the Hugging Face hub: what a URL matches, and errors that name what there is."""
 
 from __future__ import annotations
 

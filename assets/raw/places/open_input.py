@@ -41,6 +41,14 @@ def open_arrow(file: InputFile, stop: int = STREAM_END) -> pa.NativeFile:
     return pa.OSFile(file.place)
 
 
+def open_columns(file: InputFile) -> pa.NativeFile:
+    """Open a file for Arrow to read its end, or some of its columns: nothing else is fetched."""
+    if file.content is not None or not file.is_remote:
+        return open_arrow(file)
+    ranges = RangeFile(fetch_of(file), file.bytes, stop=0, least_bytes=0)
+    return pa.PythonFile(io.BufferedReader(ranges, BUFFER_BYTES), "r")
+
+
 def with_content(files: Iterable[InputFile]) -> Iterator[InputFile]:
     """Yield the files in order, small remote ones with their content, which is fetched ahead."""
     ahead: deque[tuple[InputFile, Window | None]] = deque()

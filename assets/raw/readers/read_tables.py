@@ -13,7 +13,7 @@ from itertools import chain, count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.raw.places.open_input import open_arrow, open_input
+from assets.raw.places.open_input import open_arrow, open_columns, open_input
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -170,7 +170,7 @@ def _no_text_column(text_field: str, columns: list[str]) -> str:
 
 def parquet_metadata(file: InputFile) -> pq.FileMetaData:
     """Read the end of a Parquet file."""
-    with open_arrow(file) as stream:
+    with open_columns(file) as stream:
         return pq.read_metadata(stream)
 
 
@@ -179,7 +179,7 @@ def read_parquet(
 ) -> Iterator[InputRecord]:
     """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
     try:
-        table = _open_table(file, groups)
+        table = _open_table(file, groups, source)
     except BrokenStream as error:
         yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
@@ -202,7 +202,11 @@ def read_parquet(
         row += table.metadata.row_group(group).num_rows
 
 
-def _open_table(file: InputFile, groups: tuple[int, int] | None) -> pq.ParquetFile:
+def _open_table(
+    file: InputFile, groups: tuple[int, int] | None, source: SourceConfig
+) -> pq.ParquetFile:
+    if source.columns and file.compression is None:
+        return pq.ParquetFile(open_columns(file))
     if groups is None or not file.is_remote:
         return pq.ParquetFile(_parquet_bytes(file))
     metadata = parquet_metadata(file)
