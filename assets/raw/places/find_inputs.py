@@ -160,7 +160,7 @@ def _find(
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hf://, http://, https://, file:// or a local path; copy the files first."
+            "http://, https://, file://, hf:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
