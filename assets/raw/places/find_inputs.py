@@ -15,7 +15,7 @@ from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from assets.raw.places.downloads import copy_path, download
+from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import find_objects
@@ -135,9 +135,8 @@ def _find(
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
-        digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
-        status = FileStatus(str(copy_path(name, downloads)), digest.bytes, 0, 0)
-        yield _Match(name, "named", status, digest)
+        place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
+        yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):

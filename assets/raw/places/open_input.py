@@ -36,8 +36,10 @@ def open_input(file: InputFile, stop: int = STREAM_END) -> BinaryIO:
 
 def open_arrow(file: InputFile, stop: int = STREAM_END) -> pa.NativeFile:
     """Open a file for Arrow: a local one by Arrow itself, which is faster."""
-    if file.is_remote or file.content is not None:
-        return pa.PythonFile(open_input(file, stop), "r")
+    if file.content is not None:
+        return pa.BufferReader(file.content)
+    if file.is_remote:
+        return pa.PythonFile(RangeFile(fetch_of(file), file.bytes, stop), "r")
     return pa.OSFile(file.place)
 
 
@@ -69,5 +71,9 @@ def fetch_of(file: InputFile) -> Fetch:
             from assets.raw.places.object_files import fetch_of_object
 
             return fetch_of_object(file)
+        case "http" | "https":
+            from assets.raw.places.web_ranges import fetch_of_url
+
+            return fetch_of_url(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")
