@@ -61,20 +61,20 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
-def is_object_url(place: str) -> bool:
-    """Return whether an entry of `where` is on an object store."""
-    return place.startswith(("s3://", "gs://", "az://"))
+def is_listed_url(place: str) -> bool:
+    """Return whether an entry of `where` is on an object store, or a file system of a cluster."""
+    return place.startswith(("s3://", "gs://", "az://", "hdfs://"))
 
 
 def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
     """Return `where`; ValueError if a URL of an object store has a user or a query."""
     for place in places:
         parts = split_url(place)
-        if is_object_url(place) and (parts.user or "=" in parts.query):
+        if is_listed_url(place) and (parts.user or "=" in parts.query):
             raise ValueError(
-                f"{shown(place)}: a URL of an object store has no user and no query. Credentials "
-                "come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the "
-                "machine's role"
+                f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
+                "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
+                "or from the machine's role"
             )
     return places
 
@@ -97,7 +97,7 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az), or "
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, or "
         "http(s)/file URLs; ${NAME} in an http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(

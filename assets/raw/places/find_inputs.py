@@ -18,12 +18,12 @@ from urllib.request import url2pathname
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_files import find_objects
+from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_object_url
+from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_listed_url
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -141,14 +141,14 @@ def _find(
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield _Match(pattern, "named", named_file(path).status)
-    elif is_object_url(pattern):
-        for object_ in find_objects(pattern, downloads):
+    elif is_listed_url(pattern):
+        for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "http://, https://, file:// or a local path; copy the files first."
+            "hdfs://, http://, https://, file:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
@@ -157,6 +157,14 @@ def _find(
         ):  # a config inside the store has its inputs there
             output = os.path.realpath(downloads)
         yield from _find_local(pattern, source.follow_links, str(base), output)
+
+
+def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
+    if scheme != "hdfs":
+        return find_objects(pattern, downloads)
+    from assets.raw.places.hadoop_files import find_hadoop_files
+
+    return find_hadoop_files(pattern)
 
 
 def _find_local(

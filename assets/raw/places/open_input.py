@@ -75,5 +75,9 @@ def fetch_of(file: InputFile) -> Fetch:
             from assets.raw.places.web_ranges import fetch_of_url
 
             return fetch_of_url(file)
+        case "hdfs":
+            from assets.raw.places.hadoop_files import fetch_of_hadoop_file
+
+            return fetch_of_hadoop_file(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")
