@@ -70,9 +70,9 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
-def is_object_url(place: str) -> bool:
-    """Return whether an entry of `where` is on an object store."""
-    return place.startswith(("s3://", "gs://", "az://"))
+def is_listed_url(place: str) -> bool:
+    """Return whether an entry of `where` is on an object store, or a file system of a cluster."""
+    return place.startswith(("s3://", "gs://", "az://", "hdfs://"))
 
 
 def is_hub_url(place: str) -> bool:
@@ -89,11 +89,11 @@ def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
                 f"{shown(place)}: a URL of the hub has no user and no query. The token comes from "
                 "the environment (HF_TOKEN), or from the file that `hf auth login` writes"
             )
-        if is_object_url(place) and (parts.user or "=" in parts.query):
+        if is_listed_url(place) and (parts.user or "=" in parts.query):
             raise ValueError(
-                f"{shown(place)}: a URL of an object store has no user and no query. Credentials "
-                "come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the "
-                "machine's role"
+                f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
+                "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
+                "or from the machine's role"
             )
     return places
 
@@ -116,9 +116,9 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az), datasets of "
-        "the Hugging Face hub (hf://owner/name), or http(s)/file URLs; ${NAME} in an http(s) URL "
-        "is an environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
+        "datasets of the Hugging Face hub (hf://owner/name), or http(s)/file URLs; ${NAME} in an "
+        "http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"

@@ -15,11 +15,11 @@ from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from assets.raw.places.downloads import copy_path, download
+from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_files import find_objects
+from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
@@ -29,7 +29,7 @@ from resources.settings.sources import (
     SourceConfig,
     identity_of,
     is_hub_url,
-    is_object_url,
+    is_listed_url,
 )
 
 FORMATS: dict[str, FileFormat] = {
@@ -142,15 +142,14 @@ def _find(
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
-        digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
-        status = FileStatus(str(copy_path(name, downloads)), digest.bytes, 0, 0)
-        yield _Match(name, "named", status, digest)
+        place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
+        yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield _Match(pattern, "named", named_file(path).status)
-    elif is_object_url(pattern):
-        for object_ in find_objects(pattern, downloads):
+    elif is_listed_url(pattern):
+        for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
     elif is_hub_url(pattern):
@@ -160,7 +159,7 @@ def _find(
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "http://, https://, file://, hf:// or a local path; copy the files first."
+            "hdfs://, http://, https://, file://, hf:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
@@ -169,6 +168,14 @@ def _find(
         ):  # a config inside the store has its inputs there
             output = os.path.realpath(downloads)
         yield from _find_local(pattern, source.follow_links, str(base), output)
+
+
+def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
+    if scheme != "hdfs":
+        return find_objects(pattern, downloads)
+    from assets.raw.places.hadoop_files import find_hadoop_files
+
+    return find_hadoop_files(pattern)
 
 
 def _find_local(

@@ -36,8 +36,10 @@ def open_input(file: InputFile, stop: int = STREAM_END) -> BinaryIO:
 
 def open_arrow(file: InputFile, stop: int = STREAM_END) -> pa.NativeFile:
     """Open a file for Arrow: a local one by Arrow itself, which is faster."""
-    if file.is_remote or file.content is not None:
-        return pa.PythonFile(open_input(file, stop), "r")
+    if file.content is not None:
+        return pa.BufferReader(file.content)
+    if file.is_remote:
+        return pa.PythonFile(RangeFile(fetch_of(file), file.bytes, stop), "r")
     return pa.OSFile(file.place)
 
 
@@ -46,7 +48,7 @@ def open_columns(file: InputFile) -> pa.NativeFile:
     if file.content is not None or not file.is_remote:
         return open_arrow(file)
     ranges = RangeFile(fetch_of(file), file.bytes, stop=0, least_bytes=0)
-    return pa.PythonFile(io.BufferedReader(ranges, BUFFER_BYTES), "r")
+    return pa.PythonFile(ranges, "r")
 
 
 def with_content(files: Iterable[InputFile]) -> Iterator[InputFile]:
@@ -81,5 +83,13 @@ def fetch_of(file: InputFile) -> Fetch:
             from assets.raw.places.hub_files import fetch_from_hub
 
             return fetch_from_hub(file)
+        case "http" | "https":
+            from assets.raw.places.web_ranges import fetch_of_url
+
+            return fetch_of_url(file)
+        case "hdfs":
+            from assets.raw.places.hadoop_files import fetch_of_hadoop_file
+
+            return fetch_of_hadoop_file(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")

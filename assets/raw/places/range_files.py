@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 WINDOW_BYTES = 8 << 20
 FIRST_BYTES = 1 << 20  # of a window that may be all that is read, as a header or a footer
+LEAST_BYTES = 1 << 16  # of a window behind the stop
 AHEAD = 2  # windows: one connection to S3 gives 50 to 90 MB/s, a reader takes up to 300
 LOOK_SECONDS = 0.2  # between two looks at whether a signal came
 Fetch = Callable[[int, int], bytes]  # exactly the bytes [start, stop), by several attempts if need
@@ -97,6 +98,15 @@ class RangeFile(io.RawIOBase):
         self._at = base + offset
         return self._at
 
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or to the end: a raw file may return fewer, which Arrow refuses."""
+        most = max(self._num_bytes - self._at, 0)
+        data = memoryview(bytearray(most if size < 0 else min(size, most)))
+        done = 0
+        while done < len(data):
+            done += self.readinto(data[done:])
+        return bytes(data)
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Read bytes from where the file is; fewer than the buffer takes at a window's end."""
         if self._at >= self._num_bytes or not len(buffer):
@@ -141,7 +151,7 @@ class RangeFile(io.RawIOBase):
             known = max(needed, self._stop if goes_on else 0)
             if start >= self._num_bytes or (self._windows and start >= known):
                 return
-            most = self._stop if start < self._stop else max(needed, start + self._least)
+            most = self._stop if start < self._stop else max(needed, start + LEAST_BYTES)
             stop = min(start + self._size, most, self._num_bytes)
             self._windows.append(begin(self._fetch, start, stop))
             self._size = min(2 * self._size, WINDOW_BYTES)

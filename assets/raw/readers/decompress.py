@@ -159,9 +159,11 @@ def _bounded(blocks: Blocks, compression: Compression, num_written: int = 0) -> 
 def _read_plain(file: InputFile, start: int, stop: int = STREAM_END) -> Blocks:
     with open_input(file, stop) as stream:
         stream.seek(start)
-        while data := stream.read(BLOCK_BYTES):
+        most = BLOCK_BYTES
+        while data := stream.read(most):
             yield Block(data, start + len(data), start)
             start += len(data)
+            most = min(BLOCK_BYTES, stop - start) if start < stop else READ_BYTES
 
 
 def _new_gzip() -> Any:

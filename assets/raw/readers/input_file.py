@@ -59,6 +59,10 @@ class InputFile(NamedTuple):
     blocks: str = ""
     content: Content | None = None
 
+    def __repr__(self) -> str:
+        """Name the file only: its place may be a URL with secrets, its content is long."""
+        return f"InputFile({self.name!r})"
+
     @property
     def is_remote(self) -> bool:
         """Return whether the file is on another machine, and read by ranges."""
