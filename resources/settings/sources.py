@@ -157,7 +157,15 @@ class InputPlaces(BaseModel):
         default=64 << 30,
         ge=1,
         exclude=True,
-        description="bytes of the largest file that is downloaded",
+        description="bytes of the largest file that is read from an http(s) URL",
+    )
+    requests_per_second: float = Field(
+        default=0.0,
+        ge=0.0,
+        allow_inf_nan=False,
+        exclude=True,
+        description="most requests to a host that a machine sends for the content of this source's "
+        "files; 0: no limit. A pause that a server asks for (429, 503) is made anyway",
     )
 
     @model_validator(mode="after")

@@ -238,3 +238,39 @@ def test_arrow_passes_errors_of_requests_on(site: RangeSite, tmp_path: Path) -> 
     source = SourceConfig.model_validate({"name": "s", "where": "x"})
     with pytest.raises(ChangedFileError):
         list(read_parquet(file, source, None))
+
+
+def test_requests_keep_the_pace_of_their_source(
+    site: RangeSite, tmp_path: Path, dagster_home: Path
+) -> None:
+    site.files["a.jsonl"] = b"".join(LONG)
+    file = find(tmp_path, site.url("a.jsonl"), requests_per_second=20)
+    site.times.clear()
+    assert open_input(file).read() == site.files["a.jsonl"]
+    gaps = [after - before for before, after in zip(site.times, site.times[1:], strict=False)]
+    assert len(gaps) >= 3 and min(gaps) > 0.03
+    assert [*dagster_home.glob("tokenmill_hosts/*")]
+
+
+def test_a_size_cap_stops_at_the_same_document_and_stops_the_requests(
+    site: RangeSite, tmp_path: Path, build: Build
+) -> None:
+    for number in range(40):
+        site.files[f"{number:02d}.jsonl"] = b"".join(LONG[number * 100 : number * 100 + 100])
+    urls = [site.url(name) for name in sorted(site.files)]
+    capped = {"name": "prose", "where": urls, "max_text_bytes": 500_000}
+    notes = {"name": "notes", "where": "input/notes/*"}
+    found = []
+    for folder in ("one", "two"):
+        engine = {"kind": "in_process", "workers": 1 if folder == "one" else 2}
+        site.asked.clear()
+        corpus = open_corpus(
+            write_corpus(
+                tmp_path / folder, sources=[capped, notes], part_bytes=1 << 20, engine=engine
+            )
+        )
+        build(corpus, "raw")
+        found.append(texts(corpus))
+        read = {name for name, start, stop in site.asked if stop - start > 1}
+        assert len(read) < 25
+    assert found[0] == found[1] and 490_000 < sum(map(len, found[0])) <= 500_000

@@ -101,6 +101,9 @@ def find_inputs(
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
+            if source.requests_per_second:
+                pace = source.requests_per_second
+                inputs = [file._replace(requests_per_second=pace) for file in inputs]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects

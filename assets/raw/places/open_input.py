@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from assets.raw.places.range_files import Fetch, RangeFile, Window, begin
+from assets.raw.places.request_pace import paced
 from assets.raw.readers.input_file import STREAM_END, InputFile
 from corpus_loader.errors import CorpusError
 
@@ -73,6 +74,14 @@ def fetched(file: InputFile, content: Window | None) -> InputFile:
 
 
 def fetch_of(file: InputFile) -> Fetch:
+    """Return the function that fetches ranges of a remote file, at the pace of its source."""
+    fetch = fetch_at_once(file)
+    if not file.requests_per_second:
+        return fetch
+    return paced(fetch, file.place, file.requests_per_second)
+
+
+def fetch_at_once(file: InputFile) -> Fetch:
     """Return the function that fetches ranges of a remote file."""
     match file.place.partition("://")[0].lower():
         case "s3" | "gs" | "az":
