@@ -41,6 +41,11 @@ COMPRESSIONS: dict[str, Compression] = {
     ".zstd": "zst",
 }
 ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
+MOST_FILES = 5_000_000  # of a pattern: 4.2 GB of memory for planning, 834 bytes each
+TOO_MANY = (
+    "where {0!r} matches over {1:,} files, more than a plan holds. Match fewer of them in each of "
+    "several sources, or pack them into larger files."
+)
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -97,7 +102,10 @@ def find_inputs(
         found: dict[str, _Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            found |= {each.name: each for each in places}
+            for each in places:
+                found[each.name] = each
+                if len(found) > MOST_FILES:
+                    raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
