@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from builders import sentence
 from hub_server import Hub, hub_server
 
+from assets.raw.places import hub_client
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
 from resources.errors import InputError
 from resources.settings.sources import Source
 
 TOKEN = "hf_" + "secret" * 5
-
-
-def lines(*numbers: int) -> bytes:
-    """JSON lines with a document per number."""
-    return b"".join(json.dumps({"text": sentence(n), "n": n}).encode() + b"\n" for n in numbers)
-
-
-def parquet(*numbers: int, row_group: int = 100, **more: list[Any]) -> bytes:
-    """A Parquet file with a document per number."""
-    out = io.BytesIO()
-    table = pl.DataFrame({"text": [sentence(n) for n in numbers], "n": [*numbers], **more})
-    table.write_parquet(out, row_group_size=row_group)
-    return out.getvalue()
 
 
 @pytest.fixture
@@ -151,6 +135,17 @@ def test_a_listing_of_many_pages_is_whole(hub: Hub, tmp_path: Path) -> None:
     assert found(tmp_path) == paths
 
 
+def test_a_listing_without_end_is_refused(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("acme/web", {f"deep/{number}.txt": TEXT for number in range(9)})
+    monkeypatch.setattr(hub_client, "MOST_FILES", 5)
+    hub.page_files = 3
+    with pytest.raises(InputError, match=r"over 5 files\. Name a folder"):
+        found(tmp_path)
+    assert len(hub.requests) == 3, "the commit and two pages"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -186,7 +181,7 @@ def test_a_broken_readme_is_an_error(hub: Hub, tmp_path: Path, configs: str) -> 
 def test_a_private_repository_needs_the_token(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub.add("acme/web", {"a.parquet": parquet(1)}, token=TOKEN)
+    hub.add("acme/web", {"a.parquet": TEXT}, token=TOKEN)
     with pytest.raises(InputError, match=r"without a token\): set HF_TOKEN"):
         found(tmp_path)
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
@@ -198,7 +193,7 @@ def test_a_private_repository_needs_the_token(
     monkeypatch.setenv("HF_TOKEN_PATH", str(path))
     [file] = find_inputs(source(), tmp_path, tmp_path / "d").files
     with open_input(file) as stream:
-        assert stream.read() == parquet(1)
+        assert stream.read() == TEXT
     sent = {each.token for each in hub.requests if each.host == "other"}
     assert sent == {""}, "the token is for the hub alone"
 

@@ -22,6 +22,7 @@ from corpus_loader.url_secrets import shown
 from resources.errors import InputError
 
 ENDPOINT = "https://huggingface.co"
+MOST_FILES = 1_000_000  # 300 MB of memory; the hub recommends fewer than 100,000
 PAGE_BYTES = 64 << 20  # of a page of a listing, which has 1,000 files; of a README.md
 HEADER_TEXT = re.compile(r"[\x21-\x7e]+")
 NEXT_PAGE = re.compile(r'<([^>]*)>;\s*rel="?next"?')
@@ -125,20 +126,26 @@ def find_commit(repository: str, revision: str) -> Commit:
 
 
 def list_files(commit: Commit, folder: str = "") -> list[HubFile]:
-    """List the files below a folder, sorted by path; none if it is not there."""
+    """List the files below a folder, sorted by path; none if it is not there.
+
+    Raises InputError over MOST_FILES.
+    """
     quoted = urllib.parse.quote(folder)
     url = api_url(commit.repository, "tree", commit.sha, *([quoted] if folder else []))
+    files = list[HubFile]()
     try:
-        items = [*_pages(f"{url}?recursive=true&expand=false")]
+        for item in _pages(f"{url}?recursive=true&expand=false"):
+            if item.type == "file":
+                files.append(HubFile(item.path, item.size, item.lfs.oid if item.lfs else item.oid))
+            if len(files) > MOST_FILES:
+                raise InputError(
+                    f"{commit.repository}/{folder} has over {MOST_FILES:,} files. Name a folder of "
+                    "it in `where`, as hf://owner/name/folder"
+                )
     except StatusError as error:
         if error.status == MISSING:
             return []
         raise
-    files = (
-        HubFile(item.path, item.size, item.lfs.oid if item.lfs else item.oid)
-        for item in items
-        if item.type == "file"
-    )
     return sorted(files)
 
 

@@ -14,10 +14,12 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
+from assets.raw.places.hub_client import endpoint
 from assets.raw.places.range_files import Fetch, RangeFile, Window, begin
 from assets.raw.places.request_pace import paced
 from assets.raw.readers.input_file import STREAM_END, InputFile
 from corpus_loader.errors import CorpusError
+from resources.settings.sources import is_hub_url
 
 BUFFER_BYTES = 1 << 16
 SMALL_BYTES = 4 << 20  # of a file that is fetched whole: by ranges it would be three requests
@@ -78,7 +80,8 @@ def fetch_of(file: InputFile) -> Fetch:
     fetch = fetch_at_once(file)
     if not file.requests_per_second:
         return fetch
-    return paced(fetch, file.place, file.requests_per_second)
+    host = endpoint() if is_hub_url(file.place) else file.place
+    return paced(fetch, host, file.requests_per_second)
 
 
 def fetch_at_once(file: InputFile) -> Fetch:
