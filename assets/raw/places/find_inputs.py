@@ -89,8 +89,8 @@ def find_inputs(
 ) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
-    http(s) URLs are copied to the folder `downloads`; without `needs_copies`, only those that have
-    changed. Files in its parent, the store, are left out of folders and globs: a build must not
+    http(s) URLs of servers without ranges are copied to the folder `downloads`; without
+    `needs_copies`, only those that have changed. Files in its parent, the store, are left out of folders and globs: a build must not
     read its own output. Raises InputError when nothing matches (unless `allow_no_files`), a format
     is unknown, or a file cannot be read or downloaded.
     """
@@ -102,10 +102,7 @@ def find_inputs(
         found: dict[str, _Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            for each in places:
-                found[each.name] = each
-                if len(found) > MOST_FILES:
-                    raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
+            found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
@@ -132,6 +129,15 @@ def find_inputs(
         [files[name] for name in sorted(files)],
         [left_out[name] for name in sorted(left_out) if name not in files],
     )
+
+
+def _by_name(places: Iterator[_Match | LeftOut], pattern: str) -> dict[str, _Match | LeftOut]:
+    found: dict[str, _Match | LeftOut] = {}
+    for each in places:
+        found[each.name] = each
+        if len(found) > MOST_FILES:
+            raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
+    return found
 
 
 def _no_match(
