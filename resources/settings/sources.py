@@ -16,7 +16,8 @@ from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split
 from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool
-FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
+RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+FileFormat = Literal[RecordFormat, "txt", "md", "html", "warc", "wet", "tar", "zip"]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)

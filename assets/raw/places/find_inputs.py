@@ -28,6 +28,9 @@ from resources.settings.sources import FileFormat, SourceConfig, identity_of, is
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
     ".ndjson": "jsonl",
+    ".feather": "arrow",
+    ".markdown": "md",
+    ".htm": "html",
 }
 COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
@@ -233,6 +236,8 @@ def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
     path = unquote(urlsplit(name).path) if "://" in name else name
     inner = path.rstrip("/").rpartition("/")[2]
     suffix = _suffix(inner)
+    if suffix == ".tgz":
+        return "tar", "gz"
     compression = COMPRESSIONS.get(suffix)
     return FORMATS.get(_suffix(inner[: -len(suffix)]) if compression else suffix), compression
 
