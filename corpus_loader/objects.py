@@ -178,6 +178,24 @@ class Objects:
 
         return self.retried(key, "read", get)
 
+    def get_part(self, key: str, start: int, stop: int) -> tuple[bytes, ObjectInfo]:
+        """Read bytes [start, stop) of an object, and what the object is in the same answer.
+
+        Past the end of one that has shrunk there are no bytes.
+        """
+
+        def get() -> tuple[bytes, ObjectInfo]:
+            answer = self.obstore.get(self.store, key, options={"range": (start, stop)})
+            return bytes(answer.bytes()), object_info(answer.meta)
+
+        try:
+            return self.retried(key, "read", get)
+        except CorpusError:
+            now = self.head(key)
+            if now is None or start < now.num_bytes:
+                raise
+            return b"", now
+
     def get_to_file(self, key: str, path: Path) -> ObjectInfo:
         """Copy an object to a local file, which appears under its name when it is complete.
 

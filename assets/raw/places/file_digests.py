@@ -87,7 +87,7 @@ def check_unchanged(file: InputFile, spans: Sequence[tuple[int, int]]) -> None:
     Raises ChangedFileError with its size and digest at planning and now if they differ. Objects
     were compared when they were copied.
     """
-    if is_object_url(file.name):
+    if file.is_remote or is_object_url(file.name):
         return
     try:
         is_long = file.blocks and os.stat(file.place).st_size == file.bytes

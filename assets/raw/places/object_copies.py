@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
 from assets.raw.places.local_files import MAGIC, MatchedBy
+from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.objects import ObjectInfo, Objects
 from corpus_loader.url_secrets import shown
@@ -129,6 +130,23 @@ def bucket_of(file: InputFile) -> str:
     return "/".join(file.name.split("/")[:3])
 
 
+def fetch_of_object(file: InputFile) -> Fetch:
+    """Return the function that fetches ranges of an object, each of the planned version."""
+    url = bucket_of(file)
+    bucket, key = bucket_at(url), file.name.removeprefix(f"{url}/")
+
+    def fetch(start: int, stop: int) -> bytes:
+        try:
+            data, info = bucket.get_part(key, start, stop)
+        except FileNotFoundError:
+            raise removed(file) from None
+        if digest_of(info).digest != file.digest:
+            raise changed_object(file, info)
+        return data
+
+    return fetch
+
+
 def bring(file: InputFile) -> None:
     """Copy one object."""
     url = bucket_of(file)
@@ -139,7 +157,12 @@ def bring(file: InputFile) -> None:
         raise removed(file) from None
     if digest_of(info).digest != file.digest:
         file.path.unlink(missing_ok=True)
-        raise ChangedFileError(
-            f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {info.num_bytes:,} bytes "
-            f"of ETag {info.etag} now. {AGAIN}"
-        )
+        raise changed_object(file, info)
+
+
+def changed_object(file: InputFile, now: ObjectInfo) -> ChangedFileError:
+    """Return the error of an object that is not the planned one."""
+    return ChangedFileError(
+        f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now.num_bytes:,} bytes "
+        f"of ETag {now.etag} now. {AGAIN}"
+    )

@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile
@@ -66,10 +67,10 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
 def _has_members(file: InputFile) -> bool:
     """Return whether a compressed file has more than one member or frame, or may have."""
     if file.compression == "zst":
-        return len(find_frames(file.path)) > 2
+        return len(find_frames(file)) > 2
     assert file.compression is not None
     pattern, before = MEMBERS[file.compression], b""
-    with file.path.open("rb") as stream:
+    with open_input(file) as stream:
         start = 1  # the first byte of the file begins the first member
         while block := stream.read(BLOCK_BYTES):
             data = before + block
@@ -86,7 +87,7 @@ def _borders(
     is_plain = file.compression is None
     entry = Border(0, 0, part_bytes if is_plain else NEVER, 0, 0)
     last = end = place = 0
-    for block in placed_blocks(file.path, file.compression):
+    for block in placed_blocks(file):
         if end == 0 and (len(block.data) < len(BOM) or foreign_content(block.data)):
             raise BrokenStream("no text, or a mark of UTF-8 in two blocks")
         if block.place != place and entry.offset == NEVER and end - last >= part_bytes:

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
@@ -41,7 +40,7 @@ from assets.raw.readers.read_lines import (
     read_text,
     run_records,
 )
-from assets.raw.readers.read_tables import read_csv, read_parquet
+from assets.raw.readers.read_tables import parquet_metadata, read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
 
@@ -94,7 +93,7 @@ def plan_slices(
 def row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
     """Return the row groups at which a Parquet file is cut; none if it cannot be read."""
     try:
-        metadata = pq.read_metadata(file.path)
+        metadata = parquet_metadata(file)
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
         return []  # reading the file as a stream puts the reason into quarantine
@@ -121,7 +120,7 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
     if file_slice.unit == "records":
         return [(file_slice.span.first.place, file_slice.span.end.place)]
     try:
-        metadata = pq.read_metadata(file.path)
+        metadata = parquet_metadata(file)
         spans = [(file.bytes - 1, file.bytes)]  # the metadata is at the end
         for group in range(file_slice.start, file_slice.stop):
             columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
@@ -238,8 +237,8 @@ def _pieces(
             start, stop = (
                 (0, STREAM_END) if unit == "stream" else (file_slice.start, file_slice.stop)
             )
-            first = span.first if unit == "records" else None
-            return read_jsonl_runs(file, source, start, stop, first)
+            known = span if unit == "records" else None
+            return read_jsonl_runs(file, source, start, stop, known)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":

@@ -34,7 +34,7 @@ def read_page(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield the one record of a Markdown or HTML file; an empty file has none."""
     data, error = bytearray(), ""
     try:
-        for block in read_blocks(file.path, file.compression):
+        for block in read_blocks(file):
             data += block
             if len(data) > source.max_record_bytes:
                 error = f"{file.format} file is above max_record_bytes={source.max_record_bytes:,}"

@@ -13,6 +13,7 @@ from itertools import chain, count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assets.raw.places.open_input import open_arrow, open_input
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -167,6 +168,12 @@ def _no_text_column(text_field: str, columns: list[str]) -> str:
     )
 
 
+def parquet_metadata(file: InputFile) -> pq.FileMetaData:
+    """Read the end of a Parquet file."""
+    with open_arrow(file) as stream:
+        return pq.read_metadata(stream)
+
+
 def read_parquet(
     file: InputFile, source: SourceConfig, groups: tuple[int, int] | None
 ) -> Iterator[InputRecord]:
@@ -174,11 +181,11 @@ def read_parquet(
     try:
         table = pq.ParquetFile(_parquet_bytes(file))
     except BrokenStream as error:
-        yield InputRecord(0, None, error.head or file_head(file.path), error.reason)
+        yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
-        reason = foreign_content(file_head(file.path)) or error
+        reason = foreign_content(file_head(file)) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
         yield InputRecord(0, None, _tail(file), error_text)
         return
@@ -195,11 +202,11 @@ def read_parquet(
         row += table.metadata.row_group(group).num_rows
 
 
-def _parquet_bytes(file: InputFile) -> str | pa.BufferReader:
+def _parquet_bytes(file: InputFile) -> pa.NativeFile:
     if file.compression is None:
-        return str(file.path)
+        return open_arrow(file)
     data = bytearray()
-    for block in read_blocks(file.path, file.compression):
+    for block in read_blocks(file):
         data += block
         if len(data) > BOMB_BYTES:
             raise BrokenStream(
@@ -210,7 +217,7 @@ def _parquet_bytes(file: InputFile) -> str | pa.BufferReader:
 
 
 def _tail(file: InputFile) -> bytes:
-    with file.path.open("rb") as stream:
+    with open_input(file) as stream:
         stream.seek(max(file.bytes - 64, 0))
         return stream.read()
 
@@ -228,14 +235,14 @@ def _read_row_group(
             num_bytes += batch.nbytes
             if num_bytes > max(BOMB_BYTES, BOMB_RATIO * stored):
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
-                yield InputRecord(row, None, file_head(file.path), error_text)
+                yield InputRecord(row, None, file_head(file), error_text)
                 return
             yield from _batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
         error_text = f"Parquet row group {group} is broken: {error}"
-        yield InputRecord(row, None, file_head(file.path), error_text)
+        yield InputRecord(row, None, file_head(file), error_text)
 
 
 def _batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:

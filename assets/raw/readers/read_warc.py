@@ -88,7 +88,7 @@ def warc_starts(
 def _records(
     file: InputFile, source: SourceConfig, span: Span, wanted: re.Pattern[bytes]
 ) -> Iterator[_Record]:
-    blocks = read_blocks(file.path, file.compression, span.first)
+    blocks = read_blocks(file, span.first, span.end.place)
     stream = BlockStream(blocks, span.first.offset)
     for record in _split_records(stream, wanted, source.max_record_bytes):
         if record.offset >= span.end.offset:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
+
+from assets.raw.places.open_input import open_input
+from assets.raw.readers.input_file import InputFile
 
 FRAME = 0xFD2FB528
 SKIPPABLE = 0x184D2A50  # and the 15 numbers after it
@@ -14,10 +15,10 @@ HEADER_BYTES = 14  # of the largest header of a frame without its magic number: 
 LEAST_APART = 1 << 16  # bytes between the frames that are told: a decoder costs as much as 10 kB
 
 
-def find_frames(path: Path) -> list[int]:
+def find_frames(packed: InputFile) -> list[int]:
     """Return where some frames start, and the end of the file; nothing if it is not whole."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with open_input(packed) as file:
+        size = file.seek(0, io.SEEK_END)
         starts, at = [0], 0
         for at in _frame_ends(file):
             if at - starts[-1] >= LEAST_APART:
