@@ -1,6 +1,7 @@
 """Extract the main text of HTML pages in a process of its own: run as a script by page_texts.py.
 
-    page: one byte, the length of the charset; the charset; the page    answer: "+" text or "-" error
+    page: one byte, the length of the charset; the charset; the page
+    answer: "+" and the text, or "-" and an error
 
 A limit ends this process and not its parent. CPU time counts, not the clock's, so that a busy
 machine quarantines the same pages.

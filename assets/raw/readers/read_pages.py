@@ -90,7 +90,9 @@ def _mapping(text: str) -> dict[str, object]:
         if not isinstance(root, yaml.MappingNode):
             raise ValueError("no mapping")
         check_size(root, {})
-        encoded = ENCODE({_key(key): value for key, value in loader.construct_document(root).items()})
+        encoded = ENCODE(
+            {_key(key): value for key, value in loader.construct_document(root).items()}
+        )
     finally:
         loader.dispose()
     return DECODE_OBJECT(encoded)
