@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import BinaryIO
 
 from assets.raw.places.open_input import open_input
 from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
@@ -51,58 +51,53 @@ READERS: dict[FileFormat, Reader] = {
 }
 
 
-class _Archive(NamedTuple):
-    file: zipfile.ZipFile
-    members: list[zipfile.ZipInfo]  # by place
-
-
 def read_zip(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
     """Yield the records of the members of a span, and one of each that cannot be read."""
-    try:
-        archive = _open(file)
-    except UNREADABLE as error:
-        raise_unless_of_content(error)
-        head = file_head(file)
-        reason = foreign_content(head) or error
-        yield InputRecord(0, None, head, FileFault(f"zip archive cannot be opened: {reason}"))
-        return
-    with archive.file:
-        first, end = span.first.row, span.end.row or len(archive.members)
-        for number, member in enumerate(archive.members[first:end], first):
-            for record in _member_records(archive.file, member, number, source):
+    with open_input(file) as stream:
+        try:
+            archive, members = _open(stream, file)
+        except UNREADABLE as error:
+            raise_unless_of_content(error)
+            head = file_head(file)
+            reason = foreign_content(head, file.compression) or error
+            fault = FileFault(f"zip archive cannot be opened: {reason}")
+            yield InputRecord(0, None, head, fault)
+            return
+        first, end = span.first.row, span.end.row or len(members)
+        for number, member in enumerate(members[first:end], first):
+            for record in _member_records(archive, member, number, source):
                 yield record._replace(row=number * MEMBER_ROWS + record.row)
 
 
 def zip_borders(file: InputFile, part_bytes: int) -> list[Border]:
     """Return borders between members behind every `part_bytes` of their content, and the end."""
-    try:
-        archive = _open(file)
-    except UNREADABLE as error:
-        raise_unless_of_content(error)
-        return []
     borders, size, last = list[Border](), 0, 0
-    for row, member in enumerate(archive.members):
+    with open_input(file) as stream:
+        try:
+            _, members = _open(stream, file)
+        except UNREADABLE as error:
+            raise_unless_of_content(error)
+            return []
+    for row, member in enumerate(members):
         if size - last >= part_bytes:
             borders.append(Border(member.header_offset, 0, size, row, 0))
             last = size
         size += member.file_size
-    end = Border(file.bytes, 0, size, len(archive.members), 0)
-    archive.file.close()
-    return [*borders, end] if borders else []
+    return [*borders, Border(file.bytes, 0, size, len(members), 0)] if borders else []
 
 
-def _open(file: InputFile) -> _Archive:
-    """Read the directory of an archive; one of UNREADABLE if it is none that can be read."""
+def _open(stream: BinaryIO, file: InputFile) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
+    """Return an archive and its members by place; one of UNREADABLE if it cannot be read."""
     if file.compression is not None:
         raise ValueError(f"a compressed zip is not read; unpack the .{file.compression}")
-    archive = zipfile.ZipFile(open_input(file))
+    archive = zipfile.ZipFile(stream)
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     if len(members) > MOST_MEMBERS:
         raise ValueError(f"it has {len(members):,} members, above {MOST_MEMBERS:,}; split it")
     ends = [member.header_offset + member.compress_size for member in members]
     if any(end > after.header_offset for end, after in zip(ends, members[1:], strict=False)):
         raise ValueError("members overlap, as those of a decompression bomb do")
-    return _Archive(archive, members)
+    return archive, members
 
 
 def _member_records(
