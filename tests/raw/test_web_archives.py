@@ -39,7 +39,9 @@ def page(text: str, number: int, status: str = "200 OK", kind: str = "text/html"
 
 
 def test_a_wet_file_has_a_document_per_conversion_record(tmp_path: Path) -> None:
-    data = record("warcinfo", b"software: x\r\n") + wet_record("Grüße\nzwei", 1) + wet_record("b", 2)
+    data = (
+        record("warcinfo", b"software: x\r\n") + wet_record("Grüße\nzwei", 1) + wet_record("b", 2)
+    )
 
     chunk = read(write(tmp_path, "CC-0.warc.wet.gz", gzip.compress(data)))
 

@@ -120,9 +120,7 @@ def test_an_encrypted_member_goes_to_quarantine(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "a.zip", bytes(data)))
 
     assert texts(chunk) == ["b"]
-    assert chunk.quarantine["error"][0] == (
-        "zip member 'a.txt' cannot be read: it is encrypted"
-    )
+    assert chunk.quarantine["error"][0] == ("zip member 'a.txt' cannot be read: it is encrypted")
     assert "password" in chunk.quarantine["next_step"][0]
 
 

@@ -45,6 +45,8 @@ def next_message(stream: BlockStream) -> Message | None:
     if prefix[:4] != PREFIX or length > MOST_METADATA_BYTES:
         raise BrokenStream(_fault(f"is broken at byte {offset:,}: no message begins there"))
     metadata = stream.take(length)
+    if len(metadata) < length:
+        raise BrokenStream(stream.broken or _fault("ends within a message (truncated)"))
     try:
         kind, num_rows, size, buffers = _read_metadata(metadata)
     except (struct.error, IndexError, ValueError) as error:
@@ -52,7 +54,7 @@ def next_message(stream: BlockStream) -> Message | None:
     if not 0 <= size <= MOST_BODY_BYTES:
         raise BrokenStream(_fault(f"is broken at byte {offset:,}: a message of {size:,} bytes"))
     body = stream.take(size)
-    if len(metadata) < length or len(body) < size:
+    if len(body) < size:
         raise BrokenStream(stream.broken or _fault("ends within a message (truncated)"))
     claimed = sum(_claimed_bytes(body, *buffer) for buffer in buffers)
     if claimed > BOMB_BYTES and claimed > BOMB_RATIO * size:
