@@ -16,7 +16,6 @@ from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
-from assets.raw.places.object_copies import bring_objects, remove_objects
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
     REHASH,
@@ -24,6 +23,7 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
+from assets.raw.places.open_input import with_content
 from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
@@ -180,7 +180,7 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
     [file], left = inputs.files, inputs.max_bytes
     file_slice = inputs.file_slice or whole(file)
-    bring_objects([file])
+    [file] = with_content([file])
     try:
         for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
             yield chunk
@@ -195,8 +195,7 @@ def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
     builder = DocumentBuilder(most_bytes(inputs.part_bytes))
     left = inputs.max_bytes
-    bring_objects(inputs.files)
-    for file in inputs.files:
+    for file in with_content(inputs.files):
         try:
             for chunk in read_into(builder, file, inputs.source, inputs.part_bytes):
                 yield chunk
@@ -314,9 +313,7 @@ def named(items: list[str], number: int) -> str:
 def conclude_raw(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     """Remove the copies of URLs, whose parts are published now; warn of what is not read."""
     if not corpus.settings.keep_downloads:
-        files = manifest.provenance.files
-        remove_copies(remote_files(files), corpus.downloads)
-        remove_objects(files, corpus.downloads)
+        remove_copies(remote_files(manifest.provenance.files), corpus.downloads)
     return warn_of_unread(corpus, manifest)
 
 

@@ -62,20 +62,20 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
-def is_object_url(place: str) -> bool:
-    """Return whether an entry of `where` is on an object store."""
-    return place.startswith(("s3://", "gs://", "az://"))
+def is_listed_url(place: str) -> bool:
+    """Return whether an entry of `where` is on an object store, or a file system of a cluster."""
+    return place.startswith(("s3://", "gs://", "az://", "hdfs://"))
 
 
 def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
     """Return `where`; ValueError if a URL of an object store has a user or a query."""
     for place in places:
         parts = split_url(place)
-        if is_object_url(place) and (parts.user or "=" in parts.query):
+        if is_listed_url(place) and (parts.user or "=" in parts.query):
             raise ValueError(
-                f"{shown(place)}: a URL of an object store has no user and no query. Credentials "
-                "come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the "
-                "machine's role"
+                f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
+                "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
+                "or from the machine's role"
             )
     return places
 
@@ -98,8 +98,9 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az), or "
-        "http(s)/file URLs; ${NAME} in an http(s) URL is an environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, or "
+        "http(s)/file URLs; or cc://CC-MAIN-2024-10?segments=0-9&kind=wet, files of "
+        "Common Crawl; ${NAME} in an http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"
@@ -110,6 +111,11 @@ class InputPlaces(BaseModel):
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
     )
+    base_url: NonEmpty = Field(
+        default="https://data.commoncrawl.org/",
+        exclude=True,
+        description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
+    )
     follow_links: bool = Field(
         default=False,
         exclude=True,
@@ -119,13 +125,32 @@ class InputPlaces(BaseModel):
         default=64 << 30,
         ge=1,
         exclude=True,
-        description="bytes of the largest file that is downloaded",
+        description="bytes of the largest file that is read from an http(s) URL",
+    )
+    requests_per_second: float = Field(
+        default=0.0,
+        ge=0.0,
+        allow_inf_nan=False,
+        exclude=True,
+        description="most requests to a host that a machine sends for the content of this source's "
+        "files; 0: no limit. A pause that a server asks for (429, 503) is made anyway",
     )
 
     @field_serializer("where", when_used="json")
     def identities(self, where: tuple[str, ...]) -> list[str]:
         """Return `where` as it is recorded: URLs without their secrets."""
         return [identity_of(place, self.identity_query) for place in where]
+
+
+def is_crawl(place: str) -> bool:
+    """Return whether an entry of `where` selects files of a Common Crawl."""
+    return place.startswith("cc://")
+
+
+def web_places(inputs: InputPlaces) -> list[str]:
+    """Return the entries of `where` whose files are behind http(s) URLs."""
+    is_web = is_web_url(inputs.base_url)
+    return [place for place in inputs.where if is_web_url(place) or (is_web and is_crawl(place))]
 
 
 def is_web_url(place: str) -> bool:

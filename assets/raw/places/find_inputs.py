@@ -8,22 +8,31 @@ their digest. There may be a million files: paths are strings here.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from assets.raw.places.downloads import copy_path, download
-from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
+from assets.raw.places.crawl_lists import crawl_files
+from assets.raw.places.downloads import download
+from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_copies import find_objects, object_path
+from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_object_url
+from resources.settings.sources import (
+    FileFormat,
+    SourceConfig,
+    identity_of,
+    is_crawl,
+    is_listed_url,
+    is_web_url,
+)
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -97,6 +106,9 @@ def find_inputs(
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
+            if source.requests_per_second:
+                pace = source.requests_per_second
+                inputs = [file._replace(requests_per_second=pace) for file in inputs]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
@@ -138,22 +150,26 @@ def _find(
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
-        digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
-        status = FileStatus(str(copy_path(name, downloads)), digest.bytes, 0, 0)
-        yield _Match(name, "named", status, digest)
+        place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
+        yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield _Match(pattern, "named", named_file(path).status)
-    elif is_object_url(pattern):
-        for object_ in find_objects(pattern, downloads):
-            copy = str(object_path(object_.digest, downloads))
-            status = FileStatus(copy, object_.digest.bytes, 0, 0)
+    elif is_crawl(pattern):
+        places = crawl_files(pattern, source, base, downloads)
+        find = partial(_find_in_crawl, source, base, downloads, needs_copies)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for found in pool.map(find, places):
+                yield from found
+    elif is_listed_url(pattern):
+        for object_ in _find_listed(scheme, pattern, downloads):
+            status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "http://, https://, file:// or a local path; copy the files first."
+            "hdfs://, cc://, http://, https://, file:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
@@ -162,6 +178,22 @@ def _find(
         ):  # a config inside the store has its inputs there
             output = os.path.realpath(downloads)
         yield from _find_local(pattern, source.follow_links, str(base), output)
+
+
+def _find_in_crawl(
+    source: SourceConfig, base: Path, downloads: Path, needs_copies: bool, place: str
+) -> list[_Match | LeftOut]:
+    if not is_web_url(place) and not os.path.exists(place):
+        return [LeftOut(place, "in the list of its crawl, and not in the folder `base_url`")]
+    return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
+
+
+def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
+    if scheme != "hdfs":
+        return find_objects(pattern, downloads)
+    from assets.raw.places.hadoop_files import find_hadoop_files
+
+    return find_hadoop_files(pattern)
 
 
 def _find_local(

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 WINDOW_BYTES = 8 << 20
 FIRST_BYTES = 1 << 20  # of a window that may be all that is read, as a header or a footer
+LEAST_BYTES = 1 << 16  # of a window behind the stop
 AHEAD = 2  # windows: one connection to S3 gives 50 to 90 MB/s, a reader takes up to 300
 LOOK_SECONDS = 0.2  # between two looks at whether a signal came
 Fetch = Callable[[int, int], bytes]  # exactly the bytes [start, stop), by several attempts if need
@@ -43,6 +44,20 @@ class Window(NamedTuple):
             except TimeoutError:
                 if self.answer.done():
                     raise
+
+
+def begin(fetch: Fetch, start: int, stop: int) -> Window:
+    """Ask for a window in a thread: a daemon, which no exit waits for."""
+    answer: Future[bytes] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(fetch(start, stop))
+        except BaseException as error:  # noqa: BLE001  raised by who reads
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="range", daemon=True).start()
+    return Window(start, stop, answer)
 
 
 class RangeFile(io.RawIOBase):
@@ -76,6 +91,15 @@ class RangeFile(io.RawIOBase):
             raise ValueError(f"seek to byte {base + offset:,} of a file: give 0 or more")
         self._at = base + offset
         return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or to the end: a raw file may return fewer, which Arrow refuses."""
+        most = max(self._num_bytes - self._at, 0)
+        data = memoryview(bytearray(most if size < 0 else min(size, most)))
+        done = 0
+        while done < len(data):
+            done += self.readinto(data[done:])
+        return bytes(data)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Read bytes from where the file is; fewer than the buffer takes at a window's end."""
@@ -121,20 +145,7 @@ class RangeFile(io.RawIOBase):
             known = max(needed, self._stop if goes_on else 0)
             if start >= self._num_bytes or (self._windows and start >= known):
                 return
-            most = self._stop if start < self._stop else max(needed, start + FIRST_BYTES)
+            most = self._stop if start < self._stop else max(needed, start + LEAST_BYTES)
             stop = min(start + self._size, most, self._num_bytes)
-            self._windows.append(self._begin(start, stop))
+            self._windows.append(begin(self._fetch, start, stop))
             self._size = min(2 * self._size, WINDOW_BYTES)
-
-    def _begin(self, start: int, stop: int) -> Window:
-        """Ask for a window in a thread: a daemon, which no exit waits for."""
-        answer: Future[bytes] = Future()
-
-        def ask() -> None:
-            try:
-                answer.set_result(self._fetch(start, stop))
-            except BaseException as error:  # noqa: BLE001  raised by who reads
-                answer.set_exception(error)
-
-        threading.Thread(target=ask, name="range", daemon=True).start()
-        return Window(start, stop, answer)

@@ -12,7 +12,6 @@ import lzma
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from isal import igzip_lib
 from assets.raw.places.open_input import open_arrow, open_input
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
 from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression, InputFile
-from assets.raw.readers.zstd_frames import FrameFile, find_frames
+from assets.raw.readers.zstd_frames import FrameFile, frame_spans
 
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -160,9 +159,11 @@ def _bounded(blocks: Blocks, compression: Compression, num_written: int = 0) -> 
 def _read_plain(file: InputFile, start: int, stop: int = STREAM_END) -> Blocks:
     with open_input(file, stop) as stream:
         stream.seek(start)
-        while data := stream.read(BLOCK_BYTES):
+        most = BLOCK_BYTES
+        while data := stream.read(most):
             yield Block(data, start + len(data), start)
             start += len(data)
+            most = min(BLOCK_BYTES, stop - start) if start < stop else READ_BYTES
 
 
 def _new_gzip() -> Any:
@@ -263,7 +264,8 @@ def _last_good_blocks(
 def _read_frames(packed: InputFile) -> Blocks:
     """Yield blocks of a whole zst file, each of one frame or of a few small ones."""
     with open_input(packed) as file:
-        for start, stop in pairwise(find_frames(packed)):
+        stop = 0
+        for start, stop in frame_spans(file, packed.bytes):
             file.seek(start)
             frame = pa.PythonFile(FrameFile(file, stop), "r")
             stream = pa.CompressedInputStream(frame, "zstd")
@@ -273,6 +275,8 @@ def _read_frames(packed: InputFile) -> Blocks:
             except OSError as error:
                 raise_unless_of_content(error)
                 raise _damaged("zst", file.tell(), str(error)) from error
+        if stop != packed.bytes:
+            raise _damaged("zst", stop, "this is no frame, or it ends early")
 
 
 def _read_zstd(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blocks:

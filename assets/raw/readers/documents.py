@@ -109,12 +109,16 @@ class DocumentBuilder:
         self._start()
 
     def start_file(
-        self, source: SourceConfig, name: str, unit: str, lines_before: Callable[[], int] = int
+        self,
+        source: SourceConfig,
+        name: str,
+        unit: str,
+        lines_before: Callable[[], int | None] = int,
     ) -> None:
         """Go on with the records of a file.
 
-        `lines_before` counts its lines before the slice, and is called for records in quarantine
-        only.
+        `lines_before` counts its lines before the slice, None if that costs too much, and is called
+        for records in quarantine only.
         """
         self._source, self._file, self._unit = source, name, unit
         self._lines_before = lines_before
@@ -231,7 +235,8 @@ class DocumentBuilder:
         raw = as_json(record.fields) if record.raw is None else record.raw
         position = position_of(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
-        line = self._lines_before() + record.line if record.line else None
+        before = self._lines_before() if record.line else None
+        line = None if before is None else before + (record.line or 0)
         step = next_step(reason)
         shown = bytes(raw[:RAW_LIMIT_BYTES])
         self._rejected.append((self._file, position, line, reason, step, shown))

@@ -5,11 +5,13 @@
 CSV and text are read once for it: only from the start of the file is it known what a quote opens,
 and how many rows come before. A compressed file is decompressed once; it can be cut behind the
 start of a member (gz, bz2, xz) or frame (zst), which is where decompression can begin. One that is
-damaged, or about whose records any doubt remains, is not cut: it is read as one stream.
+damaged, or about whose records any doubt remains, is not cut: it is read as one stream. So is one
+on another machine without a second member in its first 8 MiB: to look on is to fetch it twice.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -27,7 +29,7 @@ from assets.raw.readers.read_tables import DELIMITERS, read_header
 from assets.raw.readers.read_tar import tar_starts
 from assets.raw.readers.read_warc import warc_starts
 from assets.raw.readers.read_zip import zip_borders
-from assets.raw.readers.zstd_frames import find_frames
+from assets.raw.readers.zstd_frames import frame_spans
 from resources.settings.sources import FileFormat, SourceConfig
 
 NEVER = 2**62
@@ -46,6 +48,7 @@ STARTS: dict[FileFormat, Callable[..., Iterator[tuple[int, int]]]] = {
     "arrow": arrow_starts,
 }
 CONTENT_PER_TEXT = {"warc": 8}  # bytes of pages per byte of their main text
+PROBED_BYTES = 8 << 20  # bgzip's members have 64 KiB, seekable zst's frames a few MB
 
 
 def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
@@ -59,7 +62,7 @@ def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
             return source.text_documents == "blank_line"
         case "zip":
             return file.compression is None
-    return file.format in STARTS
+    return file.format in STARTS and not file.is_remote  # else all of it is fetched twice
 
 
 def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list[Border]:
@@ -86,14 +89,19 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
 
 
 def _has_members(file: InputFile) -> bool:
-    """Return whether a compressed file has more than one member or frame, or may have."""
-    if file.compression == "zst":
-        return len(find_frames(file)) > 2
+    """Return whether a compressed file has more than one member or frame, or may have.
+
+    Of a remote file only the beginning is asked: most have one member, and are not read for it.
+    """
     assert file.compression is not None
-    pattern, before = MEMBERS[file.compression], b""
-    with open_input(file) as stream:
+    most = min(file.bytes, PROBED_BYTES) if file.is_remote else file.bytes
+    with open_input(file, most) as stream:
+        if file.compression == "zst":
+            head = io.BytesIO(stream.read(most)) if file.is_remote else stream
+            return next(frame_spans(head, most))[1] < most
+        pattern, before = MEMBERS[file.compression], b""
         start = 1  # the first byte of the file begins the first member
-        while block := stream.read(BLOCK_BYTES):
+        while stream.tell() < most and (block := stream.read(BLOCK_BYTES)):
             data = before + block
             if pattern.search(data, start):
                 return True

@@ -48,6 +48,7 @@ class InputFile(NamedTuple):
     digest   the xxh3_128 of its bytes (32 hex); of a remote file a fingerprint of its version
     blocks   an xxh3_64 per BLOCK_BYTES (16 hex each), of a local file with more than one block
     content  its bytes, if they are in memory: of a small remote file that is being read
+    requests_per_second   most that are sent to its host for it and its like; 0: no limit
     """
 
     place: str
@@ -58,6 +59,11 @@ class InputFile(NamedTuple):
     digest: str
     blocks: str = ""
     content: Content | None = None
+    requests_per_second: float = 0.0
+
+    def __repr__(self) -> str:
+        """Name the file only: its place may be a URL with secrets, its content is long."""
+        return f"InputFile({self.name!r})"
 
     @property
     def is_remote(self) -> bool:

@@ -42,7 +42,7 @@ from assets.raw.readers.read_lines import (
     run_records,
 )
 from assets.raw.readers.read_pages import read_page
-from assets.raw.readers.read_tables import parquet_metadata, read_csv, read_parquet
+from assets.raw.readers.read_tables import group_bytes, parquet_metadata, read_csv, read_parquet
 from assets.raw.readers.read_tar import read_tar
 from assets.raw.readers.read_warc import read_warc, read_wet
 from assets.raw.readers.read_zip import read_zip
@@ -132,18 +132,12 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
         return [span, *[shared[key] for key in shared if key == file.format]]
     try:
         metadata = parquet_metadata(file)
-        spans = [(file.bytes - 1, file.bytes)]  # the metadata is at the end
-        for group in range(file_slice.start, file_slice.stop):
-            columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
-            starts = [
-                column.dictionary_page_offset or column.data_page_offset for column in columns
-            ]
-            size = sum(column.total_compressed_size for column in columns)
-            spans.append((min(starts), min(starts) + size))
+        groups = range(file_slice.start, file_slice.stop)
+        at_end = (file.bytes - 1, file.bytes)  # the metadata is there
+        return [at_end, *(group_bytes(metadata, group) for group in groups)]
     except (pa.ArrowException, OSError, IndexError) as error:
         raise_unless_of_content(error)
         return [(0, file.bytes)]
-    return spans
 
 
 def read_chunks(
@@ -207,7 +201,13 @@ def _add_file(
     builder: DocumentBuilder, file: InputFile, file_slice: Slice, source: SourceConfig, most: int
 ) -> Iterator[Chunk]:
     start = file_slice.start if file_slice.unit == "bytes" else 0
-    before = cache(lambda: file_slice.span.first.line or lines_before(file, start))
+
+    @cache
+    def before() -> int | None:
+        if start and file.is_remote and file.content is None:
+            return None  # to count them is to fetch all before
+        return file_slice.span.first.line or lines_before(file, start)
+
     if file.format in ("warc", "html"):
         source = source.model_copy(update={"html": "keep"})  # the pages are text already
     builder.start_file(source, file.name, _position_unit(file), before)

@@ -180,7 +180,7 @@ def read_parquet(
 ) -> Iterator[InputRecord]:
     """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
     try:
-        table = pq.ParquetFile(_parquet_bytes(file))
+        table = _open_table(file, groups)
     except BrokenStream as error:
         yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
@@ -201,6 +201,21 @@ def read_parquet(
     for group in range(first, last):
         yield from _read_row_group(table, group, row, file)
         row += table.metadata.row_group(group).num_rows
+
+
+def _open_table(file: InputFile, groups: tuple[int, int] | None) -> pq.ParquetFile:
+    if groups is None or not file.is_remote:
+        return pq.ParquetFile(_parquet_bytes(file))
+    metadata = parquet_metadata(file)
+    _, stop = group_bytes(metadata, groups[1] - 1)
+    return pq.ParquetFile(open_arrow(file, stop), metadata=metadata)
+
+
+def group_bytes(metadata: pq.FileMetaData, group: int) -> tuple[int, int]:
+    """Return the range of bytes that a row group is in."""
+    columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
+    starts = [column.dictionary_page_offset or column.data_page_offset for column in columns]
+    return min(starts), min(starts) + sum(column.total_compressed_size for column in columns)
 
 
 def _parquet_bytes(file: InputFile) -> pa.NativeFile:

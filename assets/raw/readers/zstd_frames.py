@@ -6,26 +6,23 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from assets.raw.places.open_input import open_input
-from assets.raw.readers.input_file import InputFile
-
 FRAME = 0xFD2FB528
 SKIPPABLE = 0x184D2A50  # and the 15 numbers after it
 HEADER_BYTES = 14  # of the largest header of a frame without its magic number: 1 + 1 + 4 + 8
 LEAST_APART = 1 << 16  # bytes between the frames that are told: a decoder costs as much as 10 kB
 
 
-def find_frames(packed: InputFile) -> list[int]:
-    """Return where some frames start, and the end of the file; nothing if it is not whole."""
-    with open_input(packed) as file:
-        size = file.seek(0, io.SEEK_END)
-        starts, at = [0], 0
-        for at in _frame_ends(file):
-            if at - starts[-1] >= LEAST_APART:
-                starts.append(at)
-    if at != size:
-        return []
-    return [start for start in starts if start < size] + [size]
+def frame_spans(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
+    """Yield [start, stop) of the frames of a file, of several where they are small.
+
+    Of a file that is not whole, the last one ends before the file or behind it.
+    """
+    start = at = 0
+    for at in _frame_ends(file):
+        if at - start >= LEAST_APART and at < size:
+            yield start, at
+            start = at
+    yield start, at
 
 
 def _frame_ends(file: BinaryIO) -> Iterator[int]:

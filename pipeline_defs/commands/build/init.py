@@ -17,17 +17,19 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import polars as pl
+import pyarrow as pa
 import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
 from assets.raw.places.find_inputs import FORMATS, find_inputs
+from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_arrow import arrow_columns
 from assets.raw.readers.read_chunks import read_records
 from assets.raw.readers.read_lines import read_jsonl
-from assets.raw.readers.read_tables import read_parquet
+from assets.raw.readers.read_tables import parquet_metadata, read_parquet
 from corpus_loader.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
@@ -185,12 +187,13 @@ def column_names(file: InputFile) -> list[str]:
     """Return the columns of a table; none if its head cannot be read."""
     try:
         if file.format == "parquet":
-            return list(pl.read_parquet_schema(file.path))
+            return list(parquet_metadata(file).schema.to_arrow_schema().names)
         if file.format == "arrow":
             return arrow_columns(file)
         separator = "\t" if file.format == "tsv" else ","
-        return pl.read_csv(file.path, n_rows=0, separator=separator).columns
-    except (OSError, pl.exceptions.PolarsError):
+        head = next(read_blocks(file), b"")
+        return pl.read_csv(head, n_rows=0, separator=separator).columns
+    except (OSError, pa.ArrowException, BrokenStream, pl.exceptions.PolarsError):
         return []
 
 

@@ -1,14 +1,13 @@
-"""Input files on object stores (s3, gs, az): listed for planning, copied by who reads them.
+"""Input files on object stores (s3, gs, az): listed for planning, read by ranges.
 
-Size and ETag decide what is new, so that planning reads no content. A copy is named by them and is
-made in the process that reads the file, on whatever machine; copies that were not used for longest
-go first. An object that changes between planning and reading is a ChangedFileError.
+Size and ETag decide what is new, so that planning reads no content. Each answer to whoever reads
+has them too: an object that changes between planning and reading is a ChangedFileError.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -21,13 +20,9 @@ from assets.raw.readers.input_file import InputFile
 from corpus_loader.objects import ObjectInfo, Objects
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import is_object_url
-from resources.store.disk import make_folder
 from resources.store.records import fingerprint_of
-from resources.store.scratch import Remote, Scratch, make_room, scratch_of, use
-from resources.store.store_place import ScratchConfig
+from resources.store.scratch import scratch_of
 
-FOLDER = "objects"  # of the copies, in the folder of downloads
 PARTS = re.compile(r"(?P<bucket>[^/]+//[^/]+)/?(?P<pattern>.*)")
 
 
@@ -89,42 +84,6 @@ def digest_of(info: ObjectInfo) -> FileDigest:
     return FileDigest(info.num_bytes, fingerprint_of("object", info.num_bytes, version))
 
 
-def object_path(digest: FileDigest, downloads: Path) -> Path:
-    """Return the path of the copy of an object."""
-    return downloads / FOLDER / digest.digest[:2] / digest.digest
-
-
-def remove_objects(files: Mapping[str, str], downloads: Path) -> None:
-    """Remove the copies of objects, given the digest of each file by name."""
-    for name, digest in files.items():
-        if is_object_url(name):
-            object_path(FileDigest(0, digest), downloads).unlink(missing_ok=True)
-
-
-def bring_objects(files: Sequence[InputFile]) -> None:
-    """Copy objects to this machine whose copy is not there; other files need none.
-
-    Raises ChangedFileError if one is not as it was planned with.
-    """
-    missing = [file for file in files if is_object_url(file.name) and not has_copy(file)]
-    if missing:
-        make_room(copies_at(missing[0]), sum(file.bytes for file in missing))
-        bucket_at(bucket_of(missing[0])).each(bring, missing)
-
-
-def has_copy(file: InputFile) -> bool:
-    """Note the use of a copy; False if it is not there."""
-    return use(copies_at(file), file.path)
-
-
-def copies_at(file: InputFile) -> Scratch:
-    """Return the folder of downloads as a scratch, with the limit of the store's if it has one."""
-    downloads = file.path.parents[2]
-    of_store = scratch_of(downloads)
-    max_bytes = of_store.remote.max_bytes if of_store else ScratchConfig().bytes
-    return Scratch(downloads, Remote("", max_bytes))
-
-
 def bucket_of(file: InputFile) -> str:
     """Return the URL of the bucket of an object."""
     return "/".join(file.name.split("/")[:3])
@@ -145,19 +104,6 @@ def fetch_of_object(file: InputFile) -> Fetch:
         return data
 
     return fetch
-
-
-def bring(file: InputFile) -> None:
-    """Copy one object."""
-    url = bucket_of(file)
-    make_folder(file.path.parent)
-    try:
-        info = bucket_at(url).get_to_file(file.name.removeprefix(f"{url}/"), file.path)
-    except FileNotFoundError:
-        raise removed(file) from None
-    if digest_of(info).digest != file.digest:
-        file.path.unlink(missing_ok=True)
-        raise changed_object(file, info)
 
 
 def changed_object(file: InputFile, now: ObjectInfo) -> ChangedFileError:

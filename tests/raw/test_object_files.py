@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from s3_server import s3_bucket
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.object_copies import FOLDER, bring_objects, bucket_at
+from assets.raw.places.object_files import bucket_at
+from assets.raw.places.open_input import open_input
 from corpus_loader.objects import Objects
 from resources.errors import InputError
 from resources.settings.pipeline import SettingsError, load_settings
@@ -126,17 +126,17 @@ def test_only_new_and_changed_objects_are_read(
         write_corpus(tmp_path, sources=[where, rest], engine=engine, part_bytes=1024)
     )
     read: list[str] = []
-    get_to_file = Objects.get_to_file
+    get_part = Objects.get_part
 
-    def spy(objects: Objects, key: str, path: Path) -> Any:
+    def spy(objects: Objects, key: str, start: int, stop: int) -> Any:
         read.append(key)
-        return get_to_file(objects, key, path)
+        return get_part(objects, key, start, stop)
 
-    monkeypatch.setattr(Objects, "get_to_file", spy)
+    monkeypatch.setattr(Objects, "get_part", spy)
     build(corpus, "raw")
     assert sorted(read) == [KEYS[0], KEYS[2], KEYS[3]]
     assert sorted(texts(corpus)) == sorted(sentence(number) for number in (0, 2, 3))
-    assert not [path for path in (corpus.downloads / FOLDER).rglob("*") if path.is_file()]
+    assert not corpus.downloads.exists()
 
     read.clear()
     build(corpus, "raw")
@@ -153,21 +153,7 @@ def test_an_object_that_changes_after_planning_is_named(bucket: Objects, tmp_pat
     files = find_inputs(source("s3://corpora/web/a.jsonl"), tmp_path, tmp_path / "d").files
     bucket.put("web/a.jsonl", b"{}\n")
     with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl has changed"):
-        bring_objects(files)
+        open_input(files[0]).read()
     bucket.delete("web/a.jsonl")
     with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl was removed"):
-        bring_objects(files)
-
-
-def test_copies_are_bounded_by_the_scratch(bucket: Objects, tmp_path: Path) -> None:
-    scratch = ScratchConfig(folder="scratch", bytes=1 << 20)
-    root = store_place.root_of("s3://corpora/store", tmp_path, scratch)
-    for number in range(4):
-        bucket.put(f"large/{number}.jsonl", LINES[number] * 3000)
-    files = find_inputs(source("s3://corpora/large"), tmp_path, root / "_downloads").files
-    for file, line in zip(files, LINES, strict=False):
-        bring_objects([file])
-        assert file.path.read_bytes() == line * 3000
-        copies = [path for path in (root / "_downloads" / FOLDER).rglob("*") if path.is_file()]
-        assert copies == [file.path]
-        os.utime(file.path, (0, 0))  # used long ago
+        open_input(files[0]).read()
