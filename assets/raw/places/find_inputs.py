@@ -116,7 +116,9 @@ def find_inputs(
         left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
         is_read = {file.name for file in inputs}
         left_out |= {
-            match.name: LeftOut(match.name.encode("utf-8", "replace").decode(), why_unread(source))
+            match.name: LeftOut(
+                match.name.encode("utf-8", "replace").decode(), why_unread(source, match.name)
+            )
             for match in matches
             if match.name not in is_read
         }
@@ -224,18 +226,25 @@ def _find_local(
             yield LeftOut(named.encode("utf-8", "replace").decode(), reason)
 
 
-def why_unread(source: SourceConfig) -> str:
+def why_unread(source: SourceConfig, name: str) -> str:
     """Return why a file that a folder or glob matches is not read, as a short clause."""
+    if is_readme(name):
+        return "about its folder: name it, or a glob for it, in `where` to read it"
     if source.format == "auto":
         return "no reader for its format"
     return f"its name is not of the format {source.format}"
+
+
+def is_readme(name: str) -> bool:
+    """Return whether a file describes its folder: it is read where a path or glob names it."""
+    return name.rpartition("/")[2].lower() == "readme.md"
 
 
 def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
     """Return a file with the format in which it is read; None if no reader takes it."""
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
-    if match.matched_by == "folder" and told != file_format:
+    if match.matched_by == "folder" and (told != file_format or is_readme(match.name)):
         return None
     if match.matched_by != "named" and file_format is None:
         return None
