@@ -5,7 +5,9 @@ import struct
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -86,6 +88,27 @@ def test_slices_of_arrow_have_the_documents_of_the_whole(
     assert len(sliced) > 8
     assert [row for each in sliced for row in each.documents.rows()] == whole.documents.rows()
     assert len(whole.documents) == 200
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_files_of_polars_are_read_by_their_footer(
+    tmp_path: Path, compression: Literal["uncompressed", "lz4", "zstd"]
+) -> None:
+    values = numbers(200, width=300)
+    frames = [pl.DataFrame({"text": values[i : i + 20]}) for i in range(0, 200, 20)]
+    pl.concat(frames, rechunk=False).write_ipc(
+        tmp_path / "a.arrow", compression=compression, record_batch_size=20
+    )
+    file = write(tmp_path, "a.arrow", (tmp_path / "a.arrow").read_bytes())
+
+    whole, sliced = read(file, 1 << 30), chunks(file, 1000)
+
+    assert texts(whole) == values and not len(whole.quarantine)
+    assert len(sliced) > 3
+    assert [row for each in sliced for row in each.documents.rows()] == whole.documents.rows()
+
+    cut = read(write(tmp_path, "b.arrow", file.path.read_bytes()[:-100]))
+    assert (len(cut.documents), len(cut.quarantine)) == (0, 1)
 
 
 def test_a_file_with_dictionaries_is_read_in_one_piece(tmp_path: Path) -> None:

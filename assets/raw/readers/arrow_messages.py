@@ -40,22 +40,24 @@ def next_message(stream: BlockStream) -> Message | None:
     if prefix == END_MARK:
         return None
     if len(prefix) < 8:
-        raise BrokenStream(stream.broken or _fault("ends without its end mark (truncated)"))
+        raise BrokenStream(stream.broken or arrow_fault("ends without its end mark (truncated)"))
     length = int.from_bytes(prefix[4:], "little")
     if prefix[:4] != PREFIX or length > MOST_METADATA_BYTES:
-        raise BrokenStream(_fault(f"is broken at byte {offset:,}: no message begins there"))
+        raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: no message begins there"))
     metadata = stream.take(length)
     if len(metadata) < length:
-        raise BrokenStream(stream.broken or _fault("ends within a message (truncated)"))
+        raise BrokenStream(stream.broken or arrow_fault("ends within a message (truncated)"))
     try:
         kind, num_rows, size, buffers = _read_metadata(metadata)
     except (struct.error, IndexError, ValueError) as error:
-        raise BrokenStream(_fault(f"is broken at byte {offset:,}: {error}")) from error
+        raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: {error}")) from error
     if not 0 <= size <= MOST_BODY_BYTES:
-        raise BrokenStream(_fault(f"is broken at byte {offset:,}: a message of {size:,} bytes"))
+        raise BrokenStream(
+            arrow_fault(f"is broken at byte {offset:,}: a message of {size:,} bytes")
+        )
     body = stream.take(size)
     if len(body) < size:
-        raise BrokenStream(stream.broken or _fault("ends within a message (truncated)"))
+        raise BrokenStream(stream.broken or arrow_fault("ends within a message (truncated)"))
     claimed = sum(_claimed_bytes(body, *buffer) for buffer in buffers)
     if claimed > BOMB_BYTES and claimed > BOMB_RATIO * size:
         bomb = f"decompression bomb: {size:,} bytes of Arrow claim to become {claimed:,}"
@@ -63,7 +65,8 @@ def next_message(stream: BlockStream) -> Message | None:
     return Message(offset, kind, num_rows, prefix + metadata + body)
 
 
-def _fault(text: str) -> FileFault:
+def arrow_fault(text: str) -> FileFault:
+    """Return the error that ends the reading of Arrow data."""
     return FileFault(f"Arrow stream {text}")
 
 
@@ -73,7 +76,7 @@ def _claimed_bytes(body: bytes, offset: int, length: int) -> int:
     return max(claimed, 0)
 
 
-class _Table:
+class Table:
     """A table of a flatbuffer: its fields by their numbers."""
 
     def __init__(self, data: bytes, place: int) -> None:
@@ -95,13 +98,14 @@ class _Table:
         place = self.at(number)
         return int(struct.unpack_from(form, self.data, place)[0]) if place else 0
 
-    def table(self, number: int) -> _Table | None:
+    def table(self, number: int) -> Table | None:
         """Return a table."""
         place = self.at(number)
-        return _Table(self.data, _referred(self.data, place)) if place else None
+        return Table(self.data, referred(self.data, place)) if place else None
 
 
-def _referred(data: bytes, place: int) -> int:
+def referred(data: bytes, place: int) -> int:
+    """Return the place that an offset at a place of a flatbuffer refers to."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
@@ -111,7 +115,7 @@ def _read_metadata(data: bytes) -> tuple[int, int, int, list[tuple[int, int]]]:
     Message: version, header_type, header, bodyLength. RecordBatch: length, nodes, buffers,
     compression. DictionaryBatch: id, data (a RecordBatch).
     """
-    message = _Table(data, _referred(data, 0))
+    message = Table(data, referred(data, 0))
     kind, size = message.number(1, "<B"), message.number(3, "<q")
     batch = message.table(2)
     if kind == DICTIONARY and batch:
@@ -121,7 +125,7 @@ def _read_metadata(data: bytes) -> tuple[int, int, int, list[tuple[int, int]]]:
     place = batch.at(2)
     if not place or not batch.at(3):
         return kind, batch.number(0, "<q"), size, []
-    start = _referred(data, place)
+    start = referred(data, place)
     (count,) = struct.unpack_from("<I", data, start)
     if count > len(data) // BUFFER_BYTES:
         raise ValueError("more buffers than metadata")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 import pyarrow as pa
 
+from assets.raw.readers.arrow_footers import footer_messages, needs_footer, read_schema
 from assets.raw.readers.arrow_messages import (
     BATCH,
     DICTIONARY,
     FILE_MARK,
+    Message,
     next_message,
 )
 from assets.raw.readers.block_stream import BlockStream
@@ -20,7 +23,7 @@ from assets.raw.readers.decompress import (
     raise_unless_of_content,
     read_blocks,
 )
-from assets.raw.readers.input_file import WHOLE, InputFile, Span
+from assets.raw.readers.input_file import STREAM_END, WHOLE, InputFile, Span
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_tables import ROWS_AT_A_TIME, UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
@@ -77,16 +80,22 @@ def arrow_columns(file: InputFile) -> list[str]:
 
 
 def arrow_starts(
-    _file: InputFile, _source: SourceConfig, blocks: Iterator[bytes]
+    file: InputFile, _source: SourceConfig, blocks: Iterator[bytes]
 ) -> Iterator[tuple[int, int]]:
     """Yield offset and row of each batch; BrokenStream for a damage, or dictionaries."""
-    stream, row = _stream(blocks, 0), 0
-    while message := next_message(stream):
+    row, by_footer = 0, needs_footer(file)
+    messages = (
+        footer_messages(file, 0, STREAM_END)
+        if by_footer
+        else _until(_stream(blocks, 0), STREAM_END)
+    )
+    for message in messages:
         if message.kind == DICTIONARY:
             raise BrokenStream("later batches depend on dictionaries")
         if message.kind == BATCH:
             yield message.offset, row
             row += message.num_rows
+    deque(blocks, maxlen=0)
 
 
 def _stream(blocks: Iterator[bytes], offset: int) -> BlockStream:
@@ -128,13 +137,25 @@ class _Messages:
     def _read(self, file: InputFile) -> Iterator[bytes]:
         first, end = self._span
         try:
-            stream = _stream(read_blocks(file, stop=min(end.place, READ_BYTES)), 0)
-            schema = next_message(stream)
-            if schema:
+            if needs_footer(file):
+                yield read_schema(file)
+                messages = footer_messages(file, first.offset, end.offset)
+            else:
+                stream = _stream(read_blocks(file, stop=min(end.place, READ_BYTES)), 0)
+                if (schema := next_message(stream)) is None:
+                    return
                 yield schema.data
-            if first.offset:
-                stream = _stream(read_blocks(file, first, end.place), first.offset)
-            while (message := next_message(stream)) and message.offset < end.offset:
+                if first.offset:
+                    blocks = read_blocks(file, first, end.place)
+                    stream = _stream(blocks, first.offset)
+                messages = _until(stream, end.offset)
+            for message in messages:
                 yield message.data
         except BrokenStream as error:
             self.fault, self.shown = error.reason, error.head
+
+
+def _until(stream: BlockStream, end: int) -> Iterator[Message]:
+    """Yield the messages that begin before an offset."""
+    while (message := next_message(stream)) and message.offset < end:
+        yield message
