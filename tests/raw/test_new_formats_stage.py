@@ -10,11 +10,16 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pytest
 import yaml
 from builders import open_corpus, write_corpus
-from input_files import jsonl, numbers
+from input_files import as_input, jsonl, numbers, read
+from range_site import range_site
 
 from assets.raw.asset import plan_raw, read_part
+from assets.raw.places.find_inputs import find_inputs
+from corpus_loader import transports
+from resources.settings.sources import SourceConfig
 
 VALUES = numbers(60, width=400)
 
@@ -69,3 +74,23 @@ def test_slices_of_all_formats_conserve_rows_and_documents(tmp_path: Path) -> No
         assert sum(each.quarantined for each in stats) == 1
         assert rejected == 61
         assert sum(each.rows_in for each in stats) == len(whole) + 1 + 61
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.zip", "a.arrow", "a.wet", "a.md", "a.html"])
+def test_all_formats_are_read_by_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setenv("NETRC", "/dev/null")
+    write_inputs(tmp_path / "new")
+    local = as_input(tmp_path / "new" / name)
+    with range_site() as site:
+        site.files[name] = local.path.read_bytes()
+        source = SourceConfig.model_validate({"name": "s", "where": site.url(name)})
+        [remote] = find_inputs(source, tmp_path, tmp_path / "store/_downloads").files
+        assert remote.is_remote
+
+        found = read(remote._replace(name=name), 4096)
+
+    assert found.documents.equals(read(local, 4096).documents)
+    assert found.rows_in == read(local, 4096).rows_in > 0

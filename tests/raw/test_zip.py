@@ -100,6 +100,18 @@ def test_a_bomb_in_a_zip_costs_its_member(tmp_path: Path) -> None:
     assert chunk.quarantine["next_step"][0] == "Unpack the file to read it anyway."
 
 
+def test_a_member_that_lies_about_its_size_is_not_unpacked_further(tmp_path: Path) -> None:
+    data = bytearray(packed({"a.txt": b"x" * 1000, "b.txt": b"b"}))
+    for mark, place in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
+        at = data.index(mark) + place
+        data[at : at + 4] = (10).to_bytes(4, "little")
+
+    chunk = read(write(tmp_path, "a.zip", bytes(data)))
+
+    assert texts(chunk) == ["b"]
+    assert "Bad CRC-32" in chunk.quarantine["error"][0]
+
+
 def test_members_that_overlap_are_a_bomb(tmp_path: Path) -> None:
     data = bytearray(packed({"a.txt": b"x" * 1000, "b.txt": b"y" * 1000}))
     second = data.rindex(b"PK\1\2")
