@@ -197,7 +197,7 @@ def _find(
 
 
 def _output(base: Path, downloads: Path) -> str:
-    """Return the folder whose files are no input; a config inside the store has its inputs there."""
+    """Return the folder of the output; a config inside the store has its inputs there."""
     output = os.path.realpath(downloads.parent)
     is_inside = is_below(os.path.realpath(base), output)
     return os.path.realpath(downloads) if is_inside else output
