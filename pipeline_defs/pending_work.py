@@ -8,7 +8,7 @@ from typing import Any
 from assets.raw.asset import RAW
 from assets.stages import used_stages
 from resources.corpus import Corpus
-from resources.settings.sources import is_web_url
+from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names
 from resources.tasks import look_up
 
@@ -33,6 +33,6 @@ def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
 
 def has_pending_part(corpus: Corpus, stage: Stage[Any, Any], partition: str) -> bool:
     """Return whether a partition has a part that is not published."""
-    if stage is RAW and any(map(is_web_url, corpus.settings.source(partition).where)):
+    if stage is RAW and web_places(corpus.settings.source(partition)):
         return True
     return None in look_up(stage.plan(corpus, partition).tasks)

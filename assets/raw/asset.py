@@ -243,7 +243,11 @@ def write_draft(
     """Write one part of documents, and its quarantine if there is any."""
     documents = kept_documents(chunk, task.payload.source, damaged)
     num_damaged = chunk.documents.height - documents.height
-    left_out = {"field_filter": chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
+    left_out = {
+        "field_filter": chunk.skipped_by_filter,
+        DAMAGED_FILE: num_damaged,
+        **chunk.left_out,
+    }
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
     if chunk.quarantine.height:

@@ -20,7 +20,7 @@ from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.progress import current
-from resources.settings.sources import SourceConfig, is_web_url
+from resources.settings.sources import SourceConfig, web_places
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
@@ -61,7 +61,7 @@ def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> lis
 
 def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
     """Return the tasks of sources with URLs that are not published, by source."""
-    remote = [task for task in tasks if any(map(is_web_url, task.payload.source.where))]
+    remote = [task for task in tasks if web_places(task.payload.source)]
     missing: dict[str, list[Task[RawInputs]]] = {}
     for task, records in zip(remote, look_up(remote), strict=True):
         if records is None:

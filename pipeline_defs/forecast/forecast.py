@@ -19,7 +19,7 @@ from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
 from resources.settings.pipeline import SettingsError
-from resources.settings.sources import is_web_url
+from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -154,7 +154,7 @@ def look(
 
 def has_urls(corpus: Corpus, source: str) -> bool:
     """Return whether a source reads URLs, which planning downloads."""
-    return any(map(is_web_url, corpus.settings.source(source).where))
+    return bool(web_places(corpus.settings.source(source)))
 
 
 def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:

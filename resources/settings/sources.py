@@ -24,7 +24,8 @@ from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split
 from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool
-FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
+RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+FileFormat = Literal[RecordFormat, "txt", "md", "html", "warc", "wet", "tar", "zip"]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -116,9 +117,10 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
-        "datasets of the Hugging Face hub (hf://owner/name), or http(s)/file URLs; ${NAME} in an "
-        "http(s) URL is an environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, or "
+        "http(s)/file URLs; or datasets of the Hugging Face hub (hf://owner/name); or "
+        "cc://CC-MAIN-2024-10?segments=0-9&kind=wet, files of Common Crawl; ${NAME} in an http(s) "
+        "URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"
@@ -147,6 +149,11 @@ class InputPlaces(BaseModel):
         exclude=True,
         description="branch, tag or commit of hf:// datasets; null: main. The commit that it is "
         "at the time of a build is recorded",
+    )
+    base_url: NonEmpty = Field(
+        default="https://data.commoncrawl.org/",
+        exclude=True,
+        description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
     follow_links: bool = Field(
         default=False,
@@ -183,6 +190,17 @@ class InputPlaces(BaseModel):
     def identities(self, where: tuple[str, ...]) -> list[str]:
         """Return `where` as it is recorded: URLs without their secrets."""
         return [identity_of(place, self.identity_query) for place in where]
+
+
+def is_crawl(place: str) -> bool:
+    """Return whether an entry of `where` selects files of a Common Crawl."""
+    return place.startswith("cc://")
+
+
+def web_places(inputs: InputPlaces) -> list[str]:
+    """Return the entries of `where` whose files are behind http(s) URLs."""
+    is_web = is_web_url(inputs.base_url)
+    return [place for place in inputs.where if is_web_url(place) or (is_web and is_crawl(place))]
 
 
 def is_web_url(place: str) -> bool:

@@ -280,3 +280,21 @@ def test_a_pattern_that_matches_too_many_files_is_refused(
     assert len(find(tmp_path, "[0-2].txt")) == 3
     with pytest.raises(InputError, match=r"source 's'.*'\*\.txt' matches over 3 files, more than"):
         find(tmp_path, "*.txt")
+
+
+def test_a_readme_is_read_where_a_glob_names_it(tmp_path: Path) -> None:
+    base = tmp_path / "docs"
+    base.mkdir()
+    for name in ("README.md", "a.md"):
+        (base / name).write_text("# Hi\n")
+
+    folder, glob = (
+        find_inputs(SourceConfig(name="s", where=(where,)), base, tmp_path / "s/d")
+        for where in (".", "*.md")
+    )
+
+    assert [file.name for file in folder.files] == ["a.md"]
+    assert [each.reason for each in folder.left_out] == [
+        "about its folder: name it, or a glob for it, in `where` to read it"
+    ]
+    assert [file.name for file in glob.files] == ["README.md", "a.md"]

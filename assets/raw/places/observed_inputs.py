@@ -21,7 +21,7 @@ from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.run_reports import report_path
-from resources.settings.sources import is_web_url
+from resources.settings.sources import web_places
 from resources.store.records import fingerprint_of
 
 INPUT_FILES = "input_files"  # the asset
@@ -54,7 +54,8 @@ def remote_files(files: Mapping[str, str]) -> dict[str, str]:
 def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
     """Return the data version of a source's input files; `last` has those of the last run."""
     source = corpus.settings.source(name)
-    local = tuple(each for each in source.where if not is_web_url(each))
+    on_web = web_places(source)
+    local = tuple(each for each in source.where if each not in on_web)
     files = remote_files(last)
     known = known_files(corpus, name)
     if local:

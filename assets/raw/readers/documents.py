@@ -2,12 +2,12 @@
 
 Every input format (JSON lines, Parquet, CSV, WARC, ...) ends in the same nine columns. A record
 that is no document goes to quarantine with its position, a reason and its bytes. Nothing is dropped
-in silence: rows_in == documents + quarantine + skipped_by_filter, always.
+in silence: rows_in == documents + quarantine + skipped_by_filter + left_out, always.
 
 Price: 100 bytes of memory per record where `id_field` is set.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +25,7 @@ from assets.raw.readers.input_record import (
     document_columns,
     encode_error,
     matches_filter,
+    position_of,
 )
 from assets.raw.readers.next_steps import next_step
 from assets.text.table_rows import count_bytes
@@ -71,7 +72,7 @@ class Chunk:
     """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
 
     `files` are the names of the files that they are from; `faults` the error that ended the reading
-    of a file in this run, if any.
+    of a file in this run, if any; `left_out` counts members of archives by reason.
     """
 
     documents: pl.DataFrame
@@ -80,6 +81,7 @@ class Chunk:
     skipped_by_filter: int
     files: tuple[str, ...] = ()
     faults: Mapping[str, FileFault] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -137,12 +139,16 @@ class DocumentBuilder:
         self._faults: dict[str, FileFault] = {}
         self._is_mixed = False
         self._skipped = 0
+        self._left_out = Counter[str]()
         self._pending_bytes = 0
         self._cut_bytes = 0
         self.num_bytes = 0  # since the start of the file, or the last cut
 
     def add(self, record: InputRecord) -> None:
         """Add one record to the documents, the quarantine or the number of skipped records."""
+        if record.left_out:
+            self._left_out[record.left_out] += 1
+            return None
         if record.fields is None:
             return self._reject(record, record.error)
         if self._source.field_filter and not matches_filter(
@@ -233,7 +239,7 @@ class DocumentBuilder:
 
     def _reject(self, record: InputRecord, error: str) -> None:
         raw = as_json(record.fields) if record.raw is None else record.raw
-        position = f"{self._unit} {record.row}"
+        position = position_of(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         before = self._lines_before() if record.line else None
         line = None if before is None else before + (record.line or 0)
@@ -282,10 +288,11 @@ class DocumentBuilder:
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),
-            rows_in=len(documents) + len(self._rejected) + self._skipped,
+            rows_in=len(documents) + len(self._rejected) + self._skipped + self._left_out.total(),
             skipped_by_filter=self._skipped,
             files=tuple(self._files),
             faults=self._faults,
+            left_out=self._left_out,
         )
         self._start()
         return chunk

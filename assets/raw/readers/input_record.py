@@ -19,6 +19,8 @@ DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
 ENCODE = msgspec.json.Encoder(enc_hook=str).encode
 MAX_DEPTH = 200  # a limit of its own: what fits on the interpreter's stack depends on the caller
 TOO_DEEP = f"JSON is nested more than {MAX_DEPTH} levels deep"
+MEMBER = "member and row"  # unit of rows that count members in steps of MEMBER_ROWS
+MEMBER_ROWS = 10**12  # JSON lines count bytes, of which a member has far less
 STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -29,6 +31,7 @@ class InputRecord(NamedTuple):
     `line` the number of its first line, from 1 at the start of the slice; 0 if it has no lines.
     `raw` is the JSON text that `fields` was decoded from. None means that the fields come from
     another format, so that their strings are still to be checked and quarantine shows them as JSON.
+    `left_out` is the reason why a member of an archive is neither read nor an error.
     """
 
     row: int
@@ -36,6 +39,14 @@ class InputRecord(NamedTuple):
     raw: bytes | None = None
     error: str = ""
     line: int = 0
+    left_out: str = ""
+
+
+def position_of(unit: str, row: int) -> str:
+    """Return the place of a record in its file, for people."""
+    if unit != MEMBER:
+        return f"{unit} {row}"
+    return f"member {row // MEMBER_ROWS}, row {row % MEMBER_ROWS}"
 
 
 def parse_record(row: int, text: bytes, line: int = 0) -> InputRecord:
