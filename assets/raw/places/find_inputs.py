@@ -17,13 +17,20 @@ from urllib.request import url2pathname
 
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
+from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_listed_url
+from resources.settings.sources import (
+    FileFormat,
+    SourceConfig,
+    identity_of,
+    is_hub_url,
+    is_listed_url,
+)
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -162,10 +169,14 @@ def _find(
         for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
+    elif is_hub_url(pattern):
+        for file in find_hub_files(pattern, source):
+            status = FileStatus(file.place, file.digest.bytes, 0, 0)
+            yield _Match(file.name, file.matched_by, status, file.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, http://, https://, file:// or a local path; copy the files first."
+            "hdfs://, http://, https://, file://, hf:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
