@@ -90,9 +90,9 @@ def find_inputs(
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs of servers without ranges are copied to the folder `downloads`; without
-    `needs_copies`, only those that have changed. Files in its parent, the store, are left out of folders and globs: a build must not
-    read its own output. Raises InputError when nothing matches (unless `allow_no_files`), a format
-    is unknown, or a file cannot be read or downloaded.
+    `needs_copies`, only those that have changed. Files in its parent, the store, are left out of
+    folders and globs: a build must not read its own output. Raises InputError when nothing matches
+    (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     files: dict[str, InputFile] = {}
