@@ -302,14 +302,14 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
     gateway: Gateway, bucket: str, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The documents are those of the same files on a disk, and nothing is copied to one."""
-    texts = [f"{number} {sentence(number % 500)} " * 40 for number in range(24_000)]
+    texts = [f"{number} {sentence(number % 500)} " * 20 for number in range(6000)]
     folder = tmp_path / "input/web"
     folder.mkdir(parents=True)
     lines = [json.dumps({"text": text}).encode() + b"\n" for text in texts]
-    (folder / "a.jsonl").write_bytes(b"".join(lines[:8000]))
-    members = [gzip.compress(b"".join(lines[i : i + 500]), 1) for i in range(8000, 16_000, 500)]
+    (folder / "a.jsonl").write_bytes(b"".join(lines[:2000]))
+    members = [gzip.compress(b"".join(lines[i : i + 250]), 1) for i in range(2000, 4000, 250)]
     (folder / "b.jsonl.gz").write_bytes(b"".join(members))
-    pl.DataFrame({"text": texts[16_000:]}).write_parquet(folder / "c.parquet", row_group_size=500)
+    pl.DataFrame({"text": texts[4000:]}).write_parquet(folder / "c.parquet", row_group_size=250)
     objects = Objects(bucket)
     for path in folder.iterdir():
         objects.put_from_file(f"web/{path.name}", path)
@@ -322,7 +322,7 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
                 tmp_path / name,
                 sources=sources,
                 engine={"kind": "in_process", "workers": 2},
-                part_bytes=2 << 20,
+                part_bytes=1 << 20,
             )
         )
         restarts = threading.Thread(target=restart_soon, args=(gateway,))
