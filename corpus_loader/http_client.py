@@ -38,6 +38,7 @@ NOT_THERE = frozenset({403, 404, 410})  # 403: what S3 says of a missing key to 
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SECRET_HEADERS = frozenset({"Authorization", "Cookie", "Proxy-authorization"})  # as urllib spells
+RATE_LIMIT = re.compile(r"\br=0;t=(\d+)")  # "api";r=0;t=55: none left for 55 s
 LINK = re.compile(rb'href="([^"?#/]+/?)"')
 
 
@@ -110,8 +111,10 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in TRY_AGAIN:
-            pause = pause_asked(error.headers.get("Retry-After", ""))
-            raise Interrupted(status_text(error.code), retry_after=pause) from None
+            asked = error.headers.get("Retry-After") or rate_limit(
+                error.headers.get("RateLimit", "")
+            )
+            raise Interrupted(status_text(error.code), retry_after=pause_asked(asked)) from None
         raise StatusError(url, error.code) from None
     except NetrcError as error:
         raise CorpusError(str(error)) from None
@@ -120,6 +123,12 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except (OSError, http.client.HTTPException) as error:
         raise Interrupted(f"{shown(url)}: {type(error).__name__}: {error}") from error
     return answer
+
+
+def rate_limit(header: str) -> str:
+    """Return the seconds after which a RateLimit ends that has no requests left."""
+    limit = RATE_LIMIT.search(header)
+    return limit[1] if limit else ""
 
 
 def status_text(status: int) -> str:

@@ -143,12 +143,30 @@ class Objects:
 
     def list_objects(self, prefix: str = "") -> list[ObjectInfo]:
         """List all objects below a folder, at any depth, sorted by key."""
+        return sorted(self.each_object(prefix), key=lambda info: info.key)
 
-        def pages() -> list[ObjectInfo]:
-            listing = self.obstore.list(self.store, prefix=prefix or None)
-            return [object_info(info) for page in listing for info in page]
+    def each_object(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Yield all objects below a folder, page by page: there may be millions.
 
-        return sorted(self.retried(prefix, "listed", pages), key=lambda info: info.key)
+        A listing that is cut goes on behind the last key of its last page.
+        """
+        listing: Iterator[Sequence[ObjectMeta]] | None = None
+        last: str | None = None
+
+        def next_page() -> Sequence[ObjectMeta]:
+            nonlocal listing
+            listing = listing or iter(
+                self.obstore.list(self.store, prefix=prefix or None, offset=last, chunk_size=1000)
+            )
+            try:
+                return next(listing, ())
+            except BaseException:
+                listing = None
+                raise
+
+        while page := self.retried(prefix, "listed", next_page):
+            yield from map(object_info, page)
+            last = page[-1]["path"]
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return size and etag of an object; None if there is none."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus
+from flaky_proxy import flaky_proxy
 from s3_server import s3_bucket
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.object_files import bucket_at
 from assets.raw.places.open_input import open_input
+from corpus_loader import transports
 from corpus_loader.objects import Objects
+from resources import materialization
 from resources.errors import InputError
 from resources.settings.pipeline import SettingsError, load_settings
 from resources.settings.sources import Source
@@ -157,3 +162,60 @@ def test_an_object_that_changes_after_planning_is_named(bucket: Objects, tmp_pat
     bucket.delete("web/a.jsonl")
     with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl was removed"):
         open_input(files[0]).read()
+
+
+def test_a_listing_that_is_cut_goes_on_behind_its_last_page(
+    bucket: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+    for number in range(2500):
+        bucket.put(f"many/{number:05d}", b"")
+    with flaky_proxy(os.environ["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        objects = Objects("s3://corpora").each_object("many")
+        keys = [next(objects).key for _ in range(1000)]
+        proxy.refuse(503, most=3)
+        keys += [info.key for info in objects]
+    assert proxy.refused == 3
+    assert keys == [f"many/{number:05d}" for number in range(2500)]
+
+
+def test_an_expired_token_is_named_and_the_other_sources_are_built(
+    bucket: Objects, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planning lists the objects; the token expires before they are read."""
+    monkeypatch.setattr(materialization, "RETRIES", dg.RetryPolicy(max_retries=0))
+    where = {"name": "prose", "where": "s3://corpora/web/*.jsonl"}
+    rest = {"name": "notes", "where": "input/notes/*"}
+    engine = {"kind": "in_process", "workers": 1}
+    corpus = open_corpus(write_corpus(tmp_path, sources=[where, rest], engine=engine))
+    get_part = Objects.get_part
+    body = "<Error><Code>ExpiredToken</Code></Error>"
+
+    with flaky_proxy(os.environ["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        bucket_at.cache_clear()
+
+        def expire(objects: Objects, key: str, start: int, stop: int) -> Any:
+            proxy.refuse(403, body)
+            return get_part(objects, key, start, stop)
+
+        monkeypatch.setattr(Objects, "get_part", expire)
+        result = build(corpus, "raw", raise_on_error=False)
+        assert not result.success
+        assert corpus.store.partition("raw", "prose").newest_manifest() is None
+        assert corpus.store.partition("raw", "notes").newest_manifest() is not None
+        observed = [
+            each.asset_observation_data.asset_observation.metadata
+            for each in result.all_events
+            if each.event_type_value == "ASSET_OBSERVATION"
+        ]
+        errors = [str(each["error"].value) for each in observed if "error" in each]
+        assert len(errors) == 1
+        assert "s3://corpora/web/a.jsonl could not be read: HTTP 403 ExpiredToken" in errors[0]
+        assert "Check the credentials" in errors[0]
+
+        proxy.recover()
+        monkeypatch.setattr(Objects, "get_part", get_part)
+        build(corpus, "raw")
+    assert texts(corpus) == [sentence(0)]

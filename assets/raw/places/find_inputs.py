@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,7 @@ from urllib.request import url2pathname
 from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
+from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
@@ -30,6 +32,7 @@ from resources.settings.sources import (
     SourceConfig,
     identity_of,
     is_crawl,
+    is_hub_url,
     is_listed_url,
     is_web_url,
 )
@@ -46,6 +49,11 @@ COMPRESSIONS: dict[str, Compression] = {
     ".zstd": "zst",
 }
 ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
+MOST_FILES = 5_000_000  # of a pattern: 4.2 GB of memory for planning, 834 bytes each
+TOO_MANY = (
+    "where {0!r} matches over {1:,} files, more than a plan holds. Match fewer of them in each of "
+    "several sources, or pack them into larger files."
+)
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -102,9 +110,12 @@ def find_inputs(
         found: dict[str, _Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            found |= {each.name: each for each in places}
+            for each in places:
+                found[each.name] = each
+                if len(found) > MOST_FILES:
+                    raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
             matches = [each for each in found.values() if isinstance(each, _Match)]
-            readable = [each for match in matches if (each := _readable(match, source))]
+            readable = [kept for match in matches if (kept := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
             if source.requests_per_second:
                 pace = source.requests_per_second
@@ -155,23 +166,25 @@ def _find(
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
         yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
-        path = url2pathname(urlsplit(pattern).path)
-        if os.path.exists(path) and not os.path.isdir(path):
-            yield _Match(pattern, "named", named_file(path).status)
+        yield from _find_file_url(pattern)
     elif is_crawl(pattern):
-        places = crawl_files(pattern, source, base, downloads)
         find = partial(_find_in_crawl, source, base, downloads, needs_copies)
         with ThreadPoolExecutor(THREADS) as pool:
-            for found in pool.map(find, places):
-                yield from found
+            places = crawl_files(pattern, source, base, downloads)
+            yield from chain.from_iterable(pool.map(find, places))
     elif is_listed_url(pattern):
         for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
+    elif is_hub_url(pattern):
+        for file in find_hub_files(pattern, source):
+            status = FileStatus(file.place, file.digest.bytes, 0, 0)
+            yield _Match(file.name, file.matched_by, status, file.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, cc://, http://, https://, file:// or a local path; copy the files first."
+            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy "
+            "the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
@@ -180,6 +193,12 @@ def _find(
         ):  # a config inside the store has its inputs there
             output = os.path.realpath(downloads)
         yield from _find_local(pattern, source.follow_links, str(base), output)
+
+
+def _find_file_url(pattern: str) -> Iterator[_Match]:
+    path = url2pathname(urlsplit(pattern).path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        yield _Match(pattern, "named", named_file(path).status)
 
 
 def _find_in_crawl(

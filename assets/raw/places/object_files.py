@@ -41,7 +41,7 @@ def bucket_at(url: str) -> Objects:
 
 
 def find_objects(pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
-    """Yield the objects that a URL with the rules of local globs matches, sorted by key.
+    """Yield the objects that a URL with the rules of local globs matches.
 
     The objects of the store itself are left out: a build must not read its own output.
     """
@@ -56,7 +56,7 @@ def find_objects(pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
         return
     store = scratch_of(downloads)
     output = f"{store.remote.url}/" if store else None
-    for listed in bucket.list_objects("/".join(segments[:fixed])):
+    for listed in bucket.each_object("/".join(segments[:fixed])):
         name = f"{url}/{listed.key}"
         matched_by = match(segments[fixed:], listed.key.split("/")[fixed:])
         if matched_by and not (output and name.startswith(output)):

@@ -14,10 +14,12 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
+from assets.raw.places.hub_client import endpoint
 from assets.raw.places.range_files import Fetch, RangeFile, Window, begin
 from assets.raw.places.request_pace import paced
 from assets.raw.readers.input_file import STREAM_END, InputFile
 from corpus_loader.errors import CorpusError
+from resources.settings.sources import is_hub_url
 
 BUFFER_BYTES = 1 << 16
 SMALL_BYTES = 4 << 20  # of a file that is fetched whole: by ranges it would be three requests
@@ -42,6 +44,14 @@ def open_arrow(file: InputFile, stop: int = STREAM_END) -> pa.NativeFile:
     if file.is_remote:
         return pa.PythonFile(RangeFile(fetch_of(file), file.bytes, stop), "r")
     return pa.OSFile(file.place)
+
+
+def open_columns(file: InputFile) -> pa.NativeFile:
+    """Open a file for Arrow to read its end, or some of its columns: nothing else is fetched."""
+    if file.content is not None or not file.is_remote:
+        return open_arrow(file)
+    ranges = RangeFile(fetch_of(file), file.bytes, stop=0, least_bytes=0)
+    return pa.PythonFile(ranges, "r")
 
 
 def with_content(files: Iterable[InputFile]) -> Iterator[InputFile]:
@@ -70,7 +80,8 @@ def fetch_of(file: InputFile) -> Fetch:
     fetch = fetch_at_once(file)
     if not file.requests_per_second:
         return fetch
-    return paced(fetch, file.place, file.requests_per_second)
+    host = endpoint() if is_hub_url(file.place) else file.place
+    return paced(fetch, host, file.requests_per_second)
 
 
 def fetch_at_once(file: InputFile) -> Fetch:
@@ -80,6 +91,10 @@ def fetch_at_once(file: InputFile) -> Fetch:
             from assets.raw.places.object_files import fetch_of_object
 
             return fetch_of_object(file)
+        case "hf":
+            from assets.raw.places.hub_files import fetch_from_hub
+
+            return fetch_from_hub(file)
         case "http" | "https":
             from assets.raw.places.web_ranges import fetch_of_url
 

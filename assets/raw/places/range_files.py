@@ -61,14 +61,20 @@ def begin(fetch: Fetch, start: int, stop: int) -> Window:
 
 
 class RangeFile(io.RawIOBase):
-    """The bytes of a remote file; behind `stop` only what is asked for is fetched."""
+    """The bytes of a remote file; behind `stop` only what is asked for is fetched.
 
-    def __init__(self, fetch: Fetch, num_bytes: int, stop: int) -> None:
+    A read elsewhere than at a window's end fetches at least `least_bytes`.
+    """
+
+    def __init__(
+        self, fetch: Fetch, num_bytes: int, stop: int, least_bytes: int = FIRST_BYTES
+    ) -> None:
         self._fetch = fetch
         self._num_bytes = num_bytes
         self._stop = min(stop, num_bytes)
         self._at = 0
-        self._size = FIRST_BYTES  # of the next window
+        self._least = least_bytes
+        self._size = least_bytes  # of the next window
         self._behind: Window | None = None  # decoders step back over what they did not use
         self._windows: deque[Window] = deque()
 
@@ -133,7 +139,7 @@ class RangeFile(io.RawIOBase):
             return before
         if before is None or before.stop != self._at or self._windows:
             self._leave()
-            self._size = max(FIRST_BYTES, min(num_wanted, WINDOW_BYTES))
+            self._size = max(self._least, min(num_wanted, WINDOW_BYTES))
         self._look_ahead(num_wanted, goes_on=before is not None and before.stop == self._at)
         return self._windows[0]
 

@@ -141,7 +141,11 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
 
 
 def read_chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
+    most_documents: int | None = None,
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
@@ -149,9 +153,9 @@ def read_chunks(
 
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
-    once per slice.
+    once per slice. Reading stops soon after `most_documents`.
     """
-    chunks = _chunks(file, file_slice, source, part_bytes)
+    chunks = _chunks(DocumentBuilder(0, most_documents), file, file_slice, source, part_bytes)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
 
@@ -176,9 +180,12 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    builder: DocumentBuilder,
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
 ) -> Iterator[Chunk]:
-    builder = DocumentBuilder()
     num_chunks = 0
     most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
     for chunk in _add_file(builder, file, file_slice, source, most):
@@ -213,6 +220,8 @@ def _add_file(
     builder.start_file(source, file.name, _position_unit(file), before)
     for piece in _pieces(file, file_slice, source):
         yield from _add(builder, piece, source, most)
+        if builder.is_full():
+            return
 
 
 def _add(

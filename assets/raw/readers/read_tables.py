@@ -13,7 +13,7 @@ from itertools import chain, count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.raw.places.open_input import open_arrow, open_input
+from assets.raw.places.open_input import open_arrow, open_columns, open_input
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -171,7 +171,7 @@ def no_text_column(text_field: str, columns: list[str]) -> str:
 
 def parquet_metadata(file: InputFile) -> pq.FileMetaData:
     """Read the end of a Parquet file."""
-    with open_arrow(file) as stream:
+    with open_columns(file) as stream:
         return pq.read_metadata(stream)
 
 
@@ -180,7 +180,7 @@ def read_parquet(
 ) -> Iterator[InputRecord]:
     """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
     try:
-        table = _open_table(file, groups)
+        table = _open_table(file, groups, source)
     except BrokenStream as error:
         yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
@@ -199,11 +199,15 @@ def read_parquet(
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
     for group in range(first, last):
-        yield from _read_row_group(table, group, row, file)
+        yield from _read_row_group(table, group, row, file, source.columns)
         row += table.metadata.row_group(group).num_rows
 
 
-def _open_table(file: InputFile, groups: tuple[int, int] | None) -> pq.ParquetFile:
+def _open_table(
+    file: InputFile, groups: tuple[int, int] | None, source: SourceConfig
+) -> pq.ParquetFile:
+    if source.columns and file.compression is None:
+        return pq.ParquetFile(open_columns(file))
     if groups is None or not file.is_remote:
         return pq.ParquetFile(_parquet_bytes(file))
     metadata = parquet_metadata(file)
@@ -239,7 +243,11 @@ def _tail(file: InputFile) -> bytes:
 
 
 def _read_row_group(
-    table: pq.ParquetFile, group: int, row: int, file: InputFile
+    table: pq.ParquetFile,
+    group: int,
+    row: int,
+    file: InputFile,
+    wanted: tuple[str, ...] | None,
 ) -> Iterator[InputRecord]:
     metadata = table.metadata.row_group(group)
     stored = sum(
@@ -247,7 +255,10 @@ def _read_row_group(
     )
     num_bytes = 0
     try:
-        for batch in table.iter_batches(ROWS_AT_A_TIME, row_groups=[group], use_threads=False):
+        batches = table.iter_batches(
+            ROWS_AT_A_TIME, row_groups=[group], columns=wanted, use_threads=False
+        )
+        for batch in batches:
             num_bytes += batch.nbytes
             if num_bytes > max(BOMB_BYTES, BOMB_RATIO * stored):
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
