@@ -117,10 +117,10 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, or "
-        "http(s)/file URLs; or datasets of the Hugging Face hub (hf://owner/name); or "
-        "cc://CC-MAIN-2024-10?segments=0-9&kind=wet, files of Common Crawl; ${NAME} in an http(s) "
-        "URL is an environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
+        "datasets of the Hugging Face hub (hf://owner/name), files of Common Crawl "
+        "(cc://CC-MAIN-2024-10?segments=0-9&kind=wet), or http(s)/file URLs; ${NAME} in an "
+        "http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"
@@ -130,6 +130,11 @@ class InputPlaces(BaseModel):
         exclude=True,
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
+    )
+    base_url: NonEmpty = Field(
+        default="https://data.commoncrawl.org/",
+        exclude=True,
+        description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
     config: str | None = Field(
         default=None,
@@ -149,11 +154,6 @@ class InputPlaces(BaseModel):
         exclude=True,
         description="branch, tag or commit of hf:// datasets; null: main. The commit that it is "
         "at the time of a build is recorded",
-    )
-    base_url: NonEmpty = Field(
-        default="https://data.commoncrawl.org/",
-        exclude=True,
-        description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
     follow_links: bool = Field(
         default=False,

@@ -147,6 +147,19 @@ def test_a_row_that_is_not_utf_8_goes_to_quarantine_alone(tmp_path: Path) -> Non
     assert chunk.quarantine["error"][0].startswith("not valid UTF-8: ")
 
 
+def test_a_row_that_leads_out_of_its_buffer_goes_to_quarantine(tmp_path: Path) -> None:
+    data = arrow(pa.table({"text": ["one", "two", "three"]}))
+    ends = struct.pack("<4i", 0, 3, 6, 11)
+    assert ends in data
+    data = data.replace(ends, struct.pack("<4i", 0, 3, 1 << 30, 11))
+
+    chunk = read(write(tmp_path, "a.arrow", data))
+
+    assert texts(chunk) == ["one"]
+    assert chunk.quarantine["position"].to_list() == ["row 1", "row 2"]
+    assert chunk.quarantine["error"][0].startswith("Arrow row is broken: ")
+
+
 def test_a_table_without_the_column_of_the_text_says_which_it_has(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "a.arrow", arrow(pa.table({"body": ["a"]}))))
 

@@ -271,17 +271,6 @@ def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path
     assert [f.name for f in find(tmp_path, url)] == [url]
 
 
-def test_a_pattern_that_matches_too_many_files_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(find_inputs_module, "MOST_FILES", 3)
-    for number in range(4):
-        (tmp_path / f"{number}.txt").touch()
-    assert len(find(tmp_path, "[0-2].txt")) == 3
-    with pytest.raises(InputError, match=r"source 's'.*'\*\.txt' matches over 3 files, more than"):
-        find(tmp_path, "*.txt")
-
-
 def test_a_readme_is_read_where_a_glob_names_it(tmp_path: Path) -> None:
     base = tmp_path / "docs"
     base.mkdir()
@@ -298,3 +287,14 @@ def test_a_readme_is_read_where_a_glob_names_it(tmp_path: Path) -> None:
         "about its folder: name it, or a glob for it, in `where` to read it"
     ]
     assert [file.name for file in glob.files] == ["README.md", "a.md"]
+
+
+def test_a_pattern_that_matches_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_inputs_module, "MOST_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.txt").touch()
+    assert len(find(tmp_path, "[0-2].txt")) == 3
+    with pytest.raises(InputError, match=r"source 's'.*'\*\.txt' matches over 3 files, more than"):
+        find(tmp_path, "*.txt")

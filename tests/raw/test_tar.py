@@ -207,6 +207,18 @@ def test_a_header_that_claims_all_memory_is_passed_over(tmp_path: Path) -> None:
     assert "truncated" in chunk.quarantine["error"][0]
 
 
+def test_an_extended_header_above_the_bound_is_not_held(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = info("ü.txt", 1)
+        member.pax_headers = {"comment": "x" * (2 << 20)}
+        archive.addfile(member, io.BytesIO(b"a"))
+
+    chunk = read(write(tmp_path, "a.tar", sink.getvalue()))
+
+    assert chunk.documents["meta"].to_list() == ['{"member":"?.txt"}']
+
+
 def test_a_sample_with_broken_json_goes_to_quarantine(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "a.tar", tar({"1.txt": b"a", "1.json": b"[1]", "2.txt": b"b"})))
 

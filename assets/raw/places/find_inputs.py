@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
@@ -111,7 +112,7 @@ def find_inputs(
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
             found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, _Match)]
-            readable = [each for match in matches if (each := _readable(match, source))]
+            readable = [kept for match in matches if (kept := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
             if source.requests_per_second:
                 pace = source.requests_per_second
@@ -171,15 +172,12 @@ def _find(
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
         yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
-        path = url2pathname(urlsplit(pattern).path)
-        if os.path.exists(path) and not os.path.isdir(path):
-            yield _Match(pattern, "named", named_file(path).status)
+        yield from _find_file_url(pattern)
     elif is_crawl(pattern):
-        places = crawl_files(pattern, source, base, downloads)
         find = partial(_find_in_crawl, source, base, downloads, needs_copies)
         with ThreadPoolExecutor(THREADS) as pool:
-            for found in pool.map(find, places):
-                yield from found
+            places = crawl_files(pattern, source, base, downloads)
+            yield from chain.from_iterable(pool.map(find, places))
     elif is_hub_url(pattern):
         yield from _find_on_hub(pattern, source)
     elif is_listed_url(pattern):
@@ -201,6 +199,12 @@ def _output(base: Path, downloads: Path) -> str:
     output = os.path.realpath(downloads.parent)
     is_inside = is_below(os.path.realpath(base), output)
     return os.path.realpath(downloads) if is_inside else output
+
+
+def _find_file_url(pattern: str) -> Iterator[_Match]:
+    path = url2pathname(urlsplit(pattern).path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        yield _Match(pattern, "named", named_file(path).status)
 
 
 def _find_in_crawl(

@@ -55,7 +55,6 @@ def read_arrow(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Ite
 
 def _valid_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:
     """Yield the records of a batch; a row that is not valid Arrow is an error."""
-    batch.validate()
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid as error:
