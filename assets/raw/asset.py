@@ -19,12 +19,22 @@ from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
 from assets.raw.places.object_copies import bring_objects, remove_objects
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
+    NO_NEW_ENTRIES,
     REHASH,
     known_files,
     remote_files,
     version_of,
 )
-from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.places.streams.stream_chunks import read_range
+from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.raw_records import (
+    Gap,
+    RawInputs,
+    RawNumbers,
+    RawProvenance,
+    RawRecords,
+    StreamPart,
+)
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -63,6 +73,7 @@ from resources.tasks import (
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
+MOST = 3  # gaps of a stream that a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
@@ -71,6 +82,8 @@ RawManifest = Manifest[RawProvenance, RawNumbers]
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
+    if source.is_stream:
+        return plan_ranges(corpus, source)
     known = known_files(corpus, name)
     inputs = find_inputs(
         source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
@@ -97,6 +110,41 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     return Plan(tasks, config, provenance)
 
 
+def plan_ranges(corpus: Corpus, source: Source) -> Plan:
+    """Plan a task per range of a source's streams; the known ones are those of its manifest."""
+    newest = corpus.store.newest_or_none(RawRecords, source.name)
+    known = (newest.provenance.streams or {}) if newest else {}
+    states = dict(known)
+    if NO_NEW_ENTRIES not in corpus.flags:
+        num_bytes = newest.stats.text_bytes if newest else 0
+        states = plan_streams(source, known, corpus.settings.part_bytes, num_bytes)
+    config = read_config(source, NOT_IN_THE_BYTES)
+    tasks = [
+        range_task(corpus, config, source, StreamPart(name, entries, entries in of_known), index)
+        for name, state in sorted(states.items())
+        for of_known in [set(known[name].ranges) if name in known else set()]
+        for index, entries in enumerate(state.ranges)
+    ]
+    last = {name: state.last for name, state in sorted(states.items())}
+    provenance = RawProvenance(
+        num_files=len(last), version=version_of(last), files=last, streams=states
+    )
+    return Plan(tasks, config, provenance)
+
+
+def range_task(
+    corpus: Corpus, config: dict[str, object], source: Source, part: StreamPart, index: int
+) -> Task[RawInputs]:
+    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now."""
+    return tasks_of(corpus, RAW, source.name).task(
+        f"{fingerprint_of(part.name)[:12]}-{index:04d}",
+        (config, ("entries", part.name, part.entries)),
+        RawInputs((), None, source, corpus.settings.part_bytes, stream=part),
+        work_bytes=part.entries.bytes,
+        is_stream=True,
+    )
+
+
 def cut_large(
     corpus: Corpus, source: Source, groups: Sequence[tuple[InputFile, ...]]
 ) -> Iterator[tuple[tuple[InputFile, ...], Sequence[Slice | None]]]:
@@ -119,9 +167,10 @@ def cut_large(
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
     """Return the keys of a source that its documents depend on, as JSON.
 
-    `html: keep` is left out, as the documents are those from before the key.
+    Defaults of keys that came later are left out, as the documents are those from before the key.
     """
-    kept = {"html"} if source.html == "keep" else set()
+    later = {"html": "keep", "stream_field": None}
+    kept = {key for key, default in later.items() if getattr(source, key) == default}
     return source.model_dump(mode="json", exclude=exclude | kept)
 
 
@@ -164,7 +213,7 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
     """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
     inputs = task.payload
-    chunks = read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
+    chunks = chunks_of(inputs)
     drafts: list[Draft] = []
     try:
         for number, chunk in enumerate(chunks):
@@ -174,6 +223,13 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
             draft.writer.discard()
         raise
     return drafts
+
+
+def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
+    """Read the inputs of a task, whatever they are."""
+    if inputs.stream is not None:
+        return read_range(inputs.stream, inputs.source)
+    return read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
 
 
 def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
@@ -298,7 +354,25 @@ def unread_lines(manifest: RawManifest) -> list[str]:
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
             "`quarantine`, each with a next step."
         )
-    return lines
+    return lines + lost_entries(manifest)
+
+
+def lost_entries(manifest: RawManifest) -> list[str]:
+    """Say in a line for each stream what was gone before it was read."""
+    streams = manifest.provenance.streams or {}
+    return [
+        f"{manifest.partition}: {sum(gap.count for gap in state.gaps):,} entries of {name} were "
+        f"trimmed or deleted before they were read: {'; '.join(map(gap_text, state.gaps[-MOST:]))}"
+        ". Build more often, or let the server keep more."
+        for name, state in streams.items()
+        if state.gaps
+    ]
+
+
+def gap_text(gap: Gap) -> str:
+    """Describe a gap: the last entry known before it, and the first there behind it."""
+    known = f"{gap.after} is known" if gap.after else "none is known"
+    return f"{gap.count:,}, where {known} and the first there is {gap.first or 'none'}"
 
 
 def named(items: list[str], number: int) -> str:
@@ -351,7 +425,10 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
-    flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
+    flags={
+        REHASH: "read every input file, also where size and time say that it is unchanged",
+        NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
+    },
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

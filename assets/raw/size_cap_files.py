@@ -27,7 +27,10 @@ from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, sto
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
     """Run the tasks; reading a source with a size cap stops at the cap."""
-    caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
+    caps = {  # streams are planned up to their caps
+        source.name: None if source.is_stream else source.max_text_bytes
+        for source in corpus.settings.sources
+    }
     outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] is None], work)
     for source, cap in caps.items():
         if cap is not None:

@@ -27,6 +27,7 @@ from assets.raw.readers.input_record import (
     matches_filter,
 )
 from assets.raw.readers.next_steps import next_step
+from assets.raw.readers.positions import position_text
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 
@@ -223,7 +224,7 @@ class DocumentBuilder:
 
     def _reject(self, record: InputRecord, error: str) -> None:
         raw = as_json(record.fields) if record.raw is None else record.raw
-        position = f"{self._unit} {record.row}"
+        position = position_text(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         line = self._lines_before() + record.line if record.line else None
         step = next_step(reason)
