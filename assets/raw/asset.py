@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,8 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
-from assets.raw.places.streams.stream_chunks import read_range
+from assets.raw.places.patch_files import patches_among, read_patches
+from assets.raw.places.streams.stream_chunks import patch_chunk, read_range, rows_of
 from assets.raw.places.streams.stream_ranges import plan_streams
 from assets.raw.raw_records import (
     Gap,
@@ -42,9 +43,11 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     is_from,
     mark_damaged,
+    no_quarantine,
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.patch import Patch
 from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import (
     Slice,
@@ -56,13 +59,21 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
+from assets.raw.usable_raw_files import too_many_bad
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
-from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
+from resources.stage import (
+    Conclusion,
+    InputVersions,
+    MainTable,
+    Refusal,
+    Stage,
+    WarningCheck,
+)
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.store.store import PartWriter, published_file
 from resources.tasks import (
     Plan,
     Task,
@@ -71,7 +82,7 @@ from resources.tasks import (
 )
 
 NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
-DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
+DAMAGED_FILE, FIELD_FILTER = "damaged_file", "field_filter"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
 MOST = 3  # gaps of a stream that a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
@@ -91,9 +102,19 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
-    part_bytes = corpus.settings.part_bytes
+    part_bytes, patches = corpus.settings.part_bytes, read_patches(corpus, name)
     tasks = [
-        raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
+        raw_task(
+            corpus,
+            config,
+            RawInputs(
+                group,
+                file_slice,
+                source,
+                part_bytes,
+                patches=patches_among(patches, group, file_slice),
+            ),
+        )
         for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
         for file_slice in slices
     ]
@@ -118,31 +139,49 @@ def plan_ranges(corpus: Corpus, source: Source) -> Plan:
     if NO_NEW_ENTRIES not in corpus.flags:
         num_bytes = newest.stats.text_bytes if newest else 0
         states = plan_streams(source, known, corpus.settings.part_bytes, num_bytes)
-    config = read_config(source, NOT_IN_THE_BYTES)
-    tasks = [
-        range_task(corpus, config, source, StreamPart(name, entries, entries in of_known), index)
-        for name, state in sorted(states.items())
-        for of_known in [set(known[name].ranges) if name in known else set()]
-        for index, entries in enumerate(state.ranges)
-    ]
-    last = {name: state.last for name, state in sorted(states.items())}
+    config, patches = read_config(source, NOT_IN_THE_BYTES), read_patches(corpus, source.name)
+    tasks = []
+    for name, state in sorted(states.items()):
+        of_known = known[name].ranges if name in known else ()
+        for index, entries in enumerate(state.ranges):
+            part = StreamPart(name, entries, is_known=index < len(of_known))
+            first, last = rows_of(entries)
+            of_part = (each for each in patches if each.file == name and first <= each.row <= last)
+            inputs = RawInputs((), None, source, 0, patches=(*of_part,))
+            tasks.append(range_task(corpus, config, part, index, inputs))
+    newest_ids = {name: state.last for name, state in sorted(states.items())}
     provenance = RawProvenance(
-        num_files=len(last), version=version_of(last), files=last, streams=states
+        num_files=len(newest_ids),
+        version=version_of(newest_ids),
+        files=newest_ids,
+        streams=states,
     )
     return Plan(tasks, config, provenance)
 
 
 def range_task(
-    corpus: Corpus, config: dict[str, object], source: Source, part: StreamPart, index: int
+    corpus: Corpus, config: dict[str, object], part: StreamPart, index: int, inputs: RawInputs
 ) -> Task[RawInputs]:
     """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now."""
-    return tasks_of(corpus, RAW, source.name).task(
-        f"{fingerprint_of(part.name)[:12]}-{index:04d}",
-        (config, ("entries", part.name, part.entries)),
-        RawInputs((), None, source, corpus.settings.part_bytes, stream=part),
-        work_bytes=part.entries.bytes,
-        is_stream=True,
-    )
+    maker = tasks_of(corpus, RAW, inputs.source.name)
+
+    def with_patches(patches: Sequence[Patch], unpatched: tuple[str, ...] = ()) -> Task[RawInputs]:
+        return maker.task(
+            f"{fingerprint_of(part.name)[:12]}-{index:04d}",
+            (config, ("entries", part.name, part.entries), *named_patches(patches)),
+            replace(inputs, stream=part, patches=(*patches,), unpatched=unpatched),
+            work_bytes=part.entries.bytes,
+            is_stream=True,
+        )
+
+    fewer = reversed(range(len(inputs.patches)))
+    earlier = (with_patches(inputs.patches[:number]).fingerprint for number in fewer)
+    return with_patches(inputs.patches, tuple(earlier))
+
+
+def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
+    """Return what patches add to a fingerprint: nothing where there are none."""
+    return [patches] if patches else []
 
 
 def cut_large(
@@ -188,7 +227,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
     return tasks_of(corpus, RAW, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
-        (config, (*made_of, inputs.part_bytes)),
+        (config, (*made_of, inputs.part_bytes), *named_patches(inputs.patches)),
         inputs,
         work_bytes=work_bytes,
         is_stream=True,
@@ -213,7 +252,7 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
     """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
     inputs = task.payload
-    chunks = chunks_of(inputs)
+    chunks = before_patches(task) or chunks_of(inputs)
     drafts: list[Draft] = []
     try:
         for number, chunk in enumerate(chunks):
@@ -225,10 +264,31 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
     return drafts
 
 
+def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
+    """Return the part of a stream's range with fewer patches, and those that it lacks applied.
+
+    None if no such part is published.
+    """
+    inputs, name = task.payload, stream_name(task.name, 0)
+    found = (task.folder.find_part(name, fingerprint) for fingerprint in inputs.unpatched)
+    record = next((each for each in found if each is not None), None)
+    if record is None:
+        return None
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
+    chunk = Chunk(
+        documents=tables["documents"],
+        quarantine=tables.get("quarantine", no_quarantine()),
+        rows_in=record.stats.rows_in,
+        skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
+    )
+    return [patch_chunk(chunk, inputs.source, inputs.patches)]
+
+
 def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
     """Read the inputs of a task, whatever they are."""
     if inputs.stream is not None:
-        return read_range(inputs.stream, inputs.source)
+        return read_range(inputs.stream, inputs.source, inputs.patches)
     return read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
 
 
@@ -238,7 +298,8 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     file_slice = inputs.file_slice or whole(file)
     bring_objects([file])
     try:
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+        chunks = read_chunks(file, file_slice, inputs.source, inputs.part_bytes, inputs.patches)
+        for chunk in chunks:
             yield chunk
             if left is not None and (left := left - count_bytes(chunk.documents["text"])) <= 0:
                 break
@@ -249,7 +310,7 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes))
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.patches)
     left = inputs.max_bytes
     bring_objects(inputs.files)
     for file in inputs.files:
@@ -281,7 +342,7 @@ def write_draft(
     """Write one part of documents, and its quarantine if there is any."""
     documents = kept_documents(chunk, task.payload.source, damaged)
     num_damaged = chunk.documents.height - documents.height
-    left_out = {"field_filter": chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
+    left_out = {FIELD_FILTER: chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
     if chunk.quarantine.height:
@@ -424,6 +485,11 @@ RAW = Stage(
     conclude=conclude_raw,
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
+    ),
+    refusal=Refusal(
+        "few_bad_records",
+        "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
+        too_many_bad,
     ),
     flags={
         REHASH: "read every input file, also where size and time say that it is unchanged",

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.patch import Patch
 from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
 
@@ -66,6 +67,8 @@ class StreamPart:
 class RawInputs:
     """Inputs of a task: a slice of one file, a group of small files that are read whole, a stream.
 
+    `patches` are those of records among them, in the order in which they came; `unpatched` are the
+    fingerprints that a stream's part had without the last of them, the last two, and so on.
     Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end. Of a
     stream there are no files.
     """
@@ -76,6 +79,8 @@ class RawInputs:
     part_bytes: int
     max_bytes: int | None = None
     stream: StreamPart | None = None
+    patches: tuple[Patch, ...] = ()
+    unpatched: tuple[str, ...] = ()
 
 
 class RawNumbers(msgspec.Struct, frozen=True):

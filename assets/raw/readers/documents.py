@@ -25,8 +25,11 @@ from assets.raw.readers.input_record import (
     document_columns,
     encode_error,
     matches_filter,
+    parse_record,
 )
 from assets.raw.readers.next_steps import next_step
+from assets.raw.readers.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
+from assets.raw.readers.patch import Patch, shown_digest
 from assets.raw.readers.positions import position_text
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
@@ -62,7 +65,6 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "next_step": pl.String(),
     "raw": pl.Binary(),
 }
-RAW_LIMIT_BYTES = 65536
 MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
@@ -100,11 +102,14 @@ def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
 class DocumentBuilder:
     """Collector of the records of files; `take` returns them as a Chunk and starts the next.
 
+    Where a record has a patch, that is added instead of going to quarantine.
+
     The first of the records of a file that share an id stays, over all chunks of the builder.
     """
 
-    def __init__(self, least_bytes: int = 0) -> None:
+    def __init__(self, least_bytes: int = 0, patches: Iterable[Patch] = ()) -> None:
         self._least_bytes = least_bytes
+        self._patches = {patch.key: patch for patch in patches}
         self._start()
 
     def start_file(
@@ -224,6 +229,8 @@ class DocumentBuilder:
 
     def _reject(self, record: InputRecord, error: str) -> None:
         raw = as_json(record.fields) if record.raw is None else record.raw
+        if (patch := self._patch_for(record, raw)) and not isinstance(error, FileFault):
+            return self.add(parse_record(record.row, patch.record.encode(), record.line))
         position = position_text(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         line = self._lines_before() + record.line if record.line else None
@@ -233,6 +240,12 @@ class DocumentBuilder:
         if isinstance(error, FileFault):
             self._faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
+
+    def _patch_for(self, record: InputRecord, raw: bytes) -> Patch | None:
+        """Take the patch of a record: none is used twice, so that no two replace each other."""
+        if not self._patches:
+            return None
+        return self._patches.pop((self._file, record.row, shown_digest(raw)), None)
 
     def cut(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, within a file."""

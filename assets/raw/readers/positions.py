@@ -22,11 +22,13 @@ def position_text(unit: str, row: int) -> str:
     """Return the position of a record: "byte 512", "row 7", "entry 1700000000000-0"."""
     if unit != ENTRY:
         return f"{unit} {row}"
+    if row < 0:
+        return f"{unit} of no row"
     return f"{unit} {row >> NUMBER_BITS}-{row & (1 << NUMBER_BITS) - 1}"
 
 
 def position_row(position: str) -> int | None:
-    """Return the row of a position; None if it is none."""
+    """Return the row of a position; None if it has none."""
     unit, _, place = position.partition(" ")
     try:
         return entry_row(place) if unit == ENTRY else int(place)

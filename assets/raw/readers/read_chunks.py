@@ -31,6 +31,7 @@ from assets.raw.readers.input_file import (
     Span,
 )
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.patch import Patch
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import (
@@ -137,7 +138,11 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
 
 
 def read_chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
+    patches: Sequence[Patch] = (),
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
@@ -147,7 +152,7 @@ def read_chunks(
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice.
     """
-    chunks = _chunks(file, file_slice, source, part_bytes)
+    chunks = _chunks(file, file_slice, source, part_bytes, patches)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
 
@@ -172,9 +177,13 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
+    patches: Sequence[Patch],
 ) -> Iterator[Chunk]:
-    builder = DocumentBuilder()
+    builder = DocumentBuilder(patches=patches)
     num_chunks = 0
     most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
     for chunk in _add_file(builder, file, file_slice, source, most):
