@@ -50,6 +50,11 @@ def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
     return pl.concat([pl.read_parquet(corpus.store.file_of(manifest, f).checked()) for f in files])
 
 
+def fingerprints(corpus: Any, stage: str) -> dict[str, str]:
+    """Fingerprints of the source's parts, by name."""
+    return {part.name: part.fingerprint for part in corpus.store.newest(stage, "prose").parts}
+
+
 def bad_records(corpus: Any) -> pl.DataFrame:
     """The quarantine of the file, sorted by row."""
     records = table(corpus, "quarantine")
@@ -211,15 +216,13 @@ def test_later_stages_take_the_replayed_records_alone(
 ) -> None:
     stages = ("filtered", "signatures", "band_index")
     build(corpus, *stages)
-    kept = {
-        part.name: part.fingerprint for part in corpus.store.newest("signatures", "prose").parts
-    }
+    kept = fingerprints(corpus, "signatures")
     file = write_patches(tmp_path, (bad_records(corpus)["position"][0], {"text": sentence(91)}))
     assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
 
     build(corpus, *stages)
 
-    now = {part.name: part.fingerprint for part in corpus.store.newest("signatures", "prose").parts}
+    now = fingerprints(corpus, "signatures")
     [changed] = [name for name in kept if kept[name] != now[name]]
     ledger = corpus.store.newest("band_index", "all").provenance["ledger"]
     later = [part["part"] for part in ledger if len(part["generations"]) > 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start_raw, until
 from redis_server import PASSWORD, RedisServer, redis_server
 
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.main import main
 
 PART_BYTES = 2048
 
@@ -349,6 +351,40 @@ def test_a_lost_part_of_trimmed_entries_is_named_as_lost(
     assert "cannot be made again" in line
     assert lost.name.split("-0000-0000")[0] in line
     assert ids[0] in line
+
+
+def test_a_bad_entry_is_patched_after_the_server_has_trimmed_it(
+    tmp_path: Path, server: RedisServer, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = stream_corpus(tmp_path / "patched", server)
+    fresh = stream_corpus(tmp_path / "fresh", server)
+    server.add(records(0, 10))
+    bad = [server.client.xadd("docs", {"json": line}).decode() for line in ("{", "[")]
+    server.add(records(12, 10))
+    build(corpus, "raw")
+    lines = [
+        {"file": server.name, "position": f"entry {bad[i]}", "record": records(10 + i, 1)[0]}
+        for i in range(2)
+    ]
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    patches = "_patches/stream"
+    shutil.copytree(replayed(corpus, lines[:1]) / patches, fresh.store.root / patches)
+    build(fresh, "raw")  # reads the entries again
+    server.client.xtrim("docs", maxlen=0, approximate=False)
+
+    assert corpus.store.newest("raw", "stream").parts == fresh.store.newest("raw", "stream").parts
+    replayed(corpus, lines[1:])
+
+    assert texts(corpus) == [each["text"] for each in records(0, 22)]
+    assert table(corpus)["doc_id"].n_unique() == 22
+
+
+def replayed(corpus: Any, lines: list[dict[str, Any]]) -> Path:
+    """Replay patches; return the store."""
+    file = write_jsonl(corpus.config.parent / "patched.jsonl", lines)
+    assert main(["quarantine", "replay", "stream", "--patched", str(file)]) == 0
+    root: Path = corpus.store.root
+    return root
 
 
 def failures(result: Any) -> dict[str, str]:

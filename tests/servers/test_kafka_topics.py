@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus
 
-kafka = pytest.importorskip("confluent_kafka")
 PARTITIONS = 4  # of a topic that the mock brokers make
 
 
@@ -19,8 +18,10 @@ class Brokers:
     """Two brokers, which end with their producer."""
 
     def __init__(self) -> None:
+        from confluent_kafka import Producer
+
         quiet = {"bootstrap.servers": "", "log_level": 0}
-        self.producer = kafka.Producer({"test.mock.num.brokers": 2, **quiet})
+        self.producer = Producer({"test.mock.num.brokers": 2, **quiet})
         brokers = self.producer.list_topics(timeout=20).brokers.values()
         self.name = f"kafka://{','.join(f'{each.host}:{each.port}' for each in brokers)}/docs"
 
