@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.patch import Patch
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
@@ -47,7 +48,6 @@ from assets.raw.readers.documents import (
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.patch import Patch
 from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import (
     Slice,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.patch import Patch
 from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.patch import Patch
 from assets.raw.readers.read_chunks import Slice
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus

@@ -17,6 +17,9 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.raw.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
+from assets.raw.patch import Patch, shown_digest
+from assets.raw.positions import position_text
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -28,9 +31,6 @@ from assets.raw.readers.input_record import (
     parse_record,
 )
 from assets.raw.readers.next_steps import next_step
-from assets.raw.readers.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
-from assets.raw.readers.patch import Patch, shown_digest
-from assets.raw.readers.positions import position_text
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 

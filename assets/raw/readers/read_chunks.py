@@ -20,6 +20,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assets.raw.patch import Patch
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import (
@@ -31,7 +32,6 @@ from assets.raw.readers.input_file import (
     Span,
 )
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.patch import Patch
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import (

@@ -16,10 +16,10 @@ import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 
+from assets.raw.patch import Patch, shown_digest
 from assets.raw.places.patch_files import add_patches, read_patches
+from assets.raw.positions import position_row
 from assets.raw.raw_records import RawRecords
-from assets.raw.readers.patch import Patch, shown_digest
-from assets.raw.readers.positions import position_row
 from pipeline_defs.commands.life.quarantined import OnlyFile, SourceName, read_quarantine
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus

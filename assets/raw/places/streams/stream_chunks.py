@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import polars as pl
 
+from assets.raw.patch import Patch
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError
 from assets.raw.places.streams.logs import Log, LostEntriesError
+from assets.raw.places.streams.read_entries import entry_record
 from assets.raw.places.streams.stream_ranges import logs_at
+from assets.raw.positions import entry_row, position_row
 from assets.raw.raw_records import EntryRange, StreamPart
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.patch import Patch
-from assets.raw.readers.positions import entry_row, position_row
-from assets.raw.readers.read_entries import entry_record
 from resources.settings.sources import Source, identity_of
 
 
