@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,6 +12,35 @@ from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
+
+
+class Cap(NamedTuple):
+    """Most bytes of text and most documents of a source, or what is left of them; None: any."""
+
+    num_bytes: int | None = None
+    documents: int | None = None
+
+    def after(self, num_bytes: int, documents: int) -> Cap:
+        """Return what is left of the cap."""
+        return Cap(
+            None if self.num_bytes is None else self.num_bytes - num_bytes,
+            None if self.documents is None else self.documents - documents,
+        )
+
+    def is_spent(self) -> bool:
+        """Return whether nothing is left."""
+        return any(left is not None and left <= 0 for left in self)
+
+    def is_crossed(self) -> bool:
+        """Return whether there was more than the cap."""
+        return any(left is not None and left < 0 for left in self)
+
+    def key(self) -> list[int | None] | int | None:
+        """Return what fingerprints hold; of a cap of bytes alone its number."""
+        return self.num_bytes if self.documents is None else [*self]
+
+
+NO_CAP = Cap()
 
 
 class EntryRange(msgspec.Struct, frozen=True, array_like=True):
@@ -68,16 +98,16 @@ class RawInputs:
     """Inputs of a task: a slice of one file, a group of small files that are read whole, a stream.
 
     `patches` are those of records among them, in the order in which they came; `unpatched` are the
-    fingerprints that a stream's part had without the last of them, the last two, and so on.
-    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end. Of a
-    stream there are no files.
+    fingerprints that a stream's part had without the last of them, the last two, and so on. Reading
+    stops after the chunk in which the texts reach `cap`, and soon after its documents. Of a stream
+    there are no files.
     """
 
     files: tuple[InputFile, ...]
     file_slice: Slice | None
     source: Source
     part_bytes: int
-    max_bytes: int | None = None
+    cap: Cap = NO_CAP
     stream: StreamPart | None = None
     patches: tuple[Patch, ...] = ()
     unpatched: tuple[str, ...] = ()
@@ -106,6 +136,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     size_cap       fingerprint of the source's size cap, if any
     streams        the entries that the source has, by the identity of a stream; in `files` is the
                    last entry of each
+    commits        commit of each repository of the Hugging Face hub, by name
     """
 
     num_files: int = 0
@@ -115,6 +146,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
     streams: dict[str, StreamState] | UnsetType = UNSET
+    commits: dict[str, str] | UnsetType = UNSET
 
 
 class RawRecords:

@@ -16,7 +16,7 @@ from assets.raw.places.downloads import filled, variables_of
 from assets.raw.places.streams.kafka_topic import topic_logs
 from assets.raw.places.streams.logs import OPEN, Entry, Log, LogStatus, StreamError
 from assets.raw.places.streams.redis_stream import RedisStream
-from assets.raw.raw_records import EntryRange, Gap, StreamState
+from assets.raw.raw_records import Cap, EntryRange, Gap, StreamState
 from corpus_loader.errors import CorpusError
 from resources.errors import InputError
 from resources.settings.sources import Source, identity_of
@@ -28,26 +28,28 @@ ALL = 2**63
 class Limits:
     """Limits of a planning: of a part, and of all new entries.
 
-    `num_bytes` are counted down; `is_reached` tells of the last log whether entries are left.
+    `num_bytes` and `documents` are counted down; `is_reached` tells of the last log whether entries
+    are left.
     """
 
     part_bytes: int
     max_entries: int
     num_bytes: int
+    documents: int
     is_reached: bool = False
 
 
 def plan_streams(
-    source: Source, known: Mapping[str, StreamState], part_bytes: int, text_bytes: int
+    source: Source, known: Mapping[str, StreamState], part_bytes: int, left: Cap
 ) -> dict[str, StreamState]:
     """Return the entries of a source's streams: those that are known, and new ones behind them.
 
-    `text_bytes` are those of the known documents. Raises InputError if there are no entries (unless
-    `allow_no_files`), a server does not answer, or a stream is not the one that is known.
+    `left` is what the known documents leave of the source's cap. Raises InputError if there are no
+    entries (unless `allow_no_files`), a server does not answer, or a stream is not the one that is
+    known.
     """
-    cap = source.max_text_bytes
-    left = ALL if cap is None else cap - text_bytes
-    limits = Limits(part_bytes, source.max_entries or ALL, left)
+    num_bytes, documents = (ALL if each is None else each for each in left)
+    limits = Limits(part_bytes, source.max_entries or ALL, num_bytes, documents)
     states: dict[str, StreamState] = {}
     for place in source.where:
         name = identity_of(place, source.identity_query)
@@ -126,10 +128,12 @@ def within(entries: Iterable[Entry], limits: Limits) -> Iterator[Entry]:
     """Yield the first entries, up to the limits of their number and bytes."""
     limits.is_reached = False
     for count, entry in enumerate(entries):
-        if count == limits.max_entries or entry.bytes > limits.num_bytes:
+        is_full = entry.bytes > limits.num_bytes or limits.documents <= 0
+        if count == limits.max_entries or is_full:
             limits.is_reached = True
             return
         limits.num_bytes -= entry.bytes
+        limits.documents -= 1
         yield entry
 
 
