@@ -25,6 +25,7 @@ from assets.filtered.report import report_markdown, rule_rows, summarize_decisio
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
 from assets.raw.readers.documents import DOCUMENT_COLUMNS
+from assets.raw.usable_raw_files import usable_raw
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
@@ -74,7 +75,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     Raises SettingsError if a file of the config is missing or wrong, StoreError if the raw part or
     the classifier is not materialized.
     """
-    manifest = corpus.store.newest(RAW, source)
+    manifest = usable_raw(corpus, source)
     config = corpus.settings.filters_for(source)
     folder = corpus.config.parent
     digests = check_filter_data(corpus, source, config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.patch import Patch
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
@@ -19,13 +20,25 @@ from assets.raw.places.hub_files import commits_of
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
+    NO_NEW_ENTRIES,
     REHASH,
     known_files,
     remote_files,
     version_of,
 )
 from assets.raw.places.open_input import with_content
-from assets.raw.raw_records import NO_CAP, RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.places.patch_files import patches_among, read_patches
+from assets.raw.places.streams.stream_chunks import patch_chunk, read_range, rows_of
+from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.raw_records import (
+    NO_CAP,
+    Gap,
+    RawInputs,
+    RawNumbers,
+    RawProvenance,
+    RawRecords,
+    StreamPart,
+)
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -33,6 +46,7 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     is_from,
     mark_damaged,
+    no_quarantine,
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
@@ -47,13 +61,21 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
+from assets.raw.usable_raw_files import too_many_bad
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source, SourceConfig, is_hub_url
-from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
+from resources.stage import (
+    Conclusion,
+    InputVersions,
+    MainTable,
+    Refusal,
+    Stage,
+    WarningCheck,
+)
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.store.store import PartWriter, published_file
 from resources.tasks import (
     Plan,
     Task,
@@ -63,9 +85,10 @@ from resources.tasks import (
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
-LATER_KEYS = ("html", "columns", "max_documents")
-DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
+LATER_KEYS = ("html", "columns", "max_documents", "stream_field")
+DAMAGED_FILE, FIELD_FILTER = "damaged_file", "field_filter"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
+MOST = 3  # gaps of a stream that a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
@@ -74,6 +97,8 @@ RawManifest = Manifest[RawProvenance, RawNumbers]
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
+    if source.is_stream:
+        return plan_ranges(corpus, source)
     known = known_files(corpus, name)
     inputs = find_inputs(
         source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
@@ -81,9 +106,19 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     known.save()
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
-    part_bytes = corpus.settings.part_bytes
+    part_bytes, patches = corpus.settings.part_bytes, read_patches(corpus, name)
     tasks = [
-        raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
+        raw_task(
+            corpus,
+            config,
+            RawInputs(
+                group,
+                file_slice,
+                source,
+                part_bytes,
+                patches=patches_among(patches, group, file_slice),
+            ),
+        )
         for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
         for file_slice in slices
     ]
@@ -99,6 +134,61 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         size_cap=UNSET if cap == NO_CAP else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
+
+
+def plan_ranges(corpus: Corpus, source: Source) -> Plan:
+    """Plan a task per range of a source's streams; the known ones are those of its manifest."""
+    newest = corpus.store.newest_or_none(RawRecords, source.name)
+    known = (newest.provenance.streams or {}) if newest else {}
+    states = dict(known)
+    if NO_NEW_ENTRIES not in corpus.flags:
+        left = cap_of(source)
+        if newest is not None:
+            left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
+        states = plan_streams(source, known, corpus.settings.part_bytes, left)
+    config, patches = read_config(source, NOT_IN_THE_BYTES), read_patches(corpus, source.name)
+    tasks = []
+    for name, state in sorted(states.items()):
+        of_known = known[name].ranges if name in known else ()
+        for index, entries in enumerate(state.ranges):
+            part = StreamPart(name, entries, is_known=index < len(of_known))
+            first, last = rows_of(entries)
+            of_part = (each for each in patches if each.file == name and first <= each.row <= last)
+            inputs = RawInputs((), None, source, 0, patches=(*of_part,))
+            tasks.append(range_task(corpus, config, part, index, inputs))
+    newest_ids = {name: state.last for name, state in sorted(states.items())}
+    provenance = RawProvenance(
+        num_files=len(newest_ids),
+        version=version_of(newest_ids),
+        files=newest_ids,
+        streams=states,
+    )
+    return Plan(tasks, config, provenance)
+
+
+def range_task(
+    corpus: Corpus, config: dict[str, object], part: StreamPart, index: int, inputs: RawInputs
+) -> Task[RawInputs]:
+    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now."""
+    maker = tasks_of(corpus, RAW, inputs.source.name)
+
+    def with_patches(patches: Sequence[Patch], unpatched: tuple[str, ...] = ()) -> Task[RawInputs]:
+        return maker.task(
+            f"{fingerprint_of(part.name)[:12]}-{index:04d}",
+            (config, ("entries", part.name, part.entries), *named_patches(patches)),
+            replace(inputs, stream=part, patches=(*patches,), unpatched=unpatched),
+            work_bytes=part.entries.bytes,
+            is_stream=True,
+        )
+
+    fewer = reversed(range(len(inputs.patches)))
+    earlier = (with_patches(inputs.patches[:number]).fingerprint for number in fewer)
+    return with_patches(inputs.patches, tuple(earlier))
+
+
+def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
+    """Return what patches add to a fingerprint: nothing where there are none."""
+    return [patches] if patches else []
 
 
 def cut_large(
@@ -154,7 +244,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
     return tasks_of(corpus, RAW, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
-        (config, (*made_of, inputs.part_bytes)),
+        (config, (*made_of, inputs.part_bytes), *named_patches(inputs.patches)),
         inputs,
         work_bytes=work_bytes,
         is_stream=True,
@@ -179,7 +269,7 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
     """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
     inputs = task.payload
-    chunks = read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
+    chunks = before_patches(task) or chunks_of(inputs)
     drafts: list[Draft] = []
     try:
         for number, chunk in enumerate(chunks):
@@ -191,6 +281,34 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
     return drafts
 
 
+def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
+    """Return the part of a stream's range with fewer patches, and those that it lacks applied.
+
+    None if no such part is published.
+    """
+    inputs, name = task.payload, stream_name(task.name, 0)
+    found = (task.folder.find_part(name, fingerprint) for fingerprint in inputs.unpatched)
+    record = next((each for each in found if each is not None), None)
+    if record is None:
+        return None
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
+    chunk = Chunk(
+        documents=tables["documents"],
+        quarantine=tables.get("quarantine", no_quarantine()),
+        rows_in=record.stats.rows_in,
+        skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
+    )
+    return [patch_chunk(chunk, inputs.source, inputs.patches)]
+
+
+def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
+    """Read the inputs of a task, whatever they are."""
+    if inputs.stream is not None:
+        return read_range(inputs.stream, inputs.source, inputs.patches)
+    return read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
+
+
 def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
     [file], left = inputs.files, inputs.cap
@@ -199,7 +317,10 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
         [file] = with_content([file])
     most = inputs.cap.documents
     try:
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes, most):
+        chunks = read_chunks(
+            file, file_slice, inputs.source, inputs.part_bytes, most, inputs.patches
+        )
+        for chunk in chunks:
             yield chunk
             left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
             if left.is_spent():
@@ -212,7 +333,7 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents)
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents, inputs.patches)
     left = inputs.cap
     for file in with_content(inputs.files):
         try:
@@ -244,7 +365,7 @@ def write_draft(
     documents = kept_documents(chunk, task.payload.source, damaged)
     num_damaged = chunk.documents.height - documents.height
     left_out = {
-        "field_filter": chunk.skipped_by_filter,
+        FIELD_FILTER: chunk.skipped_by_filter,
         DAMAGED_FILE: num_damaged,
         **chunk.left_out,
     }
@@ -320,7 +441,25 @@ def unread_lines(manifest: RawManifest) -> list[str]:
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
             "`quarantine`, each with a next step."
         )
-    return lines
+    return lines + lost_entries(manifest)
+
+
+def lost_entries(manifest: RawManifest) -> list[str]:
+    """Say in a line for each stream what was gone before it was read."""
+    streams = manifest.provenance.streams or {}
+    return [
+        f"{manifest.partition}: {sum(gap.count for gap in state.gaps):,} entries of {name} were "
+        f"trimmed or deleted before they were read: {'; '.join(map(gap_text, state.gaps[-MOST:]))}"
+        ". Build more often, or let the server keep more."
+        for name, state in streams.items()
+        if state.gaps
+    ]
+
+
+def gap_text(gap: Gap) -> str:
+    """Describe a gap: the last entry known before it, and the first there behind it."""
+    known = f"{gap.after} is known" if gap.after else "none is known"
+    return f"{gap.count:,}, where {known} and the first there is {gap.first or 'none'}"
 
 
 def named(items: list[str], number: int) -> str:
@@ -371,7 +510,15 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
-    flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
+    refusal=Refusal(
+        "few_bad_records",
+        "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
+        too_many_bad,
+    ),
+    flags={
+        REHASH: "read every input file, also where size and time say that it is unchanged",
+        NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
+    },
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )
