@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
+from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
@@ -53,6 +54,7 @@ from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
+from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
     Plan,
     Task,
@@ -79,10 +81,13 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
     part_bytes = corpus.settings.part_bytes
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, name)
     tasks = [
-        raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
+        without_documents(task, named, len(takedowns))
         for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
         for file_slice in slices
+        for task in [raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))]
     ]
     cap = source.max_text_bytes
     digests = {file.name: file.digest for file in inputs.files}
@@ -93,6 +98,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         left_out=left_out or UNSET,
         num_left_out=len(inputs.left_out) or UNSET,
         size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
+        takedowns=tuple(sorted({one for ids in named.values() for one in ids})) or UNSET,
     )
     return Plan(tasks, config, provenance)
 
@@ -144,6 +150,22 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         work_bytes=work_bytes,
         is_stream=True,
     )
+
+
+def without_documents(
+    task: Task[RawInputs], named: Mapping[str, Sequence[str]], count: int
+) -> Task[RawInputs]:
+    """Let a task obey the first `count` takedowns; those that name it are in its fingerprint.
+
+    One that does not name it found no document in any part of that name, so that none which is
+    published has to be read again.
+    """
+    if not count:
+        return task
+    fingerprint = task.fingerprint
+    if ids := named.get(task.name):
+        fingerprint = fingerprint_of(fingerprint, ids)
+    return replace(task, fingerprint=fingerprint, payload=replace(task.payload, takedowns=count))
 
 
 def read_part(task: Task[RawInputs]) -> list[PartRecord]:
@@ -223,19 +245,26 @@ def write_draft(
     task: Task[RawInputs], number: int, chunk: Chunk, damaged: Collection[str]
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
-    documents = kept_documents(chunk, task.payload.source, damaged)
-    num_damaged = chunk.documents.height - documents.height
-    left_out = {"field_filter": chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
+    documents, quarantine = kept_documents(chunk, task.payload.source, damaged), chunk.quarantine
+    left_out = {
+        "field_filter": chunk.skipped_by_filter,
+        DAMAGED_FILE: chunk.documents.height - documents.height,
+    }
+    if count := task.payload.takedowns:
+        before = documents.height + quarantine.height
+        wanted = wanted_at(task.root, count)
+        documents, quarantine = without_taken_down(documents, quarantine, wanted)
+        left_out[TAKEN_DOWN] = before - documents.height - quarantine.height
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
-    if chunk.quarantine.height:
-        writer.write_parquet("quarantine", chunk.quarantine)
+    if quarantine.height:
+        writer.write_parquet("quarantine", quarantine)
     num_bytes = count_bytes(documents["text"])
     stats = Stats(
         rows_in=chunk.rows_in,
         rows_kept=documents.height,
         rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=chunk.quarantine.height,
+        quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
         numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),

@@ -16,7 +16,8 @@ from resources.settings.sources import Source
 class RawInputs:
     """Inputs of a task: a slice of one file, or a group of small files that are read whole.
 
-    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end.
+    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end. The first
+    `takedowns` of the store are obeyed.
     """
 
     files: tuple[InputFile, ...]
@@ -24,6 +25,7 @@ class RawInputs:
     source: Source
     part_bytes: int
     max_bytes: int | None = None
+    takedowns: int = 0
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out       why a file that `where` matches is not read, by name, of the first of them
     num_left_out   all of these files
     size_cap       fingerprint of the source's size cap, if any
+    takedowns      ids of the takedowns that have changed parts of the source
     """
 
     num_files: int = 0
@@ -55,6 +58,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out: dict[str, str] | UnsetType = UNSET
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+    takedowns: tuple[str, ...] | UnsetType = UNSET
 
 
 class RawRecords:
