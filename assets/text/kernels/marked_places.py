@@ -134,3 +134,26 @@ def find_hex_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[O
                 found[count] = start
             count += 1
     return found[: min(count, most)], count
+
+
+@njit(cache=True, nogil=True)
+def spell(ids: NDArray[np.uint32], spelled: tuple[Bytes, Offsets], is_mark: Bytes) -> Bytes:
+    """Return the bytes of token ids end to end; a zero in place of marks and unknown ids.
+
+    `spelled` are the bytes of every id end to end, and their edges, int64 [ids + 1].
+    """
+    data, edges = spelled
+    size = 0
+    for token in ids:
+        is_known = token < len(is_mark) and not is_mark[token]
+        size += edges[token + 1] - edges[token] if is_known else 1
+    written = np.zeros(size, np.uint8)
+    at = 0
+    for token in ids:
+        if token < len(is_mark) and not is_mark[token]:
+            for place in range(edges[token], edges[token + 1]):
+                written[at] = data[place]
+                at += 1
+        else:
+            at += 1
+    return written

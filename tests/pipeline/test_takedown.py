@@ -1,0 +1,112 @@
+"""Takedowns from request to proof: what is meant is gone from every file of the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import open_corpus
+from every_stage import build as build_stages
+from planted_documents import (
+    NUM_PLANTED,
+    planted_text,
+    url_of,
+    word,
+    write_planted,
+)
+from tokenizers import Tokenizer
+
+from assets.stages import used_stages
+from pipeline_defs.commands.main import main
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Build and mix the corpus with planted documents; tests take copies."""
+    folder = tmp_path_factory.mktemp("planted")
+    corpus = write_planted(folder)
+    build(corpus)
+    yield folder
+
+
+@pytest.fixture
+def corpus(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Copy the built corpus, and let commands find it."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    return open_corpus(tmp_path / "pipeline.yaml")
+
+
+def build(corpus: Any) -> None:
+    build_stages(corpus, used_stages(corpus.settings).values())
+
+
+def newest_fingerprints(corpus: Any, stage: str, source: str) -> dict[str, str]:
+    manifest = corpus.store.newest(stage, source)
+    return {part.name: part.fingerprint for part in manifest.parts}
+
+
+def tokens_of(corpus: Any, number: int) -> tuple[bytes, list[int]]:
+    """Return token ids of words in the middle of a planted text, as in every copy of it."""
+    manifest = corpus.store.newest("tokenizer", "all")
+    path = corpus.store.path_of(manifest, manifest.parts[0].files[0])
+    middle = "".join(f" {word(100 * number + i)} and the" for i in range(20, 24))
+    ids = Tokenizer.from_file(str(path)).encode(middle, add_special_tokens=False).ids
+    return np.array(ids, np.uint16).tobytes(), ids
+
+
+def files_with(corpus: Any, number: int) -> set[str]:
+    """Return the folders of the store with a planted text: read by nothing of the project."""
+    spelled, ids = tokens_of(corpus, number)
+    own, found = word(100 * number + 21).encode(), set()
+    for path in corpus.store.root.rglob("*"):
+        if not path.is_file():
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content = pl.read_parquet(path).write_json().encode()
+        if (
+            own in content
+            or spelled in content
+            or str(ids)[1:-1].replace(" ", "").encode() in (content)
+        ):
+            found.add(path.relative_to(corpus.store.root).parts[0])
+    return found
+
+
+EVERYWHERE = {"raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed"}
+
+
+def test_a_hundred_documents_and_their_copies_are_found_and_gone(
+    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert files_with(corpus, 42) >= EVERYWHERE
+    before = newest_fingerprints(corpus, "filtered", "prose")
+    (tmp_path / "text.txt").write_text(planted_text(5).replace(" ", "\n"))
+    requests = [["--url", url_of(number)] for number in range(10) if number != 5]
+    requests += [["--domain", "example.org"], ["--match", str(tmp_path / "text.txt")]]
+    for each in requests:
+        assert main(["takedown", *each, "--reason", "asked for", "--near"]) == 0
+    said = capfd.readouterr().out
+    assert said.count(": 3 documents in") == 10, "an original, its copy, and its near copy"
+    assert f": {3 * (NUM_PLANTED - 10)} documents in" in said
+    assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
+    assert main(["takedown", "prove"]) == 1
+
+    build(corpus)
+
+    assert corpus.store.newest("raw", "planted").stats.rejected == {"taken_down": 300}
+    assert corpus.store.newest("raw", "planted").stats.rows_kept == 9
+    assert newest_fingerprints(corpus, "filtered", "prose") == before
+    capfd.readouterr()
+    assert main(["takedown", "prove"]) == 1, "older manifests have them"
+    assert "--purge removes it" in capfd.readouterr().out
+    assert main(["takedown", "prove", "--purge"]) == 0, capfd.readouterr().out
+    assert main(["takedown", "prove"]) == 0
+    assert not any(files_with(corpus, number) for number in (0, 5, 42, 99))
+    assert main(["verify", "--fast"]) == 0
