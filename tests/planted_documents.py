@@ -58,8 +58,8 @@ def near_copy(text: str) -> str:
 
 
 def url_of(number: int) -> str:
-    """Return the URL of a planted document: all but the first ten are of one domain."""
-    host = "www.planted.example.org" if number >= 10 else f"site{number}.example.com"
+    """Return the URL of a planted document: all but the first five are of one domain."""
+    host = "www.planted.example.org" if number >= 5 else f"site{number}.example.com"
     return f"https://{host}/page/{number}"
 
 
@@ -72,7 +72,8 @@ def write_planted(folder: Path, **changes: Any) -> Any:
         other = f"https://copies.example.net/{number}"
         copies = [Planted(url_of(number), text), Planted(other, text)]
         copies.append(Planted(f"{other}/near", near_copy(text)))
-        for place, copy in enumerate(copies):
+        groups[number % (len(WRITERS) - 1)].append(copies[0])  # not the text file: it has no URLs
+        for place, copy in enumerate(copies[1:], 1):
             groups[(number + place) % len(WRITERS)].append(copy)
     for number, group in enumerate(groups):
         own = Planted(f"https://own.example.edu/{number}", sentence(500 + number, 60))

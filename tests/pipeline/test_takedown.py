@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import open_corpus
+from builders import open_corpus, write_jsonl
 from every_stage import build as build_stages
 from planted_documents import (
     NUM_PLANTED,
@@ -21,6 +21,7 @@ from planted_documents import (
 )
 from tokenizers import Tokenizer
 
+from assets.raw.asset import RAW
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
 
@@ -79,6 +80,11 @@ def files_with(corpus: Any, number: int) -> set[str]:
     return found
 
 
+def doc_id_of(corpus: Any, url: str) -> str:
+    paths = corpus.store.root.glob("raw/planted/*.documents.parquet")
+    return str(pl.concat(map(pl.read_parquet, paths)).filter(url=url)["doc_id"].item())
+
+
 EVERYWHERE = {"raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed"}
 
 
@@ -87,14 +93,14 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
 ) -> None:
     assert files_with(corpus, 42) >= EVERYWHERE
     before = newest_fingerprints(corpus, "filtered", "prose")
-    (tmp_path / "text.txt").write_text(planted_text(5).replace(" ", "\n"))
-    requests = [["--url", url_of(number)] for number in range(10) if number != 5]
-    requests += [["--domain", "example.org"], ["--match", str(tmp_path / "text.txt")]]
-    for each in requests:
+    (tmp_path / "text.txt").write_text(planted_text(3).replace(" ", "\n"))
+    requests = [["--url", url_of(number)] for number in range(3)]
+    requests += [["--match", str(tmp_path / "text.txt")], ["--doc", doc_id_of(corpus, url_of(4))]]
+    for each in [*requests, ["--domain", "example.org"]]:
         assert main(["takedown", *each, "--reason", "asked for", "--near"]) == 0
     said = capfd.readouterr().out
-    assert said.count(": 3 documents in") == 10, "an original, its copy, and its near copy"
-    assert f": {3 * (NUM_PLANTED - 10)} documents in" in said
+    assert said.count(": 3 documents in") == 5, "an original, its copy, and its near copy"
+    assert f": {3 * (NUM_PLANTED - 5)} documents in" in said
     assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
     assert main(["takedown", "prove"]) == 1
 
@@ -108,5 +114,66 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert "--purge removes it" in capfd.readouterr().out
     assert main(["takedown", "prove", "--purge"]) == 0, capfd.readouterr().out
     assert main(["takedown", "prove"]) == 0
-    assert not any(files_with(corpus, number) for number in (0, 5, 42, 99))
+    assert not any(files_with(corpus, number) for number in (0, 3, 4, 42, 99))
     assert main(["verify", "--fast"]) == 0
+
+
+def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
+    corpus: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["takedown", "--url", url_of(1), "--reason", "asked for"]) == 0
+    said = capfd.readouterr().out
+    assert ": 2 documents in" in said
+    assert "1 near copies stay" in said
+
+    build(corpus)
+
+    assert main(["takedown", "prove", "--purge"]) == 1
+    said = capfd.readouterr().out
+    assert "the newest" in said
+    assert "sharded[planted]" in said
+    assert files_with(corpus, 1) >= EVERYWHERE
+
+
+def test_a_request_that_means_nothing_changes_no_part_and_is_kept_for_later_documents(
+    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = newest_fingerprints(corpus, "raw", "planted")
+    assert main(["takedown", "--url", "https://later.example/1/", "--reason", "asked for"]) == 0
+    assert "0 documents" in capfd.readouterr().out
+    later = [{"url": "http://www.later.example/1", "text": planted_text(500)}]
+    write_jsonl(tmp_path / "input/planted/z.jsonl", later)
+
+    build_stages(corpus, [RAW])
+
+    after = corpus.store.newest("raw", "planted")
+    assert before.items() <= {part.name: part.fingerprint for part in after.parts}.items()
+    assert after.stats.rejected == {"taken_down": 1}
+
+
+def test_a_request_holds_no_text_no_url_and_no_id(corpus: Any) -> None:
+    assert main(["takedown", "--url", url_of(2), "--reason", "why", "--near"]) == 0
+    [path] = (corpus.store.root / "_takedowns").glob("*")
+    content = path.read_bytes()
+    doc_id = doc_id_of(corpus, url_of(2))
+    secrets = [url_of(2), "site2.example.com", word(200), doc_id, doc_id[:8]]
+    assert not any(each.encode() in content for each in secrets)
+    assert bytes.fromhex(doc_id) not in content
+    assert b"why" in content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--domain", "co.uk"], "no domain that one owner can have"),
+        (["--doc", "abc"], "give all of its 32 hex digits"),
+        (["--url", "https://a.example/", "--domain", "a.example"], "give either"),
+        (["--match", "missing.txt"], "cannot be read"),
+    ],
+)
+def test_a_wrong_request_is_refused(
+    arguments: list[str], message: str, corpus: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["takedown", *arguments, "--reason", "why"]) == 2
+    assert message in capfd.readouterr().err
+    assert not (corpus.store.root / "_takedowns").exists()
