@@ -24,6 +24,7 @@ CONFIG: dict[str, Any] = {
         {"name": "planted", "where": "input/planted/*", "text_documents": "blank_line"},
     ],
     "filters": {},
+    "part_bytes": 32768,
     "buckets": {"mode": "pack", "sequence_length": 2048},
     "shards": {"target_bytes": 65536, "formats": list(FORMAT_NAMES)},
     "phases": [

@@ -85,6 +85,16 @@ def doc_id_of(corpus: Any, url: str) -> str:
     return str(pl.concat(map(pl.read_parquet, paths)).filter(url=url)["doc_id"].item())
 
 
+def dead_keys(corpus: Any) -> int:
+    """Count the keys of the index whose part is no longer signed."""
+    manifest = corpus.store.newest("band_index", "all")
+    live = [entry["id"] for entry in manifest.provenance["ledger"]]
+    files = [file for part in manifest.parts if (file := part.file("entries"))]
+    arrays = [np.fromfile(corpus.store.path_of(manifest, file), np.uint64) for file in files]
+    parts = np.concatenate([each.reshape(2, -1)[1] for each in arrays]) >> np.uint64(32)
+    return int((~np.isin(parts, live)).sum())
+
+
 EVERYWHERE = {"raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed"}
 
 
@@ -124,7 +134,7 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
     assert main(["takedown", "--url", url_of(1), "--reason", "asked for"]) == 0
     said = capfd.readouterr().out
     assert ": 2 documents in" in said
-    assert "1 near copies stay" in said
+    assert "Near copies that stay: 1" in said
 
     build(corpus)
 
@@ -133,6 +143,15 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
     assert "the newest" in said
     assert "sharded[planted]" in said
     assert files_with(corpus, 1) >= EVERYWHERE
+    assert dead_keys(corpus) == 0
+
+    assert main(["takedown", "--url", url_of(1), "--reason", "asked for", "--near"]) == 0
+    build(corpus)
+
+    assert main(["takedown", "prove", "--purge"]) == 0, "a row of a few is rewritten, not marked"
+    assert not files_with(corpus, 1)
+    assert corpus.store.newest("sharded", "planted").stats.rows_kept > 20
+    assert dead_keys(corpus) == 0
 
 
 def test_a_request_that_means_nothing_changes_no_part_and_is_kept_for_later_documents(

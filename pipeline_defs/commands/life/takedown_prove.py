@@ -15,6 +15,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.raw.taken_down_files import wanted_by
+from assets.sharded.drawn_files import MIXED, places_of
 from assets.stages import STAGES
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
 from pipeline_defs.load_corpus import load_corpus
@@ -81,7 +82,23 @@ def search_store(corpus: Corpus, search: Search) -> tuple[list[Held], int]:
         num_files += len(names)
         if found:
             held += states_with(partition, found)
-    return held, num_files
+    return [*held, *drawing_mixtures(corpus, held)], num_files
+
+
+def drawing_mixtures(corpus: Corpus, held: Sequence[Held]) -> Iterator[Held]:
+    """Yield the mixtures that draw from files which hold something: these stay for them."""
+    files = {each.partition.folder / name for each in held for name in each.files}
+    places = files | {path.parent for path in files}
+    for phase in every_partition(corpus):
+        numbers = phase.manifest_numbers() if phase.stage == MIXED else []
+        for number in numbers:
+            drawn = places_of(corpus.store, phase.read_manifest(number)) & places
+            if drawn:
+                names = {
+                    path.relative_to(corpus.store.root).as_posix(): Counter({Seen(0, "drawn"): 1})
+                    for path in sorted(drawn)
+                }
+                yield Held(phase, number, number == numbers[-1], names)
 
 
 def every_partition(corpus: Corpus) -> Iterator[Partition]:
