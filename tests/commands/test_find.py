@@ -14,7 +14,7 @@ from every_stage import build
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
 
-RULES = {"length": {"min_chars": 20}, "gopher_quality": {"min_words": 5, "min_stop_words": 1}}
+RULES = {"length": {"min_chars": 40}}
 SHORT = "Größe: 5 µm, <b>\x1b[31m"
 
 

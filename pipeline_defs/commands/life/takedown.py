@@ -220,7 +220,7 @@ def lines_of(number: int, found: FoundDocuments) -> Iterator[str]:
     if not takedown.documents:
         yield "Documents that come later are left out if the request means them."
     if found.near and not takedown.near:
-        yield f"Near copies that stay: {found.near:,}. The command with --near removes them, too."
+        yield f"Near copies that stay: {found.near:,}. Before a build, --near removes them, too."
     if found.documents.height:
         yield "These input files are yours, and keep the documents until you delete them there:"
         places = found.documents.unique("doc_id").unnest("origin").sort("file", "row")

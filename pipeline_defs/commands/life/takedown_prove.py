@@ -26,9 +26,9 @@ from resources.store.store import Partition
 from resources.takedowns import read_takedowns
 
 OUT_OF_SCOPE = (
-    "Not searched: your input files; Dagster's records, which have first rows of tables; copies "
-    "outside of the store. A tokenizer's merges, a classifier's weights and hashes in indexes were "
-    "made of many documents and are no text of one."
+    "Not searched: your input files and their copies in _downloads; Dagster's records, which have "
+    "first rows of tables; copies outside of the store. A tokenizer's merges, a classifier's "
+    "weights and hashes in indexes were made of many documents and are no text of one."
 )
 SHOWN_FILES = 5
 
