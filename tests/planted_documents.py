@@ -26,7 +26,7 @@ CONFIG: dict[str, Any] = {
     "filters": {},
     "part_bytes": 32768,
     "buckets": {"mode": "pack", "sequence_length": 2048},
-    "shards": {"target_bytes": 65536, "formats": list(FORMAT_NAMES)},
+    "shards": {"target_bytes": 65536, "rewrite_share": 0.5, "formats": list(FORMAT_NAMES)},
     "phases": [
         {"name": "main", "weighting": "natural", "formats": ["parquet"]},
         {"name": "late", "budgets": {"prose": 5000}, "seed": 7},

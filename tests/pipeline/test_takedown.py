@@ -22,6 +22,7 @@ from planted_documents import (
 from tokenizers import Tokenizer
 
 from assets.raw.asset import RAW
+from assets.sharded.asset import plan_sharded
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
 
@@ -85,6 +86,12 @@ def doc_id_of(corpus: Any, url: str) -> str:
     return str(pl.concat(map(pl.read_parquet, paths)).filter(url=url)["doc_id"].item())
 
 
+def sharding(corpus: Any) -> tuple[float, int]:
+    """Return the share that may be marked in the next shards, and the takedowns they obey."""
+    [ledger] = plan_sharded(corpus, "planted").tasks
+    return ledger.payload.rewrite_share, len(ledger.payload.takedowns)
+
+
 def dead_keys(corpus: Any) -> int:
     """Count the keys of the index whose part is no longer signed."""
     manifest = corpus.store.newest("band_index", "all")
@@ -135,6 +142,7 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
     said = capfd.readouterr().out
     assert ": 2 documents in" in said
     assert "Near copies that stay: 1" in said
+    assert sharding(corpus) == (0.0, 0), "no row stays marked until the next shards"
 
     build(corpus)
 
@@ -144,6 +152,7 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
     assert "sharded[planted]" in said
     assert files_with(corpus, 1) >= EVERYWHERE
     assert dead_keys(corpus) == 0
+    assert sharding(corpus) == (0.5, 1)
 
     copy = "https://copies.example.net/1/near"
     assert main(["takedown", "--url", copy, "--reason", "asked for"]) == 0
