@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -61,6 +61,7 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
+from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
 from assets.raw.usable_raw_files import too_many_bad
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
@@ -76,6 +77,7 @@ from resources.stage import (
 )
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter, published_file
+from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
     Plan,
     Task,
@@ -100,38 +102,34 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     if source.is_stream:
         return plan_ranges(corpus, source)
     known = known_files(corpus, name)
-    inputs = find_inputs(
+    found = find_inputs(
         source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
     )
     known.save()
-    left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
+    left_out = {each.name: each.reason for each in found.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
     part_bytes, patches = corpus.settings.part_bytes, read_patches(corpus, name)
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, name)
     tasks = [
-        raw_task(
-            corpus,
-            config,
-            RawInputs(
-                group,
-                file_slice,
-                source,
-                part_bytes,
-                patches=patches_among(patches, group, file_slice),
-            ),
-        )
-        for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
+        without_documents(task, named, len(takedowns))
+        for group, slices in cut_large(corpus, source, group_files(found.files, part_bytes))
         for file_slice in slices
+        for of_part in [patches_among(patches, group, file_slice)]
+        for inputs in [RawInputs(group, file_slice, source, part_bytes, patches=of_part)]
+        for task in [raw_task(corpus, config, inputs)]
     ]
     cap = cap_of(source)
-    digests = {file.name: file.digest for file in inputs.files}
+    digests = {file.name: file.digest for file in found.files}
     provenance = RawProvenance(
         num_files=len(digests),
         version=version_of(digests),
         files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
-        num_left_out=len(inputs.left_out) or UNSET,
-        commits=commits_of(inputs.files) or UNSET,
+        num_left_out=len(found.left_out) or UNSET,
+        commits=commits_of(found.files) or UNSET,
         size_cap=UNSET if cap == NO_CAP else cap_fingerprint(tasks, cap),
+        takedowns=takedown_ids(named) or UNSET,
     )
     return Plan(tasks, config, provenance)
 
@@ -147,6 +145,8 @@ def plan_ranges(corpus: Corpus, source: Source) -> Plan:
             left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
         states = plan_streams(source, known, corpus.settings.part_bytes, left)
     config, patches = read_config(source, NOT_IN_THE_BYTES), read_patches(corpus, source.name)
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, source.name)
     tasks = []
     for name, state in sorted(states.items()):
         of_known = known[name].ranges if name in known else ()
@@ -154,36 +154,68 @@ def plan_ranges(corpus: Corpus, source: Source) -> Plan:
             part = StreamPart(name, entries, is_known=index < len(of_known))
             first, last = rows_of(entries)
             of_part = (each for each in patches if each.file == name and first <= each.row <= last)
-            inputs = RawInputs((), None, source, 0, patches=(*of_part,))
-            tasks.append(range_task(corpus, config, part, index, inputs))
+            inputs = RawInputs(
+                (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
+            )
+            tasks.append(range_task(corpus, config, range_name(name, index), inputs, named))
     newest_ids = {name: state.last for name, state in sorted(states.items())}
     provenance = RawProvenance(
         num_files=len(newest_ids),
         version=version_of(newest_ids),
         files=newest_ids,
         streams=states,
+        takedowns=takedown_ids(named) or UNSET,
     )
     return Plan(tasks, config, provenance)
 
 
-def range_task(
-    corpus: Corpus, config: dict[str, object], part: StreamPart, index: int, inputs: RawInputs
-) -> Task[RawInputs]:
-    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now."""
-    maker = tasks_of(corpus, RAW, inputs.source.name)
+def takedown_ids(named: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the ids of the takedowns that name a task."""
+    return tuple(sorted({one for ids in named.values() for one in ids}))
 
-    def with_patches(patches: Sequence[Patch], unpatched: tuple[str, ...] = ()) -> Task[RawInputs]:
+
+def range_name(stream: str, index: int) -> str:
+    """Return the name of the task that reads a range of a stream."""
+    return f"{fingerprint_of(stream)[:12]}-{index:04d}"
+
+
+def range_task(
+    corpus: Corpus,
+    config: dict[str, object],
+    name: str,
+    inputs: RawInputs,
+    named: Mapping[str, Sequence[str]],
+) -> Task[RawInputs]:
+    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now.
+
+    `named` are the takedowns that name a task. The fingerprints that the part had with fewer
+    patches and takedowns are among its inputs: its entries may be gone from the server.
+    """
+    stream, ids = inputs.stream, named.get(name, ())
+    assert stream is not None, "this is a range of one"
+    maker, made_of = tasks_of(corpus, RAW, inputs.source.name), ("entries", stream.name)
+
+    def with_patches(patches: Sequence[Patch]) -> Task[RawInputs]:
         return maker.task(
-            f"{fingerprint_of(part.name)[:12]}-{index:04d}",
-            (config, ("entries", part.name, part.entries), *named_patches(patches)),
-            replace(inputs, stream=part, patches=(*patches,), unpatched=unpatched),
-            work_bytes=part.entries.bytes,
+            name,
+            (config, (*made_of, stream.entries), *named_patches(patches)),
+            inputs,
+            work_bytes=stream.entries.bytes,
             is_stream=True,
         )
 
-    fewer = reversed(range(len(inputs.patches)))
-    earlier = (with_patches(inputs.patches[:number]).fingerprint for number in fewer)
-    return with_patches(inputs.patches, tuple(earlier))
+    tasks = [with_patches(inputs.patches[:n]) for n in reversed(range(len(inputs.patches) + 1))]
+    now, *earlier = (
+        obeying(task.fingerprint, ids[:count])
+        for task in tasks
+        for count in reversed(range(len(ids) + 1))
+    )
+    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
+
+
+def obeying(fingerprint: str, takedowns: Sequence[str]) -> str:
+    """Return the fingerprint of a task that takedowns name."""
+    return fingerprint_of(fingerprint, (*takedowns,)) if takedowns else fingerprint
 
 
 def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
@@ -251,6 +283,20 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
     )
 
 
+def without_documents(
+    task: Task[RawInputs], named: Mapping[str, Sequence[str]], count: int
+) -> Task[RawInputs]:
+    """Let a task obey the first `count` takedowns; those that name it are in its fingerprint.
+
+    One that does not name it found no document in any part of that name, so that none which is
+    published has to be read again.
+    """
+    if not count:
+        return task
+    fingerprint = obeying(task.fingerprint, named.get(task.name, ()))
+    return replace(task, fingerprint=fingerprint, payload=replace(task.payload, takedowns=count))
+
+
 def read_part(task: Task[RawInputs]) -> list[PartRecord]:
     """Read a slice or group and publish its parts.
 
@@ -282,7 +328,7 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
 
 
 def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
-    """Return the part of a stream's range with fewer patches, and those that it lacks applied.
+    """Return the part of a stream's range with fewer patches or takedowns, now with all patches.
 
     None if no such part is published.
     """
@@ -298,6 +344,7 @@ def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
         quarantine=tables.get("quarantine", no_quarantine()),
         rows_in=record.stats.rows_in,
         skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
+        left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
     )
     return [patch_chunk(chunk, inputs.source, inputs.patches)]
 
@@ -362,23 +409,28 @@ def write_draft(
     task: Task[RawInputs], number: int, chunk: Chunk, damaged: Collection[str]
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
-    documents = kept_documents(chunk, task.payload.source, damaged)
-    num_damaged = chunk.documents.height - documents.height
+    documents, quarantine = kept_documents(chunk, task.payload.source, damaged), chunk.quarantine
     left_out = {
-        FIELD_FILTER: chunk.skipped_by_filter,
-        DAMAGED_FILE: num_damaged,
         **chunk.left_out,
+        FIELD_FILTER: chunk.skipped_by_filter,
+        DAMAGED_FILE: chunk.documents.height - documents.height,
     }
+    if count := task.payload.takedowns:
+        before = documents.height + quarantine.height
+        wanted = wanted_at(task.root, count)
+        documents, quarantine = without_taken_down(documents, quarantine, wanted)
+        num_taken = before - documents.height - quarantine.height
+        left_out[TAKEN_DOWN] = left_out.get(TAKEN_DOWN, 0) + num_taken
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
-    if chunk.quarantine.height:
-        writer.write_parquet("quarantine", chunk.quarantine)
+    if quarantine.height:
+        writer.write_parquet("quarantine", quarantine)
     num_bytes = count_bytes(documents["text"])
     stats = Stats(
         rows_in=chunk.rows_in,
         rows_kept=documents.height,
         rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=chunk.quarantine.height,
+        quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
         numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),

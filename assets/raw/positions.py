@@ -1,7 +1,8 @@
 """Positions of records in their files and streams, as numbers and as quarantine shows them.
 
-The row of a record in a ZIP file counts members in steps of MEMBER_ROWS. The row of an entry of Redis holds both numbers of its id: 42 bits of milliseconds (until 2109), and
-21 bits of the number within one (two million; a clock that was set back counts on in one).
+The row of a record in a ZIP file counts members in steps of MEMBER_ROWS. The row of an entry of
+Redis holds both numbers of its id: 42 bits of milliseconds (until 2109), and 21 bits of the number
+within one (two million; a clock that was set back counts on in one).
 """
 
 from __future__ import annotations

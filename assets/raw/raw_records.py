@@ -97,10 +97,10 @@ class StreamPart:
 class RawInputs:
     """Inputs of a task: a slice of one file, a group of small files that are read whole, a stream.
 
-    `patches` are those of records among them, in the order in which they came; `unpatched` are the
-    fingerprints that a stream's part had without the last of them, the last two, and so on. Reading
-    stops after the chunk in which the texts reach `cap`, and soon after its documents. Of a stream
-    there are no files.
+    `patches` are those of records among them, in the order in which they came. The first
+    `takedowns` of the store are obeyed. `unpatched` are the fingerprints that a stream's part had
+    with fewer of both, the last one first. Reading stops after the chunk in which the texts reach
+    `cap`, and soon after its documents. Of a stream there are no files.
     """
 
     files: tuple[InputFile, ...]
@@ -111,6 +111,7 @@ class RawInputs:
     stream: StreamPart | None = None
     patches: tuple[Patch, ...] = ()
     unpatched: tuple[str, ...] = ()
+    takedowns: int = 0
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
@@ -136,6 +137,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     size_cap       fingerprint of the source's size cap, if any
     streams        the entries that the source has, by the identity of a stream; in `files` is the
                    last entry of each
+    takedowns      ids of the takedowns that have changed parts of the source
     commits        commit of each repository of the Hugging Face hub, by name
     """
 
@@ -146,6 +148,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
     streams: dict[str, StreamState] | UnsetType = UNSET
+    takedowns: tuple[str, ...] | UnsetType = UNSET
     commits: dict[str, str] | UnsetType = UNSET
 
 

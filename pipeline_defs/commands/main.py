@@ -34,6 +34,8 @@ VERBS = {  # group: {verb: help}
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",
+        "takedown": "Remove documents for good, everywhere; `takedown prove` proves it.",
+        "find": "Find the documents, kept or removed, that contain a string.",
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
