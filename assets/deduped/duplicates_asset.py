@@ -358,10 +358,11 @@ def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier)
 
 def publish_part(task: Task[PublishInputs]) -> list[PartRecord]:
     """Publish the clusters of one signed part, decided now or in the last run."""
-    inputs, number = task.payload, task.payload.part.entry.id
-    decided = rows_of_part(number, inputs.decisions)
-    known = known_rows(inputs.members.read(), inputs.before)
-    clusters = pl.concat([*decided, *known]).sort("row", maintain_order=True).rechunk()
+    inputs = task.payload
+    rows = [*rows_of_part(inputs.part.entry.id, inputs.decisions)]
+    if inputs.before is not None:
+        rows.append(known_rows(inputs.members.read(), inputs.before))
+    clusters = pl.concat(rows).sort("row", maintain_order=True).rechunk()
     return [publish_clusters(task, inputs.part, clusters)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,6 @@ from assets.deduped.clusters.candidate_files import list_buffers
 from assets.deduped.clusters.component_files import Components
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
 from assets.deduped.index.row_ids import rows_of, slice_of_part
-from assets.text.table_rows import rows_between
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.mapped_files import map_arrow
@@ -56,9 +56,9 @@ class BatchInputs:
 
 def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
     """Third pass: decide one batch; its decisions are sorted by ref."""
-    inputs, edges = task.payload, (task.payload.batch, task.payload.batch)
-    tables = [map_arrow(file.checked()) for file in inputs.members.read()]
-    members = pl.concat([rows_between(table, "batch", edges) for table in tables], rechunk=True)
+    inputs = task.payload
+    of_parts = [rows_of_batch(file, inputs.batch) for file in inputs.members.read()]
+    members = pl.concat(of_parts, rechunk=True)
     shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
     pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
     members = members.drop("batch", "shingles", strict=False)
@@ -67,19 +67,31 @@ def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
     return [writer.publish(Stats())]
 
 
+def rows_of_batch(file: PublishedFile, batch: int) -> pl.DataFrame:
+    """Return a copy of the members of a batch, so that no more than one file is mapped."""
+    table = map_arrow(file.checked())
+    edges = np.array([batch, batch + 1], np.uint32)
+    return table[np.arange(*np.searchsorted(table["batch"].to_numpy(), edges))]
+
+
+@lru_cache(maxsize=256)
+def mapped_decisions(file: PublishedFile) -> pl.DataFrame:
+    """Map the decisions of a batch, which every part looks into: once per process."""
+    return map_arrow(file.checked())
+
+
 def rows_of_part(number: int, decisions: PassFiles | None) -> Iterator[pl.DataFrame]:
     """Yield the decisions on documents of one part, with rows in place of row ids."""
     yield pl.DataFrame(schema=TABLE_SCHEMA)
     for file in decisions.read() if decisions else ():
-        frame = map_arrow(file.checked())
+        frame = mapped_decisions(file)
         of_part = frame[slice_of_part(frame["ref"].to_numpy(), number)]
         rows = pl.Series(rows_of(of_part["ref"].to_numpy()))
         yield of_part.with_columns(row=rows).select(list(TABLE_SCHEMA))
 
 
-def known_rows(members: Components, before: DecidedPart | None) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a part in the last run whose components have not changed."""
-    if before is not None:
-        rows = pl.Series(rows_of(members.row_ids[members.is_known]))
-        table = pl.read_parquet(before.table.checked())
-        yield table.filter(pl.col("row").is_in(rows.implode()))
+def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
+    """Return the rows of a part in the last run whose components have not changed."""
+    rows = pl.Series(rows_of(members.row_ids[members.is_known]))
+    table = pl.read_parquet(before.table.checked())
+    return table.filter(pl.col("row").is_in(rows.implode()))
