@@ -17,6 +17,7 @@ VERBS = {  # group: {verb: help}
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
         "build": "Build the corpus, or some sources, or as far as a stage.",
+        "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": "Explain what a part was made of, and why it would be computed again.",
         "config": "List every key of pipeline.yaml with its meaning and default.",
         "presets": "List the presets of rules, or print one as YAML.",
