@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
+import msgspec
 from msgspec import UNSET
 
 from resources.asset_events import (
@@ -22,9 +23,11 @@ from resources.asset_events import (
     provenance_tags,
 )
 from resources.corpus import Corpus
+from resources.drift_check import check_drift, drift_spec, made_under, profile_metadata
 from resources.engine.system_errors import final_errors_explained
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
+from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
 from resources.settings.pipeline import Settings
@@ -78,6 +81,7 @@ def stage_asset(
     checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
     others = (stage.check, stage.warning_check)
     checks += [check_spec(check, stage.name) for check in others if check]
+    checks += [drift_spec(stage.name)] if stage.drift else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
@@ -141,6 +145,9 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     if stage.check:  # before this run's own numbers are part of the history
         described = {each.manifest.partition: each.described for each in done}
         results.append(check_history(context, stage.check, corpus, described))
+    if stage.drift:
+        profiles = {each.manifest.partition: each.profile for each in done if each.profile}
+        results.append(check_drift(context, stage.drift, profiles))
     concluded = conclude(context, stage, corpus, done)
     for each in concluded:
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
@@ -171,7 +178,7 @@ class Committed:
     """A partition that a run has committed, with its metadata, damaged files and outcomes.
 
     `described` is the metadata of the stage's own, `left_out` are sources that it does without,
-    `warnings` those of `conclude`.
+    `warnings` those of `conclude`, `profile` is that of what the run added, if it added anything.
     """
 
     manifest: Manifest
@@ -181,6 +188,7 @@ class Committed:
     outcomes: list[Outcome]
     left_out: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    profile: Profile | None = None
 
 
 def publish_partitions(
@@ -230,14 +238,29 @@ def commit(
     ran = report_of(outcomes)
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
+    profile = profile_of(corpus, stage, manifest, outcomes)
+    metadata = metadata_of(corpus, stage, manifest, ran, described)
     return Committed(
         manifest,
-        metadata_of(corpus, stage, manifest, ran, described),
+        metadata | (profile_metadata(profile) if profile else {}),
         described,
         damaged_files(corpus, manifest, outcomes),
         outcomes,
         plan.left_out,
+        profile=profile,
     )
+
+
+def profile_of(
+    corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, outcomes: Sequence[Outcome]
+) -> Profile | None:
+    """Return the numbers of the parts that a run computed, None if there are none to compare."""
+    new = {record.name for each in outcomes if not each.is_reused for record in each.records}
+    if stage.drift is None or not new:
+        return None
+    given = typed(manifest, stage)
+    profile = stage.drift.profile(corpus, given, [p for p in given.parts if p.name in new])
+    return msgspec.structs.replace(profile, made_under=made_under(manifest))
 
 
 def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
 from resources.corpus import Corpus
+from resources.profiles import DriftCheck
 from resources.settings.pipeline import Settings
 from resources.store.compression import compression_in_fingerprints
 from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
@@ -105,6 +106,7 @@ class Stage(Generic[Provenance, Numbers]):
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
     warning_check       a check that shows the warnings of `conclude`
+    drift               a check of what each run adds against what earlier runs added
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need
@@ -132,6 +134,7 @@ class Stage(Generic[Provenance, Numbers]):
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None
     warning_check: WarningCheck | None = None
+    drift: DriftCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None

@@ -46,12 +46,14 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
+from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.profiles import DriftCheck, Profile
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter
 from resources.tasks import (
     Plan,
@@ -329,6 +331,18 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+def profile_of_raw(_: Corpus, __: RawManifest, parts: Sequence[PartRecord[RawNumbers]]) -> Profile:
+    """Return the bytes of a document, and the share of records in quarantine, of some parts."""
+    stats = add_stats(part.stats for part in parts)
+    return Profile(
+        stats.rows_in,
+        numbers={
+            "bytes per document": stats.text_bytes / max(1, stats.rows_kept),
+            "quarantined share": stats.quarantined / max(1, stats.rows_in),
+        },
+    )
+
+
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
 RAW = Stage(
@@ -351,6 +365,7 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
+    drift=DriftCheck(profile_of_raw, judge_drift),
     flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],

@@ -24,6 +24,7 @@ LEVEL = 0.9
 NORMAL = NormalDist().inv_cdf((1 + LEVEL) / 2)
 LEAST_SPREAD = 0.05  # parameter of the weights: two blocks say next to nothing
 SKEWED = 2  # by which there is less freedom than blocks: most windows hold no document, few many
+WIDER = 1.5  # variance than blocks tell, by benchmarks/estimate_coverage.py
 LEAST_DOUBT = 0.015  # of a size: records that are left out, or are not as their file's others
 JEFFREYS_NONE = 1.92  # documents: half of the 95 % quantile of chi square with one degree
 TINY = 1e-3  # of a block, that rounded weights may come down to
@@ -68,7 +69,7 @@ class Totals:
 def totals_of(strata: Sequence[Blocks], rng: np.random.Generator) -> Totals:
     """Return the totals over strata of blocks."""
     freedom = max(1, sum(len(each.spans) - 1 for each in strata) // SKEWED)
-    width = (NORMAL / student(freedom)) ** 2
+    width = (NORMAL / student(freedom)) ** 2 / WIDER
     values = sum(each.size * each.values.sum(0) / each.spans.sum(0) for each in strata)
     draws = sum(drawn_sizes(each, rng) * drawn_rates(each, width, rng) for each in strata)
     return Totals(np.asarray(values, np.float64), np.asarray(draws, np.float64))
