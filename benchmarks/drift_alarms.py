@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/drift_alarms.py CONFIG --nights 50
 
-CONFIG is the pipeline.yaml of a corpus that is built. A night is some hundred documents of a source,
+CONFIG is the pipeline.yaml of a corpus that is built. A night is hundreds of documents of a source,
 in runs of neighbours by URL and name, as a crawl brings them. Each trial has a history of ordinary
 nights, and one more, into which at most one drift is planted, judged by the rules and the tokenizer
 of the corpus:
@@ -25,6 +25,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -48,6 +49,7 @@ MENU = "\n".join(
     * 12
 )
 CUT = 300  # characters
+RECORDED, RECORDED_SOURCES = 10, ("code", "web")
 MOST_POOL = 6000  # documents of a source
 
 
@@ -67,11 +69,15 @@ def main() -> None:
     parser.add_argument("config", type=Path)
     parser.add_argument("--nights", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path, help="write nights of some sources to this file")
     args = parser.parse_args()
     os.environ[CONFIG_VARIABLE] = str(args.config)
     corpus = load_corpus()
     pools = {name: pool_of(corpus, name) for name in corpus.settings.source_names()}
     rng = np.random.default_rng(args.seed)
+    if args.record:
+        args.record.write_bytes(msgspec.json.encode(recorded(pools, rng)) + b"\n")
+        return
     names = list(pools)
     shown = []
     for kind in (None, *KINDS):
@@ -91,6 +97,17 @@ def main() -> None:
         shown.append(f"{kind or 'ordinary':12} {trials:6} {alarms:7}   {by}")
     print(f"{'nights':12} {'trials':>6} {'alarms':>7}   by")
     print("\n".join(shown))
+
+
+def recorded(pools: dict[str, Pool], rng: np.random.Generator) -> dict[str, object]:
+    """Return the profiles of nights, by source and kind: for tests/report/test_drift.py."""
+    return {
+        source: {
+            "ordinary": [night(pools, source, None, rng) for _ in range(HISTORY + RECORDED)],
+            **{kind: [night(pools, source, kind, rng) for _ in range(2)] for kind in KINDS},
+        }
+        for source in RECORDED_SOURCES
+    }
 
 
 def pool_of(corpus: Corpus, source: str) -> Pool:
@@ -113,8 +130,7 @@ def pool_of(corpus: Corpus, source: str) -> Pool:
         is_copy=pl.col("kept") & ~pl.col("doc_id").is_in(left.implode())
     )
     cut = raw.with_columns(pl.col("text").str.slice(0, CUT))
-    menu = raw.with_columns(pl.lit(MENU + "\n") + pl.col("text"))
-    menu = menu.with_columns(text=pl.lit(MENU + "\n") + raw["text"])
+    menu = raw.with_columns(text=pl.lit(MENU + "\n") + raw["text"])
     return Pool(
         plain,
         {
