@@ -13,7 +13,8 @@ from typing import Any
 import dagster as dg
 import msgspec
 
-from resources.profiles import DriftCheck, Judgement, Profile
+from resources.profiles import Judgement, Profile
+from resources.stage import DriftCheck
 from resources.store.records import Manifest, fingerprint_of
 
 CHECK_DRIFT = "drift"

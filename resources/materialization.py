@@ -4,6 +4,7 @@ Every stage goes through `run_stage`, so that every materialization has the same
 same checks and the same guarantees. Each partition fails alone (`resources/source_faults.py`).
 """
 
+import logging
 import traceback
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from resources.asset_events import (
 from resources.corpus import Corpus
 from resources.drift_check import check_drift, drift_spec, made_under, profile_metadata
 from resources.engine.system_errors import final_errors_explained
+from resources.event_lines import About, EventNumbers, events_written, message_of, write_event
 from resources.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
 from resources.profiles import Profile
@@ -131,9 +133,14 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     faults = SourceFaults(stops_on_error(corpus), earlier)
     tags = provenance_tags(context)
-    with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
+    with (
+        events_written(corpus, context.run.run_id),
+        shown_progress(stage.name, context.log.info),
+        wrong_use_is_not_retried(),
+    ):
         with final_errors_explained(corpus.store.root):
             done = publish_partitions(corpus, stage, partitions, faults)
+        write_partitions(stage, done, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
     if done:
@@ -261,6 +268,31 @@ def profile_of(
     given = typed(manifest, stage)
     profile = stage.drift.profile(corpus, given, [p for p in given.parts if p.name in new])
     return msgspec.structs.replace(profile, made_under=made_under(manifest))
+
+
+def write_partitions(
+    stage: Stage[Any, Any], done: Sequence[Committed], faults: SourceFaults
+) -> None:
+    """Write an event for each partition that was committed or failed."""
+    for each in done:
+        stats, ran = each.manifest.stats, report_of(each.outcomes)
+        numbers: EventNumbers = {
+            "rows_in": stats.rows_in,
+            "rows_kept": stats.rows_kept,
+            "rejected": sum(stats.rejected.values()),
+            "duplicates": stats.duplicates,
+            "quarantined": stats.quarantined,
+            "bytes": stats.bytes,
+            "tokens": stats.tokens,
+            "parts_computed": ran.parts_computed,
+            "parts_reused": ran.parts_reused,
+            "seconds": ran.seconds,
+            "cpu_seconds": ran.cpu_seconds,
+        }
+        write_event("committed", "", About(stage.name, each.manifest.partition), numbers)
+    for name, error in faults.failed.items():
+        place = About(stage.name, name)
+        write_event("failed", message_of(error), place, level=logging.ERROR)
 
 
 def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
-
-from resources.corpus import Corpus
-from resources.store.records import Manifest, PartRecord
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -35,15 +31,3 @@ class Judgement:
     note: str = ""
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     picture: str = ""
-
-
-@dataclass(frozen=True)
-class DriftCheck:
-    """A check of what a run adds against what earlier runs of the partition added.
-
-    `profile(corpus, manifest, parts)` reads the numbers of parts, `judge(profile, earlier)`
-    compares them with those of earlier runs, the newest first.
-    """
-
-    profile: Callable[[Corpus, Manifest[Any, Any], Sequence[PartRecord[Any]]], Profile]
-    judge: Callable[[Profile, Sequence[Profile]], Judgement]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
 from resources.corpus import Corpus
-from resources.profiles import DriftCheck
+from resources.profiles import Judgement, Profile
 from resources.settings.pipeline import Settings
 from resources.store.compression import compression_in_fingerprints
-from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
+from resources.store.records import Manifest, Numbers, PartRecord, Provenance, fingerprint_of
 from resources.store.store import Keep
 from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
 
@@ -66,6 +66,18 @@ class WarningCheck:
 
     name: str
     description: str
+
+
+@dataclass(frozen=True)
+class DriftCheck:
+    """A check of what a run adds against what earlier runs of the partition added.
+
+    `profile(corpus, manifest, parts)` reads the numbers of parts, `judge(profile, earlier)`
+    compares them with those of earlier runs, the newest first.
+    """
+
+    profile: Callable[[Corpus, Manifest[Any, Any], Sequence[PartRecord[Any]]], Profile]
+    judge: Callable[[Profile, Sequence[Profile]], Judgement]
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.profiles import DriftCheck, Profile
+from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
-from resources.stage import HistoryCheck, MainTable, Metadata, Stage
+from resources.stage import DriftCheck, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of

@@ -34,10 +34,10 @@ from assets.report.drift import judge_drift
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.profiles import DriftCheck, Profile
+from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
-from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
+from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
 from resources.tasks import Plan, Task, tasks_of

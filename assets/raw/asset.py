@@ -49,10 +49,10 @@ from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.profiles import DriftCheck, Profile
+from resources.profiles import Profile
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source
-from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
+from resources.stage import Conclusion, DriftCheck, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter
 from resources.tasks import (

@@ -42,9 +42,10 @@ from assets.tokenized.token_kinds import token_kinds
 from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
-from resources.profiles import DriftCheck, Profile
+from resources.profiles import Profile
 from resources.stage import (
     Conclusion,
+    DriftCheck,
     HistoryCheck,
     MainTable,
     Metadata,
