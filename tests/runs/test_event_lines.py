@@ -16,9 +16,10 @@ from resources.event_lines import About, events_written, message_of, write_event
 from resources.settings.logs import LoggingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-WRITERS, LINES = 4, 300
+WRITERS, LINES = 4, 1000
 WRITER = """
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from resources.event_lines import About, events_written, write_event
@@ -27,6 +28,9 @@ from resources.settings.logs import LoggingConfig
 folder, writer, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 config = LoggingConfig(path="events.jsonl", max_bytes=20_000, keep_files=1000)
 corpus = SimpleNamespace(settings=SimpleNamespace(logging=config), config=folder / "pipeline.yaml")
+(folder / f"ready-{writer}").touch()
+while len(list(folder.glob("ready-*"))) < int(sys.argv[4]):
+    time.sleep(0.001)
 with events_written(corpus, f"run-{writer}"):
     for number in range(lines):
         write_event("tick", "x" * (number % 700), About("raw", writer), {"number": number})
@@ -47,7 +51,8 @@ def lines_in(folder: Path) -> list[dict[str, Any]]:
 def test_lines_of_several_processes_are_whole_and_none_is_lost(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     running = [
-        subprocess.Popen([*command, str(writer), str(LINES)], cwd=ROOT) for writer in range(WRITERS)
+        subprocess.Popen([*command, str(writer), str(LINES), str(WRITERS)], cwd=ROOT)
+        for writer in range(WRITERS)
     ]
     assert [process.wait(60) for process in running] == [0] * WRITERS
 
