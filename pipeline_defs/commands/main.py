@@ -135,6 +135,12 @@ def add_verbs() -> None:
     text = "Write the generations of all sources to a folder, for another `shards.ledger`."
     shards.command(f"{HERE}.life.shard_ledger:ledger_of_shards", name="ledger", help=text)
     app.command(shards)
+    thresholds = App(
+        name="thresholds", help="Thresholds that training speaks for.", group=GROUPS["train"]
+    )
+    text = "Propose thresholds and weights from losses; print the edit, and change nothing."
+    thresholds.command(f"{HERE}.train.thresholds:propose", name="propose", help=text)
+    app.command(thresholds)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)
