@@ -338,6 +338,7 @@ def main() -> None:
 
     print_tables(runs)
     if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
         write_plots(runs, options.plots)
 
 

@@ -118,7 +118,8 @@ def estimate_corpus(corpus: Corpus, sources: Sequence[str], share: float, seed: 
 def judge_sample(corpus: Corpus, name: str, share: float, seed: int) -> Judged:
     """Draw documents of a source, and judge them by its rules."""
     source = corpus.settings.source(name)
-    inputs = find_inputs(source, corpus.config.parent, corpus.downloads, sizes_only)
+    base, downloads = corpus.config.parent, corpus.downloads
+    inputs = find_inputs(source, base, downloads, sizes_only, needs_copies=False)
     number = corpus.settings.source_names().index(name)
     sample = sample_source(inputs.files, source, share, np.random.default_rng([seed, number]))
     notes = []

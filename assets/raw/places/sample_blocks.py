@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.raw.places.file_digests import FileDigest, FileStatus
+from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import DOCUMENT_SCHEMA
 from assets.raw.readers.input_file import InputFile
@@ -136,7 +137,7 @@ class Draw(NamedTuple):
         """Return the documents of bytes of a file, in the file's own format."""
         path = self.folder / name
         path.write_bytes(data)
-        drawn = file._replace(place=str(path), compression=None, bytes=len(data))
+        drawn = file._replace(place=str(path), compression=None, bytes=len(data), content=None)
         found = [c.documents for c in read_chunks(drawn, whole(drawn), self.source, MOST_BYTES)]
         path.unlink()
         return pl.concat(found)
@@ -151,11 +152,6 @@ def way_of(file: InputFile, source: SourceConfig) -> str:
     if file.format in ("csv", "tsv", "warc"):
         return "stream"
     return "stream" if file.format == "txt" and source.text_documents == "blank_line" else "whole"
-
-
-def open_bytes(file: InputFile) -> BinaryIO:
-    """Open the bytes of a file, to read some of them."""
-    return file.path.open("rb", buffering=0)
 
 
 def sample_lines(sample: SourceSample, files: Sequence[InputFile], draw: Draw) -> None:
@@ -174,7 +170,7 @@ def sample_lines(sample: SourceSample, files: Sequence[InputFile], draw: Draw) -
         first = int(ends[index]) - file.bytes
         starts = [int(place) - first for place in places[of_file == index]]
         pieces, blocks = [], []
-        with open_bytes(file) as stream:
+        with open_input(file) as stream:
             for start in starts:
                 stop = min(start + width, file.bytes)
                 pieces.append(lines_of(stream, start, stop, draw.source.max_record_bytes))
@@ -278,7 +274,7 @@ def content_size(file: InputFile, ratio: float) -> Stratum:
     if file.compression is None:
         return Stratum(file.bytes)
     told = 0
-    with open_bytes(file) as stream:
+    with open_input(file) as stream:
         if file.compression == "gz":
             stream.seek(max(0, file.bytes - 4))
             told = int.from_bytes(read_exactly(stream, 4), "little")
@@ -314,7 +310,7 @@ def beginning(file: InputFile, folder: Path, size: int) -> tuple[bytes, int]:
 
     A zst decoder gives whole blocks only: bytes of a block that is not whole do not count.
     """
-    with open_bytes(file) as stream:
+    with open_input(file) as stream:
         head = read_exactly(stream, size)
     if file.compression is None:
         return head, len(head)
@@ -324,7 +320,7 @@ def beginning(file: InputFile, folder: Path, size: int) -> tuple[bytes, int]:
     path.write_bytes(head)
     parts = []
     try:
-        for block in read_blocks(path, file.compression):
+        for block in read_blocks(file._replace(place=str(path), bytes=len(head), content=None)):
             parts.append(block)
     except BrokenStream:
         pass  # it ends where it was cut
@@ -337,7 +333,7 @@ def sample_rows(sample: SourceSample, files: Sequence[InputFile], draw: Draw) ->
     num_rows = 0.0
     chosen = drawn_files(files, draw)
     for file in chosen:
-        with open_bytes(file) as stream:
+        with open_input(file) as stream:
             try:
                 read = Counted(stream)
                 table = pq.ParquetFile(pa.PythonFile(read, "r"), buffer_size=1 << 16)
@@ -392,7 +388,7 @@ def add_groups(sample: SourceSample, file: InputFile, table: pq.ParquetFile, dra
         batches = table.iter_batches(wanted, row_groups=[group], use_threads=False)
         path = draw.folder / "rows.parquet"
         pq.write_table(pa.Table.from_batches([next(batches)]), path)
-        drawn = file._replace(place=str(path), bytes=path.stat().st_size)
+        drawn = file._replace(place=str(path), bytes=path.stat().st_size, content=None)
         chunks = read_chunks(drawn, whole(drawn), draw.source, MOST_BYTES)
         documents = pl.concat(chunk.documents for chunk in chunks)
         rows = min(wanted, int(sizes[group]))
