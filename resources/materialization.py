@@ -16,18 +16,24 @@ import dagster as dg
 import msgspec
 from msgspec import UNSET
 
-from resources.asset_events import (
+from resources.corpus import Corpus
+from resources.engine.system_errors import final_errors_explained
+from resources.events.asset_events import (
     materialized,
     no_events_by_dagster,
     observed,
     partition_key,
     provenance_tags,
 )
-from resources.corpus import Corpus
-from resources.drift_check import check_drift, drift_spec, made_under, profile_metadata
-from resources.engine.system_errors import final_errors_explained
-from resources.event_lines import About, EventNumbers, events_written, message_of, write_event
-from resources.history_check import check_history, check_spec
+from resources.events.drift_check import check_drift, drift_spec, made_under, profile_metadata
+from resources.events.event_lines import (
+    About,
+    EventNumbers,
+    events_written,
+    message_of,
+    write_event,
+)
+from resources.events.history_check import check_history, check_spec
 from resources.metadata import log_line, metadata_of, shown
 from resources.profiles import Profile
 from resources.progress import shown_progress
