@@ -34,6 +34,11 @@ VERBS = {  # group: {verb: help}
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",
+        "history": "List the kept states of a source, and what changed in each.",
+        "diff": "Compare two states: documents in and out, numbers, thresholds.",
+        "rollback": "Go back to an earlier state of a source, and hold it there.",
+        "tag": "Name the state of the corpus: it stays, and can be trained on.",
+        "gc": "List what nothing names any more; remove it with --delete.",
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
