@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -51,6 +51,7 @@ class Entry(msgspec.Struct, frozen=True):
     """A kept state of a source, and what changed since the one before it.
 
     when, run_id   by Dagster's records; unset without them. The run is "" for a command
+    same_as        the number of an older state that says the same, after a rollback
     inputs         unset if the files of one of the two are not known by name
     config, code   (before, after) of keys and versions that differ, by stage
     """
@@ -67,6 +68,7 @@ class Entry(msgspec.Struct, frozen=True):
     config: dict[str, tuple[Any, Any]] = {}
     code: dict[str, tuple[str, str]] = {}
     not_kept: tuple[str, ...] = ()
+    same_as: int | UnsetType = UNSET
 
 
 class History(msgspec.Struct, frozen=True):
@@ -109,7 +111,14 @@ def history_of(corpus: Corpus, source: str, stage: str | None) -> History:
     for state, before in zip(states, [*states[1:], None], strict=True):
         names = tuple(tag.name for tag in tags if tag.number(stage, source) == state.number)
         entries.append(entry_of(state, before, names))
+    entries = [with_same(entry, entries[n + 1 :]) for n, entry in enumerate(entries)]
     return History(source, stage, str(hold or ""), with_times(entries, stage, source))
+
+
+def with_same(entry: Entry, older: Sequence[Entry]) -> Entry:
+    """Add the number of the newest older state with the same fingerprint, if there is one."""
+    same = (each.number for each in older if each.fingerprint == entry.fingerprint)
+    return msgspec.structs.replace(entry, same_as=next(same, UNSET))
 
 
 def entry_of(state: SourceState, before: SourceState | None, tags: tuple[str, ...]) -> Entry:
@@ -200,7 +209,7 @@ def show(found: History) -> None:
 
 def lines_of(entry: Entry) -> list[str]:
     """Return the lines on what changed in a state, safe for a terminal."""
-    lines = []
+    lines = [] if isinstance(entry.same_as, UnsetType) else [f"as {entry.same_as} was"]
     if not isinstance(entry.inputs, UnsetType):
         for what in ("added", "removed", "changed"):
             if names := getattr(entry.inputs, what):

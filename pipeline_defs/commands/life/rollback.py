@@ -150,10 +150,8 @@ def report(done: Mapping[str, tuple[int, Manifest]], hold: HeldSource) -> None:
     prepare_home()
     with dg.DagsterInstance.get() as instance:
         for stage, (number, manifest) in done.items():
-            metadata = {
-                "held": str(hold),
-                "manifest": number,
-                "rows_kept": manifest.stats.rows_kept,
-            }
+            numbers = {"manifest": number, "rows_kept": manifest.stats.rows_kept}
+            parts = {"parts_computed": 0, "parts_reused": len(manifest.parts)}
+            metadata = {"held": str(hold), **numbers, **parts}
             key = dg.AssetKey(stage)
             instance.report_runless_asset_event(materialized(key, manifest, metadata, {}))
