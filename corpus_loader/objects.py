@@ -425,8 +425,9 @@ def check_process() -> None:
 
 
 def object_info(info: ObjectMeta) -> ObjectInfo:
-    """Convert a listed object."""
-    return ObjectInfo(info["path"], info["size"], info["e_tag"], info["last_modified"])
+    """Convert a listed object; its ETag has quotes, which Azure leaves out of listings."""
+    etag = info["e_tag"] and '"{}"'.format(info["e_tag"].strip('"'))
+    return ObjectInfo(info["path"], info["size"], etag, info["last_modified"])
 
 
 def name_of(key: str) -> str:

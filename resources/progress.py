@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from resources.engine.cost import Cost, peak_bytes
-from resources.engine.map_parts import PartTask
+from resources.engine.run_task import PartTask
 from resources.store.records import PartRecord
 
 FIRST = 5.0  # seconds until the first line, and the shortest pause

@@ -12,7 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.engine.map_parts import Ended, PartError, PartTask, PartUseError, map_parts
+from resources.engine.map_parts import map_parts
+from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
 from resources.progress import current
 from resources.settings.engine import EngineConfig

@@ -23,18 +23,9 @@ from resources.engine.cost import NO_COST
 from resources.engine.fork_server import end_with_parent, is_served
 from resources.engine.ray_tasks import map_on_ray
 from resources.engine.run_task import (
-    Ended as Ended,
-)
-from resources.engine.run_task import (
-    PartError as PartError,
-)
-from resources.engine.run_task import (
-    PartTask as PartTask,
-)
-from resources.engine.run_task import (
-    PartUseError as PartUseError,
-)
-from resources.engine.run_task import (
+    Ended,
+    PartError,
+    PartTask,
     Result,
     Task,
     run_task,

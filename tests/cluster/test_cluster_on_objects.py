@@ -115,3 +115,29 @@ def test_a_lost_node_and_an_outage_of_the_store_change_nothing(
     machines.gateway.start()
     assert process.wait(300) == 0, (site.folder / "output").read_text()[-3000:]
     assert hashes_of_objects(site.url) == clean
+
+
+@pytest.mark.skipif(
+    "TOKENMILL_LARGE_CORPUS" not in os.environ, reason="for a folder of benchmarks/enlarge.py"
+)
+def test_a_large_corpus_is_the_same_bytes(machines: Machines, tmp_path: Path) -> None:
+    large = Path(os.environ["TOKENMILL_LARGE_CORPUS"])
+    config = yaml.safe_load((large / "pipeline.yaml").read_text())
+    for source in config["sources"]:
+        source["where"] = f"{source['name']}/*"
+        shutil.copytree(large / source["name"], tmp_path / "site" / source["name"])
+    alone = make_site(tmp_path / "unused", Engine("processes", "multiprocess"))
+    alone = replace(alone, folder=tmp_path / "site", store=tmp_path / "store")
+    machines.gateway.make_bucket("large")
+    for engine, url in (
+        ({"kind": "processes"}, ""),
+        (
+            {"kind": "ray", "ray": {"address": ADDRESS}},
+            "s3://large/corpus",
+        ),
+    ):
+        alone.config.write_text(yaml.safe_dump(config | {"engine": engine}, sort_keys=False))
+        ending = run(replace(alone, url=url))
+        assert ending.code == 0, ending.tail
+    expected = {name: each for name, each in hashes(alone.store).items() if ".lock" not in name}
+    assert hashes_of_objects("s3://large/corpus") == expected

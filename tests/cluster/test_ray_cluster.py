@@ -19,8 +19,9 @@ import yaml
 from builders import hashes, open_corpus, write_corpus
 from faults.fault_runs import Engine, Site, kill_everything, make_site, run, start, wait_for
 
-from resources.engine.map_parts import Ended, PartError, map_parts
+from resources.engine.map_parts import map_parts
 from resources.engine.ray_tasks import end_drivers
+from resources.engine.run_task import Ended, PartError
 from resources.engine.system_errors import SystemFault
 from tests.cluster.ray_nodes import ADDRESS, HEAD, RayNodes, prepare_environment
 from tests.cluster.ray_parts import (

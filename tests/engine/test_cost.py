@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from resources.engine.cost import Cost, CpuMeter, add_wall_seconds, begin_part
-from resources.engine.map_parts import run_task
+from resources.engine.run_task import run_task
 from tests.engine.engine_workers import Part, square
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from resources.engine.map_parts import AUTO_PROCESS_BYTES, Ended, PartError, map_parts
+from resources.engine.map_parts import AUTO_PROCESS_BYTES, map_parts
+from resources.engine.run_task import Ended, PartError
 from resources.settings.engine import EngineConfig
 from tests.engine.engine_workers import Part, die, fail, meet, process_of, square
 

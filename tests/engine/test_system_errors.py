@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from resources.engine.map_parts import PartError, PartUseError, run_task
+from resources.engine.run_task import PartError, PartUseError, run_task
 from resources.engine.system_errors import (
     SystemFault,
     concerns_all,

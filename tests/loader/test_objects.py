@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from s3_server import s3_bucket
 
 from corpus_loader import transports
 from corpus_loader.errors import CorpusError
-from corpus_loader.objects import Objects
+from corpus_loader.objects import ObjectInfo, Objects, object_info
 from corpus_loader.transports import Patience
 
 LARGE = 11_000_000  # bytes: an upload of three parts
@@ -85,6 +86,17 @@ def test_objects_below_a_folder_are_listed(objects: Objects, tmp_path: Path) -> 
     assert len(objects.list_objects()) == 4
     assert objects.list_objects("none") == []
     assert objects.names("web") == ["1.jsonl", "2.jsonl", "deep"]
+
+
+@pytest.mark.parametrize(
+    ("answered", "etag"), [('"0x1D0B"', '"0x1D0B"'), ("0x1D0B", '"0x1D0B"'), (None, None)]
+)
+def test_an_etag_is_the_same_in_a_listing_without_its_quotes(
+    answered: str | None, etag: str | None
+) -> None:
+    now = datetime.now(UTC)
+    listed = {"path": "a", "size": 1, "e_tag": answered, "last_modified": now, "version": None}
+    assert object_info(listed) == ObjectInfo("a", 1, etag, now)
 
 
 def test_only_the_first_creates_an_object(objects: Objects) -> None:

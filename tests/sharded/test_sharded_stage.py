@@ -20,7 +20,8 @@ from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost
-from resources.engine.map_parts import Ended, PartUseError, map_parts
+from resources.engine.map_parts import map_parts
+from resources.engine.run_task import Ended, PartUseError
 from resources.engine.system_errors import SystemFault
 from resources.store.records import Manifest, PartRecord
 from resources.store.store_errors import DamagedFileError
