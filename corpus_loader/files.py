@@ -66,8 +66,8 @@ class LocalFiles:
         return f"{folder}/{max(numbers):0{DIGITS}d}.json" if numbers else None
 
     def names(self, folder: str) -> list[str]:
-        """The folders inside a folder, sorted."""
-        return sorted(path.name for path in (self.root / inside(folder)).glob("*/"))
+        """The names of files and folders in a folder, sorted; hidden ones are temporary files."""
+        return sorted(path.name for path in (self.root / inside(folder)).glob("[!.]*"))
 
     def has_room(self, files: Mapping[str, int]) -> bool:
         """Return True: files are read in place."""

@@ -18,9 +18,18 @@ import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from corpus_loader import CorpusLoader, LoaderOptions
+from pipeline_defs.commands.life.diff import show_documents
+from pipeline_defs.commands.life.document_changes import (
+    ABSENT,
+    KEPT,
+    DocumentChange,
+    DocumentChanges,
+    Sample,
+)
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.tag import make_tag
 from pipeline_defs.commands.main import main
+from pipeline_defs.commands.terminal.output import table_console
 from pipeline_defs.definitions import build_defs
 from resources.store.named_states import read_hold
 
@@ -82,9 +91,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def second_night(config: Path) -> None:
     folder = config.parent / "input"
     come = [{"text": sentence(500 + i, 30 + i)} for i in range(6)]
-    colored = {"text": f"{HIDDEN} {sentence(990)}"}
+    other = {"text": sentence(990)}
     write_jsonl(folder / "prose/c.jsonl", [{"text": LONGER}, *come])
-    write_jsonl(folder / "notes/m.jsonl", [{"text": OF_BOTH}, colored])
+    write_jsonl(folder / "notes/m.jsonl", [{"text": OF_BOTH}, other])
     changed = yaml.safe_load(config.read_text())
     changed["filters"]["rules"]["length"]["min_chars"] = 150
     config.write_text(yaml.safe_dump(changed, sort_keys=False))
@@ -165,8 +174,20 @@ def test_a_diff_names_documents_that_came_and_went_with_the_reason(
     assert numbers["raw"]["rows_in"] == [41, 43]
     main(["diff", "notes", "--from", states[0], "--to", states[1]])
     shown = capsys.readouterr().out
+    assert "- 28 documents: kept -> rejected: length.too_short" in shown
+    assert "filtered.rules.length.min_chars │ 20 │ 150" in shown
+
+
+def test_a_diff_shows_no_control_characters_of_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change = DocumentChange(ABSENT, KEPT, 1, (Sample("00", f"{HIDDEN}[red]"),))
+
+    show_documents(table_console(), DocumentChanges((change,), 1, 0))
+
+    shown = capsys.readouterr().out
     assert HIDDEN not in shown
-    assert "␛[31m" in shown
+    assert "00 ␛[31m[red]" in shown
 
 
 def test_a_diff_does_not_read_parts_that_both_states_name(
