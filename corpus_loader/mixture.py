@@ -16,15 +16,13 @@ from typing import Any
 
 from corpus_loader.epochs import SourceShape
 from corpus_loader.errors import CorpusError
-from corpus_loader.files import DIGITS, Files
+from corpus_loader.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.order import PhaseOrder
 from corpus_loader.seal import unsealed
 
 VERSION = 2
 WITHOUT_REMOVED = 1  # the version of a mixture without removed rows: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
-TAGS = "_tags"  # folder of the store: a file per tag, which names a manifest of every partition
-IS_TAG_NAME = re.compile(r"(?![0-9a-f]{32}\Z)[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 
@@ -165,11 +163,6 @@ def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
         f"{', '.join(dict.fromkeys(fingerprints))}. Older ones were collected: raise "
         "`keep_manifests` before you mix again, or start without the state."
     )
-
-
-def is_tag_name(name: str) -> bool:
-    """Return whether a text may be the name of a tag: no path, no number, no fingerprint."""
-    return IS_TAG_NAME.match(name) is not None
 
 
 def tagged_mixture(files: Files, phase: str, tag: str) -> Mixture:
