@@ -94,7 +94,7 @@ def input_file(path: Path) -> InputFile:
     file_format, compression = tell_format(path.name)
     if file_format is None:
         raise ValueError(f"{path.name} has no format; name it like a.jsonl.gz")
-    return InputFile(path, path.name, file_format, compression, path.stat().st_size, "")
+    return InputFile(str(path), path.name, file_format, compression, path.stat().st_size, "")
 
 
 def chunks_of(file: InputFile, part_bytes: int) -> Iterator[Chunk]:

@@ -29,6 +29,7 @@ class TinyTask:
 
     number: int
     work_bytes: int = 1
+    partition: str = ""
 
     @property
     def title(self) -> str:

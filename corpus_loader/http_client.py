@@ -7,10 +7,12 @@ signed query again and follows every redirect.
 
 from __future__ import annotations
 
+import email.utils
 import http.client
 import re
 import socket
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -30,11 +32,13 @@ ANSWER_SECONDS = 120.0  # for all headers of an answer
 BLOCK_SECONDS = 60.0  # for each block of 1 MB
 CLOSE_SECONDS = 1.0  # for the server to close the connection after the last byte
 LISTING_BYTES = 1 << 24
-OK, PARTIAL, NOT_MODIFIED = 200, 206, 304
+SECONDS_DIGITS = 9  # of a Retry-After that is taken for a number
+OK, PARTIAL, NOT_MODIFIED, UNSATISFIABLE = 200, 206, 304, 416
 NOT_THERE = frozenset({403, 404, 410})  # 403: what S3 says of a missing key to who may not list
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SECRET_HEADERS = frozenset({"Authorization", "Cookie", "Proxy-authorization"})  # as urllib spells
+RATE_LIMIT = re.compile(r"\br=0;t=(\d+)")  # "api";r=0;t=55: none left for 55 s
 LINK = re.compile(rb'href="([^"?#/]+/?)"')
 
 
@@ -107,7 +111,10 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in TRY_AGAIN:
-            raise Interrupted(status_text(error.code)) from None
+            asked = error.headers.get("Retry-After") or rate_limit(
+                error.headers.get("RateLimit", "")
+            )
+            raise Interrupted(status_text(error.code), retry_after=pause_asked(asked)) from None
         raise StatusError(url, error.code) from None
     except NetrcError as error:
         raise CorpusError(str(error)) from None
@@ -116,6 +123,12 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except (OSError, http.client.HTTPException) as error:
         raise Interrupted(f"{shown(url)}: {type(error).__name__}: {error}") from error
     return answer
+
+
+def rate_limit(header: str) -> str:
+    """Return the seconds after which a RateLimit ends that has no requests left."""
+    limit = RATE_LIMIT.search(header)
+    return limit[1] if limit else ""
 
 
 def status_text(status: int) -> str:
@@ -129,6 +142,17 @@ def without_user(url: str) -> str:
     """Return a URL without user and password, which urllib would take for the host."""
     user = split_url(url).user
     return url.replace(f"://{user}@", "://", 1) if user else url
+
+
+def pause_asked(header: str) -> float:
+    """Return the seconds of a Retry-After (RFC 9110 10.2.3); 0 for none, or one that is broken."""
+    if header.isdecimal() and len(header) < SECONDS_DIGITS:
+        return float(header)
+    try:
+        date = email.utils.parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    return max(0.0, date.timestamp() - time.time())
 
 
 class Answer(http.client.HTTPResponse):

@@ -143,12 +143,30 @@ class Objects:
 
     def list_objects(self, prefix: str = "") -> list[ObjectInfo]:
         """List all objects below a folder, at any depth, sorted by key."""
+        return sorted(self.each_object(prefix), key=lambda info: info.key)
 
-        def pages() -> list[ObjectInfo]:
-            listing = self.obstore.list(self.store, prefix=prefix or None)
-            return [object_info(info) for page in listing for info in page]
+    def each_object(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Yield all objects below a folder, page by page: there may be millions.
 
-        return sorted(self.retried(prefix, "listed", pages), key=lambda info: info.key)
+        A listing that is cut goes on behind the last key of its last page.
+        """
+        listing: Iterator[Sequence[ObjectMeta]] | None = None
+        last: str | None = None
+
+        def next_page() -> Sequence[ObjectMeta]:
+            nonlocal listing
+            listing = listing or iter(
+                self.obstore.list(self.store, prefix=prefix or None, offset=last, chunk_size=1000)
+            )
+            try:
+                return next(listing, ())
+            except BaseException:
+                listing = None
+                raise
+
+        while page := self.retried(prefix, "listed", next_page):
+            yield from map(object_info, page)
+            last = page[-1]["path"]
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return size and etag of an object; None if there is none."""
@@ -177,6 +195,24 @@ class Objects:
             return bytes(self.obstore.get_range(self.store, key, start=start, length=num_bytes))
 
         return self.retried(key, "read", get)
+
+    def get_part(self, key: str, start: int, stop: int) -> tuple[bytes, ObjectInfo]:
+        """Read bytes [start, stop) of an object, and what the object is in the same answer.
+
+        Past the end of one that has shrunk there are no bytes.
+        """
+
+        def get() -> tuple[bytes, ObjectInfo]:
+            answer = self.obstore.get(self.store, key, options={"range": (start, stop)})
+            return bytes(answer.bytes()), object_info(answer.meta)
+
+        try:
+            return self.retried(key, "read", get)
+        except CorpusError:
+            now = self.head(key)
+            if now is None or start < now.num_bytes:
+                raise
+            return b"", now
 
     def get_to_file(self, key: str, path: Path) -> ObjectInfo:
         """Copy an object to a local file, which appears under its name when it is complete.

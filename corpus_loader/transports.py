@@ -31,12 +31,15 @@ logger = logging.getLogger(__name__)
 class Interrupted(ConnectionError):
     """The connection failed in a way that may pass, or that passes soon or never.
 
-    The message has no secrets.
+    The message has no secrets. `retry_after` is the pause in seconds that the server asks for.
     """
 
-    def __init__(self, message: str, *, soon_or_never: bool = False) -> None:
+    def __init__(
+        self, message: str, *, soon_or_never: bool = False, retry_after: float = 0.0
+    ) -> None:
         super().__init__(redacted(message))
         self.soon_or_never = soon_or_never
+        self.retry_after = retry_after
 
 
 class Transport(Protocol):
@@ -72,7 +75,7 @@ class Patience:
             ) from error
         if self.failures in REPORTED_FAILURES:
             logger.warning("%s; trying again for up to %.0f s", redacted(fault), left)
-        time.sleep(min(left, wait_seconds(self.failures)))
+        time.sleep(min(left, max(error.retry_after, wait_seconds(self.failures))))
 
 
 def retry_seconds() -> float:

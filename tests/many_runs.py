@@ -48,6 +48,28 @@ def begin_runs(folder: Path, number: int) -> list[BaseProcess]:
     return runs
 
 
+def begin_raw(config: Path) -> BaseProcess:
+    """Start the stage `raw` over a corpus that is there, in one process."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOAD)
+    run = context.Process(target=run_raw_of, args=(config, dict(os.environ)))
+    run.start()
+    return run
+
+
+def run_raw_of(config: Path, environment: Mapping[str, str]) -> None:
+    """Run `raw` over a corpus, with an environment."""
+    os.environ.update(environment)
+    import dagster as dg
+    from builders import open_corpus
+
+    from pipeline_defs.definitions import build_defs
+
+    job = build_defs(open_corpus(config)).resolve_job_def("build_corpus")
+    with dg.DagsterInstance.get() as instance:
+        job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("raw")])
+
+
 def exit_codes(runs: list[BaseProcess]) -> list[int | None]:
     """Wait for runs, and return their exit codes."""
     for run in runs:

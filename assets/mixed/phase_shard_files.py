@@ -113,6 +113,7 @@ class FlatCheck:
     path: Path
     work_bytes: int
     sha256: str
+    partition: str = ""  # files of all sources are checked alike
 
     @property
     def title(self) -> str:

@@ -15,8 +15,8 @@ from assets.raw.file_groups import group_files, most_bytes, text_bytes
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.hub_files import commits_of
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
-from assets.raw.places.object_copies import bring_objects, remove_objects
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
     REHASH,
@@ -24,7 +24,8 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
-from assets.raw.raw_records import RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.places.open_input import with_content
+from assets.raw.raw_records import NO_CAP, RawInputs, RawNumbers, RawProvenance, RawRecords
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -45,11 +46,11 @@ from assets.raw.readers.read_chunks import (
     whole,
 )
 from assets.raw.readers.read_lines import LineRun
-from assets.raw.size_cap_files import cap_fingerprint, run_within_caps
+from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
-from resources.settings.sources import Source
+from resources.settings.sources import Source, SourceConfig, is_hub_url
 from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
@@ -60,7 +61,9 @@ from resources.tasks import (
     tasks_of,
 )
 
-NOT_IN_THE_BYTES = {"where", "filters", "max_text_bytes", "allow_no_files", "domain"}
+CAPS = {"max_text_bytes", "max_documents"}
+NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
+LATER_KEYS = ("html", "columns", "max_documents")
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
@@ -84,7 +87,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
         for file_slice in slices
     ]
-    cap = source.max_text_bytes
+    cap = cap_of(source)
     digests = {file.name: file.digest for file in inputs.files}
     provenance = RawProvenance(
         num_files=len(digests),
@@ -92,7 +95,8 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
         num_left_out=len(inputs.left_out) or UNSET,
-        size_cap=UNSET if cap is None else cap_fingerprint(tasks, cap),
+        commits=commits_of(inputs.files) or UNSET,
+        size_cap=UNSET if cap == NO_CAP else cap_fingerprint(tasks, cap),
     )
     return Plan(tasks, config, provenance)
 
@@ -102,7 +106,7 @@ def cut_large(
 ) -> Iterator[tuple[tuple[InputFile, ...], Sequence[Slice | None]]]:
     """Yield the groups with the slices of those that are one file; a slice of None is a group."""
     part_bytes = corpus.settings.part_bytes
-    alone = [group[0] for group in groups if len(group) == 1]
+    alone = [group[0] for group in groups if len(group) == 1 and is_cut(group[0], source)]
     large = [f for f in alone if text_bytes(f) > part_bytes and is_cuttable(f, source)]
     tables = [f for f in alone if f.format == "parquet" and f.compression is None]
     borders = dict(zip(large, known_cuts(corpus, source, large, BORDERS), strict=True))
@@ -112,17 +116,28 @@ def cut_large(
             yield group, [None]
         else:
             [file] = group
-            known = borders.get(file, ()), row_groups.get(file)
+            known = borders.get(file, ()), row_groups.get(file, [] if file.is_remote else None)
             yield group, plan_slices(file, part_bytes, *known)
+
+
+def is_cut(file: InputFile, source: Source) -> bool:
+    """Return whether it is worth looking where a file can be cut.
+
+    On the hub only the ends of Parquet files are read for it, and none where a cap may leave most
+    of them unread.
+    """
+    is_capped = cap_of(source) != NO_CAP
+    return not is_hub_url(file.place) or (file.format == "parquet" and not is_capped)
 
 
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:
     """Return the keys of a source that its documents depend on, as JSON.
 
-    `html: keep` is left out, as the documents are those from before the key.
+    Keys that came later are left out with their default, which gives the documents from before.
     """
-    kept = {"html"} if source.html == "keep" else set()
-    return source.model_dump(mode="json", exclude=exclude | kept)
+    fields = SourceConfig.model_fields
+    unset = {key for key in LATER_KEYS if getattr(source, key) == fields[key].default}
+    return source.model_dump(mode="json", exclude=exclude | unset)
 
 
 def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Task[RawInputs]:
@@ -178,33 +193,36 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
 
 def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
-    [file], left = inputs.files, inputs.max_bytes
+    [file], left = inputs.files, inputs.cap
     file_slice = inputs.file_slice or whole(file)
-    bring_objects([file])
+    if not inputs.source.columns:
+        [file] = with_content([file])
+    most = inputs.cap.documents
     try:
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes):
+        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes, most):
             yield chunk
-            if left is not None and (left := left - count_bytes(chunk.documents["text"])) <= 0:
+            left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
+            if left.is_spent():
                 break
     except FileNotFoundError:
         raise removed(file) from None
-    check_unchanged(file, byte_spans(file, file_slice))
+    if not file.is_remote:
+        check_unchanged(file, byte_spans(file, file_slice))
 
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes))
-    left = inputs.max_bytes
-    bring_objects(inputs.files)
-    for file in inputs.files:
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents)
+    left = inputs.cap
+    for file in with_content(inputs.files):
         try:
             for chunk in read_into(builder, file, inputs.source, inputs.part_bytes):
                 yield chunk
-                left = None if left is None else left - count_bytes(chunk.documents["text"])
+                left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
         except FileNotFoundError:
             raise removed(file) from None
         check_unchanged(file, [(0, file.bytes)])
-        if left is not None and builder.text_bytes() >= left:
+        if builder.is_full() or left.after(builder.text_bytes(), 0).is_spent():
             break
     if builder.has_files():
         yield builder.take()
@@ -271,7 +289,7 @@ def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
 
 def settings_of_raw(settings: Settings) -> Any:
     """Return the settings that raw documents depend on; their files are observed instead."""
-    exclude = NOT_IN_THE_BYTES - {"max_text_bytes"}
+    exclude = NOT_IN_THE_BYTES - CAPS
     sources = [read_config(source, exclude) for source in settings.sources]
     return [settings.part_bytes, sources]
 
@@ -310,9 +328,7 @@ def named(items: list[str], number: int) -> str:
 def conclude_raw(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     """Remove the copies of URLs, whose parts are published now; warn of what is not read."""
     if not corpus.settings.keep_downloads:
-        files = manifest.provenance.files
-        remove_copies(remote_files(files), corpus.downloads)
-        remove_objects(files, corpus.downloads)
+        remove_copies(remote_files(manifest.provenance.files), corpus.downloads)
     return warn_of_unread(corpus, manifest)
 
 

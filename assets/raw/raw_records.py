@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,18 +13,47 @@ from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
 
 
+class Cap(NamedTuple):
+    """Most bytes of text and most documents of a source, or what is left of them; None: any."""
+
+    num_bytes: int | None = None
+    documents: int | None = None
+
+    def after(self, num_bytes: int, documents: int) -> Cap:
+        """Return what is left of the cap."""
+        return Cap(
+            None if self.num_bytes is None else self.num_bytes - num_bytes,
+            None if self.documents is None else self.documents - documents,
+        )
+
+    def is_spent(self) -> bool:
+        """Return whether nothing is left."""
+        return any(left is not None and left <= 0 for left in self)
+
+    def is_crossed(self) -> bool:
+        """Return whether there was more than the cap."""
+        return any(left is not None and left < 0 for left in self)
+
+    def key(self) -> list[int | None] | int | None:
+        """Return what fingerprints hold; of a cap of bytes alone its number."""
+        return self.num_bytes if self.documents is None else [*self]
+
+
+NO_CAP = Cap()
+
+
 @dataclass(frozen=True)
 class RawInputs:
     """Inputs of a task: a slice of one file, or a group of small files that are read whole.
 
-    Reading stops after the chunk in which the texts reach `max_bytes`; None: at the end.
+    Reading stops after the chunk in which the texts reach `cap`, and soon after its documents.
     """
 
     files: tuple[InputFile, ...]
     file_slice: Slice | None
     source: Source
     part_bytes: int
-    max_bytes: int | None = None
+    cap: Cap = NO_CAP
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
@@ -47,6 +77,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out       why a file that `where` matches is not read, by name, of the first of them
     num_left_out   all of these files
     size_cap       fingerprint of the source's size cap, if any
+    commits        commit of each repository of the Hugging Face hub, by name
     """
 
     num_files: int = 0
@@ -55,6 +86,7 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out: dict[str, str] | UnsetType = UNSET
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+    commits: dict[str, str] | UnsetType = UNSET
 
 
 class RawRecords:

@@ -1,7 +1,7 @@
 """Run raw tasks: fetch the copies of URLs that they read, and stop at size caps.
 
-Reading a source with a size cap stops where its documents hold `max_text_bytes`: it is read part by
-part, and the part that crosses its cap is cut.
+Reading a source with a cap stops where its documents hold `max_text_bytes`, or are `max_documents`:
+it is read part by part, and the part that crosses its cap is cut.
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ import polars as pl
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.url_copies import fetch_copies
-from assets.raw.raw_records import RawInputs, RawRecords
+from assets.raw.raw_records import NO_CAP, Cap, RawInputs, RawRecords
+from assets.raw.readers.input_file import STREAM_END
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.progress import current
-from resources.settings.sources import is_web_url
+from resources.settings.sources import SourceConfig, is_web_url
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the tasks; reading a source with a size cap stops at the cap."""
-    caps = {source.name: source.max_text_bytes for source in corpus.settings.sources}
-    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] is None], work)
+    """Run the tasks; reading a source with a cap stops at the cap."""
+    caps = {source.name: cap_of(source) for source in corpus.settings.sources}
+    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
     for source, cap in caps.items():
-        if cap is not None:
+        if cap != NO_CAP:
             capped = [task for task in tasks if task.partition == source]
             outcomes += run_to_cap(corpus, capped, cap, work)
     return outcomes
+
+
+def cap_of(source: SourceConfig) -> Cap:
+    """Return the cap of a source."""
+    return Cap(source.max_text_bytes, source.max_documents)
 
 
 def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> list[Outcome]:
@@ -63,20 +69,20 @@ def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInp
     return [*missing.values()]
 
 
-def cap_fingerprint(tasks: list[Task[RawInputs]], cap: int) -> str:
+def cap_fingerprint(tasks: list[Task[RawInputs]], cap: Cap) -> str:
     """Return the fingerprint of a capped source, which its manifest keeps."""
-    return fingerprint_of(cap, [task.fingerprint for task in tasks])
+    return fingerprint_of(cap.key(), [task.fingerprint for task in tasks])
 
 
-def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Work) -> list[Outcome]:
-    """Run tasks in order until their documents hold `cap` bytes or one fails; cut the last part."""
+def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, work: Work) -> list[Outcome]:
+    """Run tasks in order until their documents reach the cap or one fails; cut the last part."""
     if reused := reuse_capped(corpus, tasks, cap):
         return reused
     outcomes: list[Outcome] = []
     left = cap
     with current().one_pass(tasks):
         for task in tasks:
-            if left <= 0:
+            if left.is_spent():
                 break
             outcome = run_fetched(corpus, [stopping_at(task, left)], work)[0]
             try:
@@ -87,31 +93,31 @@ def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int, work: Wor
                 outcome = failed(task, error)
             if outcome.error is not None:
                 return [outcome]
-            left -= sum(record.stats.bytes for record in outcome.records)
+            for record in outcome.records:
+                left = left.after(record.stats.bytes, record.stats.rows_kept)
             outcomes.append(replace(outcome, task=task, records=kept))
     return outcomes
 
 
-def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: int) -> list[PartRecord]:
-    """Return the first parts with at most `left` bytes, the one that crosses the cap cut."""
+def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: Cap) -> list[PartRecord]:
+    """Return the first parts with at most what is left, the one that crosses the cap cut."""
     kept: list[PartRecord] = []
     for record in records:
-        if left <= 0:
+        if left.is_spent():
             break
-        kept.append(record if record.stats.bytes <= left else cut_part(task, record, left))
-        left -= record.stats.bytes
+        after = left.after(record.stats.bytes, record.stats.rows_kept)
+        kept.append(cut_part(task, record, left) if after.is_crossed() else record)
+        left = after
     return kept
 
 
-def stopping_at(task: Task[RawInputs], max_bytes: int) -> Task[RawInputs]:
-    """Return the task that stops after the part in which the texts reach `max_bytes`."""
-    fingerprint = fingerprint_of(task.fingerprint, max_bytes)
-    return replace(
-        task, fingerprint=fingerprint, payload=replace(task.payload, max_bytes=max_bytes)
-    )
+def stopping_at(task: Task[RawInputs], cap: Cap) -> Task[RawInputs]:
+    """Return the task that stops at the part in which the documents reach a cap."""
+    fingerprint = fingerprint_of(task.fingerprint, cap.key())
+    return replace(task, fingerprint=fingerprint, payload=replace(task.payload, cap=cap))
 
 
-def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int) -> list[Outcome]:
+def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap) -> list[Outcome]:
     """Return the parts of the newest manifest if it was made of these tasks and this cap.
 
     Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
@@ -124,12 +130,12 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: int) -> list
     return [Outcome(tasks[0], kept, (), True)] if len(kept) == len(records) else []
 
 
-def cut_part(task: Task[RawInputs], record: PartRecord, max_bytes: int) -> PartRecord:
-    """Publish the part that crosses the size cap with only the documents that fit."""
+def cut_part(task: Task[RawInputs], record: PartRecord, cap: Cap) -> PartRecord:
+    """Publish the part that crosses the cap with only the documents that fit."""
     cut = replace(
         task,
         name=f"{record.name}-cut",
-        fingerprint=fingerprint_of(record.fingerprint, max_bytes),
+        fingerprint=fingerprint_of(record.fingerprint, cap.key()),
         work_bytes=record.stats.bytes,
         is_stream=False,
     )
@@ -137,9 +143,11 @@ def cut_part(task: Task[RawInputs], record: PartRecord, max_bytes: int) -> PartR
         return published[0]
     files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
     tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
-    documents = tables["documents"].filter(
-        pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= max_bytes
-    )
+    documents = tables["documents"].head(cap.documents or STREAM_END)
+    if cap.num_bytes is not None:
+        documents = documents.filter(
+            pl.col("text").str.len_bytes().cast(pl.UInt64).cum_sum() <= cap.num_bytes
+        )
     num_cut = tables["documents"].height - documents.height
     writer = cut.writer()
     for kind, table in (tables | {"documents": documents}).items():

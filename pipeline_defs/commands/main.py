@@ -139,6 +139,10 @@ def add_verbs() -> None:
     text = "Write the generations of all sources to a folder, for another `shards.ledger`."
     shards.command(f"{HERE}.life.shard_ledger:ledger_of_shards", name="ledger", help=text)
     app.command(shards)
+    loader = App(name="loader", help="Simulate the reads of training jobs.", group=GROUPS["train"])
+    text = "Compute order, shares, bytes and cache hits of a job, without reading a token."
+    loader.command(f"{HERE}.train.loader_verbs:simulate", name="simulate", help=text)
+    app.command(loader)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
@@ -128,18 +128,27 @@ def death_of(task: PartTask, deaths: int) -> PartError:
 def map_in_pool(
     pool: Executor, function: Callable[[Task], Result], tasks: list[tuple[int, Task]], workers: int
 ) -> Iterator[Ended[Result]]:
-    """Keep `workers` tasks running, in order, and yield each one as it ends."""
-    waiting = iter(tasks)
-    running: set[Future[Ended[Result]]] = set()
+    """Keep `workers` tasks running, and yield each one as it ends.
+
+    The next one is the first of the partition with the fewest running: a source whose reading waits
+    for a slow server leaves workers to the others.
+    """
+    waiting: dict[str, deque[tuple[int, int, Task]]] = {}
+    for place, (index, task) in enumerate(tasks):
+        waiting.setdefault(task.partition, deque()).append((place, index, task))
+    running: dict[Future[Ended[Result]], str] = {}
     while True:
-        while len(running) < workers and (item := next(waiting, None)) is not None:
-            index, task = item
-            running.add(pool.submit(run_task, function, index, task))
+        while len(running) < workers and waiting:
+            busy = Counter(running.values())
+            partition = min(waiting, key=lambda name: (busy[name], waiting[name][0][0]))
+            _, index, task = waiting[partition].popleft()
+            if not waiting[partition]:
+                del waiting[partition]
+            running[pool.submit(run_task, function, index, task)] = partition
         if not running:
             return
-        done = wait(running, return_when=FIRST_COMPLETED).done
-        running -= done
-        for future in done:
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            del running[future]
             yield future.result()
 
 

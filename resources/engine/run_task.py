@@ -18,7 +18,12 @@ Result = TypeVar("Result")
 
 
 class PartTask(Protocol):
-    """The part of a task that the engine needs: a name for messages, and its amount of work."""
+    """The part of a task that the engine needs: names, and its amount of work."""
+
+    @property
+    def partition(self) -> str:
+        """Name of the source, or of another partition, that it belongs to."""
+        ...
 
     @property
     def title(self) -> str:

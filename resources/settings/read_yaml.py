@@ -29,7 +29,13 @@ def read_yaml(path: Path) -> tuple[object, dict[KeyPath, int]]:
 
     Raises YamlError, and NamedFileError for a file that cannot be read.
     """
-    encoded = read_named_file(path, MOST_BYTES)
+    return parse_yaml(read_named_file(path, MOST_BYTES), str(path))
+
+
+def parse_yaml(encoded: bytes, path: str) -> tuple[object, dict[KeyPath, int]]:
+    """Return what YAML says, and the line of every key path; YamlError names `path`."""
+    if len(encoded) > MOST_BYTES:
+        raise YamlError(f"{path}: {len(encoded):,} bytes of YAML, over {MOST_BYTES:,}")
     try:
         loader = yaml.SafeLoader(encoded.decode())
         root = loader.get_single_node()

@@ -7,10 +7,18 @@ default. Two short forms are accepted: one string for `where`, and `path = value
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_serializer,
+    model_validator,
+)
 
 from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
@@ -20,6 +28,7 @@ FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
+HUB_KEYS = ("config", "split", "revision")
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
 
@@ -61,20 +70,30 @@ def _parse_filter(value: object) -> object:
     return wanted
 
 
-def is_object_url(place: str) -> bool:
-    """Return whether an entry of `where` is on an object store."""
-    return place.startswith(("s3://", "gs://", "az://"))
+def is_listed_url(place: str) -> bool:
+    """Return whether an entry of `where` is on an object store, or a file system of a cluster."""
+    return place.startswith(("s3://", "gs://", "az://", "hdfs://"))
+
+
+def is_hub_url(place: str) -> bool:
+    """Return whether an entry of `where` is a dataset repository of the Hugging Face hub."""
+    return place.startswith("hf://")
 
 
 def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `where`; ValueError if a URL of an object store has a user or a query."""
+    """Return `where`; ValueError if a URL of an object store or the hub has a secret."""
     for place in places:
         parts = split_url(place)
-        if is_object_url(place) and (parts.user or "=" in parts.query):
+        if is_hub_url(place) and (parts.user or "=" in parts.query):
             raise ValueError(
-                f"{shown(place)}: a URL of an object store has no user and no query. Credentials "
-                "come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the "
-                "machine's role"
+                f"{shown(place)}: a URL of the hub has no user and no query. The token comes from "
+                "the environment (HF_TOKEN), or from the file that `hf auth login` writes"
+            )
+        if is_listed_url(place) and (parts.user or "=" in parts.query):
+            raise ValueError(
+                f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
+                "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
+                "or from the machine's role"
             )
     return places
 
@@ -97,8 +116,9 @@ class InputPlaces(BaseModel):
     ] = Field(
         min_length=1,
         repr=False,
-        description="files, folders, globs, the same on object stores (s3, gs, az), or "
-        "http(s)/file URLs; ${NAME} in an http(s) URL is an environment variable",
+        description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
+        "datasets of the Hugging Face hub (hf://owner/name), or http(s)/file URLs; ${NAME} in an "
+        "http(s) URL is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"
@@ -109,6 +129,25 @@ class InputPlaces(BaseModel):
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
     )
+    config: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude=True,
+        description="configuration of hf:// datasets; null: their default one",
+    )
+    split: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude=True,
+        description="split of hf:// datasets; null: train",
+    )
+    revision: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude=True,
+        description="branch, tag or commit of hf:// datasets; null: main. The commit that it is "
+        "at the time of a build is recorded",
+    )
     follow_links: bool = Field(
         default=False,
         exclude=True,
@@ -118,8 +157,27 @@ class InputPlaces(BaseModel):
         default=64 << 30,
         ge=1,
         exclude=True,
-        description="bytes of the largest file that is downloaded",
+        description="bytes of the largest file that is read from an http(s) URL",
     )
+    requests_per_second: float = Field(
+        default=0.0,
+        ge=0.0,
+        allow_inf_nan=False,
+        exclude=True,
+        description="most requests to a host that a machine sends for the content of this source's "
+        "files; 0: no limit. A pause that a server asks for (429, 503) is made anyway",
+    )
+
+    @model_validator(mode="after")
+    def check_hub_keys(self) -> Self:
+        """Refuse keys that nothing in `where` uses."""
+        unused = [key for key in HUB_KEYS if getattr(self, key) is not None]
+        if unused and not any(map(is_hub_url, self.where)):
+            raise ValueError(
+                f"{', '.join(unused)}: `where` names no dataset of the hub. Name one, as "
+                "hf://owner/name, or remove the key"
+            )
+        return self
 
     @field_serializer("where", when_used="json")
     def identities(self, where: tuple[str, ...]) -> list[str]:
@@ -176,6 +234,12 @@ class SourceConfig(InputPlaces):
     )
     lang_field: str = Field("lang", min_length=1, description="field of the language")
     license_field: str = Field("license", min_length=1, description="field of the licence")
+    columns: Annotated[tuple[NonEmpty, ...] | None, BeforeValidator(_as_tuple)] = Field(
+        None,
+        min_length=1,
+        description="fields of a record that are read, the others are left out; of Parquet only "
+        "these columns are read. null: all",
+    )
     html: Literal["keep", "text"] = Field(
         "keep",
         description="HTML in the field of the text (not of WARC, whose pages are text already). "
@@ -209,6 +273,9 @@ class SourceConfig(InputPlaces):
     max_text_bytes: int | None = Field(
         None, ge=1, description="size cap of the whole source, bytes of UTF-8 text"
     )
+    max_documents: int | None = Field(
+        None, ge=1, description="cap of the whole source, documents; reading stops there"
+    )
     allow_no_files: bool = Field(False, description="accepts that no file matches `where`")
     on_damage: Literal["keep", "drop"] = Field(
         "keep",
@@ -221,6 +288,17 @@ class SourceConfig(InputPlaces):
         le=2**31 - 1,
         description="bytes of the largest record; larger ones go to quarantine",
     )
+
+    @model_validator(mode="after")
+    def check_columns(self) -> Self:
+        """Refuse `columns` without a field that another key names."""
+        named = {"text_field": self.text_field, "id_field": self.id_field}
+        named |= {f"field_filter {path}": path for path in self.field_filter}
+        columns = self.columns or tuple(filter(None, named.values()))
+        for key, path in named.items():
+            if path and path not in columns and path.partition(".")[0] not in columns:
+                raise ValueError(f"columns: {path!r} of {key} is missing. Add it")
+        return self
 
     @property
     def declared_language(self) -> str | None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ from pydantic import ValidationError
 from resources.engine.map_parts import AUTO_PROCESS_BYTES, map_parts
 from resources.engine.run_task import Ended, PartError
 from resources.settings.engine import EngineConfig
-from tests.engine.engine_workers import Part, die, fail, meet, process_of, square
+from tests.engine.engine_workers import (
+    Part,
+    die,
+    fail,
+    meet,
+    process_of,
+    square,
+    wait_for_others,
+)
 
 IN_PROCESS = EngineConfig(kind="in_process", workers=2)
 PROCESSES = EngineConfig(kind="processes", workers=2)
@@ -50,6 +59,17 @@ def test_every_engine_gives_the_same_results(config: EngineConfig, tmp_path: Pat
 @pytest.mark.parametrize("config", [IN_PROCESS, PROCESSES], ids=["in_process", "processes"])
 def test_nothing_to_do_starts_nothing(config: EngineConfig) -> None:
     assert list(map_parts(square, [], config)) == []
+
+
+@pytest.mark.parametrize("config", [IN_PROCESS, PROCESSES], ids=["in_process", "processes"])
+def test_a_source_that_waits_leaves_a_worker_to_the_others(
+    config: EngineConfig, tmp_path: Path
+) -> None:
+    """Both workers on its parts, which are first, would wait for ever."""
+    slow = [replace(part, partition="slow") for part in parts(tmp_path, *["4"] * 3)]
+    fast = [Part(f"part-{number}", tmp_path) for number in range(3, 7)]
+    ended = list(map_parts(wait_for_others, [*slow, *fast], config))
+    assert sorted(each.value() for each in ended) == [n * n for n in range(7)]
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_a_bomb_is_a_fault_of_the_file_and_no_damage(
     packed = write(tmp_path, "a.jsonl.gz", gzip.compress(b" " * (64 << 20), mtime=0))
 
     with pytest.raises(decompress.BrokenStream) as raised:
-        list(decompress.read_blocks(packed.path, "gz"))
+        list(decompress.read_blocks(packed))
 
     assert isinstance(raised.value.reason, FileFault)
     assert not isinstance(raised.value.reason, Damage)

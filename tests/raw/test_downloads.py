@@ -180,7 +180,7 @@ def test_a_server_that_keeps_the_connection_open_costs_a_moment(
 def test_an_answer_that_is_not_the_file_is_refused_at_once(
     site: Site, tmp_path: Path, status: int, headers: dict[str, str], reason: str
 ) -> None:
-    site.answers = [(status, b"" if status == 204 else LINE, headers)]
+    site.answers = [(status, b"" if status == 204 else LINE, headers)] * 2  # with a range, without
 
     message = refusal(tmp_path, f"http://{site.place}/a.jsonl")
 

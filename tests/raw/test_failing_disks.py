@@ -13,7 +13,7 @@ import pytest
 from input_files import as_input, jsonl, numbers, write, zst
 
 from assets.raw.readers.decompress import _last_good_blocks, _last_good_bytes, _read_zstd
-from assets.raw.readers.input_file import Compression
+from assets.raw.readers.input_file import Compression, InputFile
 from assets.raw.readers.read_tables import read_parquet
 from resources.settings.sources import SourceConfig
 
@@ -56,7 +56,7 @@ def test_the_second_reading_of_a_damaged_member_may_fail(compression: Compressio
 
 def test_the_second_reading_of_a_damaged_frame_may_fail() -> None:
     with pytest.raises(OSError) as raised:
-        _last_good_bytes(MEMORY, 0)
+        _last_good_bytes(InputFile(str(MEMORY), "mem", "jsonl", "zst", 0, ""), 0)
     assert raised.value.errno == errno.EIO
 
 
@@ -70,7 +70,7 @@ def fail_from_now(path: Path) -> None:
 
 def test_a_read_in_a_compressed_stream_may_fail(tmp_path: Path) -> None:
     file = write(tmp_path, "a.jsonl.zst", zst(jsonl(*numbers(50_000))))
-    blocks = _read_zstd(file.path)
+    blocks = _read_zstd(file)
     next(blocks)
     fail_from_now(file.path)
     with pytest.raises(OSError, match="Input/output error"):

@@ -10,6 +10,7 @@ import xxhash
 from answering_site import Site, answering_site
 
 from assets.raw.places import downloads
+from assets.raw.places import find_inputs as find_inputs_module
 from assets.raw.places.find_inputs import LeftOut, find_inputs, tell_format
 from assets.raw.readers.input_file import InputFile
 from resources.errors import InputError
@@ -268,3 +269,14 @@ def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path
     url = url_of(site).replace("../a", "ein Wörterbuch")
 
     assert [f.name for f in find(tmp_path, url)] == [url]
+
+
+def test_a_pattern_that_matches_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_inputs_module, "MOST_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.txt").touch()
+    assert len(find(tmp_path, "[0-2].txt")) == 3
+    with pytest.raises(InputError, match=r"source 's'.*'\*\.txt' matches over 3 files, more than"):
+        find(tmp_path, "*.txt")

@@ -15,7 +15,7 @@ import msgspec
 import polars as pl
 
 from assets.raw.places.find_inputs import MAY_BE_EMPTY, find_inputs
-from assets.raw.places.object_copies import bring_objects
+from assets.raw.places.open_input import with_content
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
@@ -72,8 +72,8 @@ def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
 
 def _read_chunks(file: EvaluationFile, chunk_bytes: int) -> Iterator[Chunk]:
     """Read a file as a source's, in chunks of so many bytes of text."""
-    bring_objects([file.file])
-    return read_chunks(file.file, whole(file.file), _as_source(file.evaluation_set), chunk_bytes)
+    [opened] = with_content([file.file])
+    return read_chunks(opened, whole(opened), _as_source(file.evaluation_set), chunk_bytes)
 
 
 def _check_fields(evaluation_set: EvaluationSet, file: InputFile) -> None:

@@ -1,19 +1,23 @@
-"""Files behind http(s) URLs, copied to a folder and sent again only when they have changed.
+"""Files behind http(s) URLs: planned by their validators, and copied where there are no ranges.
 
-A copy is stored under a hash of its identity, its URL without secrets: nothing that a server sends
+A server that sends ranges of a file, with its size and a validator (RFC 9110 13.1: strong ETag,
+Last-Modified), is read by ranges (web_ranges.py), and planning asks for one byte. A copy of another
+one is stored under a hash of its identity, its URL without secrets: nothing that a server sends
 becomes a path, and a renewed signature is the same file. It is written under a temporary name,
-flushed to disk and renamed, so that a crash leaves the old file or the new one. The validators
-(RFC 9110 13.1: ETag, Last-Modified) are stored beside it with the size and digests of the file that
-they belong to: as long as the server confirms them, planning needs no copy.
+flushed to disk and renamed, so that a crash leaves the old file or the new one. The validators are
+stored beside it with the size and digests of the file that they belong to: as long as the server
+confirms them, planning needs no copy.
 """
 
 import hashlib
 import os
 import re
 import tempfile
+import time
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +26,8 @@ from corpus_loader.errors import CorpusError
 from corpus_loader.http_client import (
     NOT_MODIFIED,
     OK,
+    PARTIAL,
+    UNSATISFIABLE,
     Answer,
     StatusError,
     open_url,
@@ -31,6 +37,7 @@ from corpus_loader.http_client import (
 from corpus_loader.transports import Interrupted, pause
 from corpus_loader.url_secrets import authorization, is_torn, shown, split_url
 from resources.store.disk import sync_folder
+from resources.store.records import fingerprint_of
 
 READ_SECONDS = 60.0  # longer than the loader's: some servers make the file when it is asked for
 ATTEMPTS = 4
@@ -40,10 +47,18 @@ URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded al
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_CHARS = 4  # a shorter value is no secret, and occurs in any text
 UNAUTHORIZED = frozenset({401, 403})
+HEADERS = {"User-Agent": "tokenmill", "Accept-Encoding": "identity"}
 
 
 class DownloadError(OSError):
     """A URL could not be fetched; the message has its identity, the reason and the attempts."""
+
+
+class WebFile(NamedTuple):
+    """The file behind a URL: its place, which is the URL if the server sends ranges, or a copy."""
+
+    place: str
+    content: FileDigest
 
 
 class _Validators(msgspec.Struct, frozen=True):
@@ -51,6 +66,7 @@ class _Validators(msgspec.Struct, frozen=True):
     content: FileDigest
     etag: str | None = None
     last_modified: str | None = None
+    has_ranges: bool = False
 
     def confirmed_by(self, answer: Answer) -> bool:
         """Return whether an answer has the same file, though the server does not say 304."""
@@ -61,10 +77,11 @@ class _Validators(msgspec.Struct, frozen=True):
 
 def download(
     url: str, identity: str, folder: Path, max_bytes: int, *, needs_copy: bool = True
-) -> FileDigest:
-    """Return size and digests of the file behind `url`, sent or confirmed by the server.
+) -> WebFile:
+    """Return place, size and digests of the file behind `url`, as the server sends or confirms it.
 
-    Its copy is at `copy_path`; without `needs_copy` only if the file had to be sent.
+    Where the server sends ranges, the size and a validator are all that is asked for. Else the copy
+    is at `copy_path`; without `needs_copy` only if the file had to be sent.
 
     `${NAME}` in the URL is replaced by an environment variable, for the request only. Raises
     DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server refuses
@@ -77,7 +94,8 @@ def download(
     target = copy_path(identity, folder)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _fetch(address, name, target, max_bytes, needs_copy=needs_copy)
+            known = _fetch(address, name, target, max_bytes, needs_copy=needs_copy)
+            return WebFile(url if known.has_ranges else str(target), known.content)
         except StatusError as error:
             fact, is_final = error.fact, True
             if error.status in UNAUTHORIZED:
@@ -86,6 +104,7 @@ def download(
             fact, is_final = str(error), True
         except Interrupted as error:
             fact, is_final = str(error), attempt == ATTEMPTS
+            time.sleep(0 if is_final else min(error.retry_after, READ_SECONDS))
         except OSError as error:  # of the disk
             fact, is_final = f"{type(error).__name__}: {error}", attempt == ATTEMPTS
         if is_final:
@@ -188,26 +207,71 @@ def ascii_url(url: str) -> str:
 
 def _fetch(
     url: str, identity: str, target: Path, max_bytes: int, *, needs_copy: bool
-) -> FileDigest:
+) -> _Validators:
     sidecar = target.with_suffix(".json")
     known = _read_validators(sidecar, identity)
-    if known and needs_copy and not has_content(target, known.content):
+    if known and needs_copy and not known.has_ranges and not has_content(target, known.content):
         known = None
     try:
-        answer = open_url(url, _request_headers(known), READ_SECONDS)
+        now = _ask(url, identity, target, known, max_bytes)
     except StatusError as error:
         if error.status != NOT_MODIFIED or known is None:
             raise
-        return known.content
+        return known
+    if now is not known:
+        _write(sidecar, iter([msgspec.json.encode(now)]))
+    return now
+
+
+def _ask(
+    url: str, identity: str, target: Path, known: _Validators | None, max_bytes: int
+) -> _Validators:
+    """Ask for the first byte of a file: the answer tells its size, or is the whole file."""
+    try:
+        answer = open_url(url, {**_request_headers(known), "Range": "bytes=0-0"}, READ_SECONDS)
+    except StatusError as error:
+        if error.status != UNSATISFIABLE:  # an empty file has no first byte
+            raise
+        answer = open_url(url, _request_headers(known), READ_SECONDS)
     with answer:
-        check_whole(answer, identity)
-        headers = answer.headers
-        if known and known.confirmed_by(answer):
-            return known.content
-        content = _write(target, whole_body(answer, max_bytes))
-    validators = _Validators(identity, content, headers.get("ETag"), headers.get("Last-Modified"))
-    _write(sidecar, iter([msgspec.json.encode(validators)]))
-    return content
+        if answer.status == PARTIAL and (content := version_of_answer(answer)):
+            if content.bytes > max_bytes:
+                raise CorpusError(f"the server has {content.bytes:,} bytes, over {max_bytes:,}")
+            return _Validators(identity, content, *_validators(answer), has_ranges=True)
+        if answer.status != PARTIAL:
+            return _copied(answer, identity, target, known, max_bytes)
+    with open_url(url, _request_headers(known), READ_SECONDS) as answer:
+        return _copied(answer, identity, target, known, max_bytes)
+
+
+def _copied(
+    answer: Answer, identity: str, target: Path, known: _Validators | None, max_bytes: int
+) -> _Validators:
+    check_whole(answer, identity)
+    if known and known.confirmed_by(answer):
+        return known
+    validators = _validators(answer)
+    return _Validators(identity, _write(target, whole_body(answer, max_bytes)), *validators)
+
+
+def _validators(answer: Answer) -> tuple[str | None, str | None]:
+    return answer.headers.get("ETag"), answer.headers.get("Last-Modified")
+
+
+def version_of_answer(answer: Answer) -> FileDigest | None:
+    """Return size and version of a file by an answer with a part of it, or with all of it.
+
+    The version is a strong ETag, or the time of the last change; None if there is neither.
+    """
+    etag, changed = _validators(answer)
+    version = changed if etag is None or etag.startswith("W/") else etag
+    size = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    if answer.status == OK:
+        size = answer.headers.get("Content-Length", "")
+    is_encoded = answer.headers.get("Content-Encoding", "identity") != "identity"
+    if version is None or not (size.isascii() and size.isdecimal()) or is_encoded:
+        return None
+    return FileDigest(int(size), fingerprint_of("url", int(size), version))
 
 
 def _read_validators(sidecar: Path, identity: str) -> _Validators | None:
@@ -229,7 +293,7 @@ def check_whole(answer: Answer, identity: str) -> None:
 
 
 def _request_headers(known: _Validators | None) -> dict[str, str]:
-    headers = {"User-Agent": "tokenmill", "Accept-Encoding": "identity"}
+    headers = dict(HEADERS)
     if known and known.etag:
         headers["If-None-Match"] = known.etag
     if known and known.last_modified:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import xxhash
 
 from assets.raw.readers.input_file import InputFile
-from resources.settings.sources import is_object_url
 from resources.store.disk import BLOCK_BYTES, block_digest
 
 THREADS = 8  # disks and network disks answer several requests at once
@@ -84,10 +83,10 @@ def _digest_all(places: Sequence[str]) -> list[FileDigest]:
 def check_unchanged(file: InputFile, spans: Sequence[tuple[int, int]]) -> None:
     """Compare a file that was read with its digests; of a large file only the bytes of `spans`.
 
-    Raises ChangedFileError with its size and digest at planning and now if they differ. Objects
-    were compared when they were copied.
+    Raises ChangedFileError with its size and digest at planning and now if they differ. Remote
+    files were compared with each answer.
     """
-    if is_object_url(file.name):
+    if file.is_remote:
         return
     try:
         is_long = file.blocks and os.stat(file.place).st_size == file.bytes

@@ -15,15 +15,22 @@ from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from assets.raw.places.downloads import copy_path, download
+from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
+from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_copies import find_objects, object_path
+from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.errors import CorpusError
 from corpus_loader.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import FileFormat, SourceConfig, identity_of, is_object_url
+from resources.settings.sources import (
+    FileFormat,
+    SourceConfig,
+    identity_of,
+    is_hub_url,
+    is_listed_url,
+)
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
@@ -34,6 +41,11 @@ COMPRESSIONS: dict[str, Compression] = {
     ".zstd": "zst",
 }
 ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
+MOST_FILES = 5_000_000  # of a pattern: 4.2 GB of memory for planning, 834 bytes each
+TOO_MANY = (
+    "where {0!r} matches over {1:,} files, more than a plan holds. Match fewer of them in each of "
+    "several sources, or pack them into larger files."
+)
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -90,10 +102,16 @@ def find_inputs(
         found: dict[str, _Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            found |= {each.name: each for each in places}
+            for each in places:
+                found[each.name] = each
+                if len(found) > MOST_FILES:
+                    raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [each for match in matches if (each := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
+            if source.requests_per_second:
+                pace = source.requests_per_second
+                inputs = [file._replace(requests_per_second=pace) for file in inputs]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
@@ -135,22 +153,24 @@ def _find(
     if scheme in ("http", "https"):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
-        digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
-        status = FileStatus(str(copy_path(name, downloads)), digest.bytes, 0, 0)
-        yield _Match(name, "named", status, digest)
+        place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
+        yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield _Match(pattern, "named", named_file(path).status)
-    elif is_object_url(pattern):
-        for object_ in find_objects(pattern, downloads):
-            copy = str(object_path(object_.digest, downloads))
-            status = FileStatus(copy, object_.digest.bytes, 0, 0)
+    elif is_listed_url(pattern):
+        for object_ in _find_listed(scheme, pattern, downloads):
+            status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
+    elif is_hub_url(pattern):
+        for file in find_hub_files(pattern, source):
+            status = FileStatus(file.place, file.digest.bytes, 0, 0)
+            yield _Match(file.name, file.matched_by, status, file.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "http://, https://, file:// or a local path; copy the files first."
+            "hdfs://, http://, https://, file://, hf:// or a local path; copy the files first."
         )
     else:
         output = os.path.realpath(downloads.parent)
@@ -159,6 +179,14 @@ def _find(
         ):  # a config inside the store has its inputs there
             output = os.path.realpath(downloads)
         yield from _find_local(pattern, source.follow_links, str(base), output)
+
+
+def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
+    if scheme != "hdfs":
+        return find_objects(pattern, downloads)
+    from assets.raw.places.hadoop_files import find_hadoop_files
+
+    return find_hadoop_files(pattern)
 
 
 def _find_local(

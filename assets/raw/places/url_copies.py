@@ -7,28 +7,25 @@ from pathlib import Path
 
 from assets.raw.places.downloads import DownloadError, download, has_content
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest
-from assets.raw.places.object_copies import bring_objects
 from assets.raw.readers.input_file import InputFile
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig, identity_of, is_web_url
 
 
 def fetch_copies(source: SourceConfig, files: Iterable[InputFile], downloads: Path) -> None:
-    """Download files of URLs whose copy is gone or damaged, and objects; other files need none.
+    """Download files of URLs whose copy is gone or damaged; other files need none.
 
     Raises InputError if one cannot be downloaded, and ChangedFileError if it is not the one that
     was planned with: the next planning sees the new one.
     """
     keys = source.identity_query
     urls = {identity_of(url, keys): url for url in source.where if is_web_url(url)}
-    files = [*files]
-    bring_objects(files)
     for file in files:
         planned = FileDigest(file.bytes, file.digest, file.blocks)
-        if file.name not in urls or has_content(file.path, planned):
+        if file.is_remote or file.name not in urls or has_content(file.path, planned):
             continue
         try:
-            now = download(urls[file.name], file.name, downloads, source.max_download_bytes)
+            _, now = download(urls[file.name], file.name, downloads, source.max_download_bytes)
         except DownloadError as error:
             raise InputError(f"source {source.name!r}: {error}", keys) from error
         if now != planned:

@@ -12,16 +12,15 @@ import lzma
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 from isal import igzip_lib
 
+from assets.raw.places.open_input import open_arrow, open_input
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
-from assets.raw.readers.input_file import BEGIN, Border, Compression
-from assets.raw.readers.zstd_frames import FrameFile, find_frames
+from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression, InputFile
+from assets.raw.readers.zstd_frames import FrameFile, frame_spans
 
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -81,18 +80,17 @@ def raise_unless_of_content(error: Exception) -> None:
         raise error
 
 
-def read_blocks(
-    path: Path, compression: Compression | None, first: Border = BEGIN
-) -> Iterator[bytes]:
+def read_blocks(file: InputFile, first: Border = BEGIN, stop: int = STREAM_END) -> Iterator[bytes]:
     """Yield a file's uncompressed bytes from a border on, in blocks of at most 1 MiB.
 
-    Raises BrokenStream after the last good bytes, and at once where the bytes are of another format
-    than text; a later slice of a plain file of such a format is empty. An empty file yields
-    nothing, whatever its name.
+    The caller needs few bytes of the file from `stop` on: none of them is fetched ahead. Raises
+    BrokenStream after the last good bytes, and at once where the bytes are of another format than
+    text; a later slice of a plain file of such a format is empty. An empty file yields nothing,
+    whatever its name.
     """
-    if first.place and compression is None and foreign_content(file_head(path)):
+    if first.place and file.compression is None and foreign_content(file_head(file)):
         return
-    blocks = _read_packed(path, compression, first)
+    blocks = _read_packed(file, first, stop)
     head = next(blocks, b"")
     if not first.place and (foreign := foreign_content(head)):
         raise BrokenStream(foreign, head=head[:READ_BYTES])
@@ -104,20 +102,21 @@ def read_blocks(
         head = next(blocks, b"")
 
 
-def _read_packed(path: Path, compression: Compression | None, first: Border) -> Iterator[bytes]:
+def _read_packed(file: InputFile, first: Border, stop: int) -> Iterator[bytes]:
+    compression = file.compression
     if compression is None:
-        yield from (block.data for block in _read_plain(path, first.place))
+        yield from (block.data for block in _read_plain(file, first.place, stop))
         return
     read = _read_zstd if compression == "zst" else partial(_read_members, compression)
     num_written = first.offset - first.skip
     try:
-        for data, *_ in _bounded(read(path, first.place), compression, num_written):
+        for data, *_ in _bounded(read(file, first.place, stop), compression, num_written):
             num_written += len(data)
             yield data
     except BrokenStream as error:
         if num_written:
             raise
-        head = file_head(path)
+        head = file_head(file)
         if hint := foreign_content(head, compression) or plain_content(head, compression):
             reason = f"{compression} stream is broken near byte 0 of the file: {hint}"
             raise BrokenStream(reason, head=head) from error
@@ -125,24 +124,24 @@ def _read_packed(path: Path, compression: Compression | None, first: Border) -> 
         raise
 
 
-def placed_blocks(path: Path, compression: Compression | None) -> Blocks:
+def placed_blocks(file: InputFile) -> Blocks:
     """Yield all of a file, of a zst file frame by frame; a block is from one of its places only.
 
     Raises BrokenStream as `read_blocks` does.
     """
-    match compression:
+    match file.compression:
         case None:
-            yield from _read_plain(path, 0)
+            yield from _read_plain(file, 0)
         case "zst":
-            yield from _bounded(_read_frames(path), compression)
-        case _:
-            yield from _bounded(_read_members(compression, path), compression)
+            yield from _bounded(_read_frames(file), "zst")
+        case compression:
+            yield from _bounded(_read_members(compression, file), compression)
 
 
-def file_head(path: Path) -> bytes:
+def file_head(file: InputFile) -> bytes:
     """Return the first bytes of a file as it is stored, 64 KiB at most."""
-    with path.open("rb") as file:
-        return file.read(READ_BYTES)
+    with open_input(file, READ_BYTES) as stream:
+        return stream.read(READ_BYTES)
 
 
 def _bounded(blocks: Blocks, compression: Compression, num_written: int = 0) -> Blocks:
@@ -157,12 +156,14 @@ def _bounded(blocks: Blocks, compression: Compression, num_written: int = 0) -> 
         yield block
 
 
-def _read_plain(path: Path, start: int) -> Blocks:
-    with path.open("rb") as file:
-        file.seek(start)
-        while data := file.read(BLOCK_BYTES):
+def _read_plain(file: InputFile, start: int, stop: int = STREAM_END) -> Blocks:
+    with open_input(file, stop) as stream:
+        stream.seek(start)
+        most = BLOCK_BYTES
+        while data := stream.read(most):
             yield Block(data, start + len(data), start)
             start += len(data)
+            most = min(BLOCK_BYTES, stop - start) if start < stop else READ_BYTES
 
 
 def _new_gzip() -> Any:
@@ -181,13 +182,15 @@ DECODERS: dict[str, Callable[[], Any]] = {
 DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error)
 
 
-def _read_members(compression: Compression, path: Path, start: int = 0) -> Blocks:
+def _read_members(
+    compression: Compression, packed: InputFile, start: int = 0, stop: int = STREAM_END
+) -> Blocks:
     """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2).
 
     A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
     """
     wrong: BrokenStream | None = None
-    with path.open("rb") as file:
+    with open_input(packed, stop) as file:
         file.seek(start)
         while _is_at_member(file):
             try:
@@ -258,10 +261,11 @@ def _last_good_blocks(
         raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
 
 
-def _read_frames(path: Path) -> Blocks:
+def _read_frames(packed: InputFile) -> Blocks:
     """Yield blocks of a whole zst file, each of one frame or of a few small ones."""
-    with path.open("rb") as file:
-        for start, stop in pairwise(find_frames(path)):
+    with open_input(packed) as file:
+        stop = 0
+        for start, stop in frame_spans(file, packed.bytes):
             file.seek(start)
             frame = pa.PythonFile(FrameFile(file, stop), "r")
             stream = pa.CompressedInputStream(frame, "zstd")
@@ -271,15 +275,17 @@ def _read_frames(path: Path) -> Blocks:
             except OSError as error:
                 raise_unless_of_content(error)
                 raise _damaged("zst", file.tell(), str(error)) from error
+        if stop != packed.bytes:
+            raise _damaged("zst", stop, "this is no frame, or it ends early")
 
 
-def _read_zstd(path: Path, start: int = 0) -> Blocks:
+def _read_zstd(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blocks:
     """Yield blocks of the frames of a zst file from one on.
 
     Windows over 2^27 bytes are refused, as `zstd -d` does by default: they would be held in memory.
     """
     num_written = 0
-    with pa.OSFile(str(path)) as file:
+    with open_arrow(packed, stop) as file:
         if file.size() == 0:
             return
         file.seek(start)
@@ -290,18 +296,18 @@ def _read_zstd(path: Path, start: int = 0) -> Blocks:
                 yield Block(block, file.tell(), start)
         except OSError as error:
             raise_unless_of_content(error)
-            if rest := _last_good_bytes(path, num_written, start):
+            if rest := _last_good_bytes(packed, num_written, start):
                 yield Block(rest, file.size(), start)
-            window = 0 if num_written or start else zstd_window(file_head(path))
+            window = 0 if num_written or start else zstd_window(file_head(packed))
             if window > ZSTD_WINDOW_BYTES:
-                raise BrokenStream(_window_error(path, window)) from error
+                raise BrokenStream(_window_error(packed, window)) from error
             raise _damaged("zst", file.tell(), str(error)) from error
 
 
-def _last_good_bytes(path: Path, start: int, place: int = 0) -> bytes:
+def _last_good_bytes(packed: InputFile, start: int, place: int = 0) -> bytes:
     # A failing read loses what it had decoded (at most 64 KiB): only then read again, byte by byte.
     good = bytearray()
-    with pa.OSFile(str(path)) as file:
+    with open_arrow(packed) as file:
         file.seek(place)
         stream = pa.CompressedInputStream(file, "zstd")
         try:
@@ -315,12 +321,13 @@ def _last_good_bytes(path: Path, start: int, place: int = 0) -> bytes:
     return bytes(good)
 
 
-def _window_error(path: Path, window: int) -> str:
+def _window_error(file: InputFile, window: int) -> str:
     long = (window - 1).bit_length()
+    name = file.place.rpartition("/")[2]
     return (
         f"zst stream is broken near byte 0 of the file: this window is {window:,} bytes, above "
         f"{ZSTD_WINDOW_BYTES:,}: compress the file again with a smaller one, "
-        f"zstd -dc --long={long} {path.name} | zstd -o new-{path.name}"
+        f"zstd -dc --long={long} {name} | zstd -o new-{name}"
     )
 
 

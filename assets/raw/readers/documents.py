@@ -99,20 +99,27 @@ def document_ids(source: str, file: str, rows: Iterable[int]) -> list[str]:
 class DocumentBuilder:
     """Collector of the records of files; `take` returns them as a Chunk and starts the next.
 
-    The first of the records of a file that share an id stays, over all chunks of the builder.
+    The first of the records of a file that share an id stays, over all chunks of the builder. It
+    asks for no more records once it has `most_documents`, over all chunks too.
     """
 
-    def __init__(self, least_bytes: int = 0) -> None:
+    def __init__(self, least_bytes: int = 0, most_documents: int | None = None) -> None:
         self._least_bytes = least_bytes
+        self._num_wanted = most_documents
+        self._num_taken = 0
         self._start()
 
     def start_file(
-        self, source: SourceConfig, name: str, unit: str, lines_before: Callable[[], int] = int
+        self,
+        source: SourceConfig,
+        name: str,
+        unit: str,
+        lines_before: Callable[[], int | None] = int,
     ) -> None:
         """Go on with the records of a file.
 
-        `lines_before` counts its lines before the slice, and is called for records in quarantine
-        only.
+        `lines_before` counts its lines before the slice, None if that costs too much, and is called
+        for records in quarantine only.
         """
         self._source, self._file, self._unit = source, name, unit
         self._lines_before = lines_before
@@ -143,9 +150,12 @@ class DocumentBuilder:
         ):
             self._skipped += 1
             return None
+        fields, wanted = record.fields, self._source.columns
+        if wanted:
+            fields = {key: value for key, value in fields.items() if key in wanted}
         try:
             num_bytes = checked_size(record, self._source.max_record_bytes)
-            document = document_columns(record.fields, self._source)
+            document = document_columns(fields, self._source)
             self._check_id(document[1])
         except UnicodeEncodeError as error:
             return self._reject(record, encode_error(error))
@@ -225,7 +235,8 @@ class DocumentBuilder:
         raw = as_json(record.fields) if record.raw is None else record.raw
         position = f"{self._unit} {record.row}"
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
-        line = self._lines_before() + record.line if record.line else None
+        before = self._lines_before() if record.line else None
+        line = None if before is None else before + (record.line or 0)
         step = next_step(reason)
         shown = bytes(raw[:RAW_LIMIT_BYTES])
         self._rejected.append((self._file, position, line, reason, step, shown))
@@ -249,6 +260,13 @@ class DocumentBuilder:
         """Return whether files were added since the last chunk."""
         return bool(self._files)
 
+    def is_full(self) -> bool:
+        """Return whether there are as many documents as are wanted."""
+        if self._num_wanted is None:
+            return False
+        num_waiting = sum(len(frame) for frame in self._frames) + len(self._documents)
+        return self._num_taken + num_waiting >= self._num_wanted
+
     def take(self) -> Chunk:
         """Return the records added since the last call, in the order of reading.
 
@@ -260,6 +278,7 @@ class DocumentBuilder:
             origin = pl.col("origin").struct
             documents = documents.sort(origin.field("file"), origin.field("row"))
         documents = documents.rechunk()
+        self._num_taken += len(documents)
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),

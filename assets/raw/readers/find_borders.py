@@ -5,23 +5,26 @@
 CSV and text are read once for it: only from the start of the file is it known what a quote opens,
 and how many rows come before. A compressed file is decompressed once; it can be cut behind the
 start of a member (gz, bz2, xz) or frame (zst), which is where decompression can begin. One that is
-damaged, or about whose records any doubt remains, is not cut: it is read as one stream.
+damaged, or about whose records any doubt remains, is not cut: it is read as one stream. So is one
+on another machine without a second member in its first 8 MiB: to look on is to fetch it twice.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
+from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile
 from assets.raw.readers.read_lines import BOM
 from assets.raw.readers.read_tables import DELIMITERS, read_header
-from assets.raw.readers.zstd_frames import find_frames
+from assets.raw.readers.zstd_frames import frame_spans
 from resources.settings.sources import SourceConfig
 
 NEVER = 2**62
@@ -32,6 +35,7 @@ MEMBERS: dict[Compression, re.Pattern[bytes]] = {  # how a member begins: a few 
     "xz": re.compile(rb"\xfd7zXZ\0"),
 }
 MEMBER_BYTES = 10  # of the longest pattern
+PROBED_BYTES = 8 << 20  # bgzip's members have 64 KiB, seekable zst's frames a few MB
 
 
 def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
@@ -64,14 +68,19 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
 
 
 def _has_members(file: InputFile) -> bool:
-    """Return whether a compressed file has more than one member or frame, or may have."""
-    if file.compression == "zst":
-        return len(find_frames(file.path)) > 2
+    """Return whether a compressed file has more than one member or frame, or may have.
+
+    Of a remote file only the beginning is asked: most have one member, and are not read for it.
+    """
     assert file.compression is not None
-    pattern, before = MEMBERS[file.compression], b""
-    with file.path.open("rb") as stream:
+    most = min(file.bytes, PROBED_BYTES) if file.is_remote else file.bytes
+    with open_input(file, most) as stream:
+        if file.compression == "zst":
+            head = io.BytesIO(stream.read(most)) if file.is_remote else stream
+            return next(frame_spans(head, most))[1] < most
+        pattern, before = MEMBERS[file.compression], b""
         start = 1  # the first byte of the file begins the first member
-        while block := stream.read(BLOCK_BYTES):
+        while stream.tell() < most and (block := stream.read(BLOCK_BYTES)):
             data = before + block
             if pattern.search(data, start):
                 return True
@@ -86,7 +95,7 @@ def _borders(
     is_plain = file.compression is None
     entry = Border(0, 0, part_bytes if is_plain else NEVER, 0, 0)
     last = end = place = 0
-    for block in placed_blocks(file.path, file.compression):
+    for block in placed_blocks(file):
         if end == 0 and (len(block.data) < len(BOM) or foreign_content(block.data)):
             raise BrokenStream("no text, or a mark of UTF-8 in two blocks")
         if block.place != place and entry.offset == NEVER and end - last >= part_bytes:

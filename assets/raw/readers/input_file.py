@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from resources.settings.sources import FileFormat
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
+Content = bytes  # InputFile has a field of that name
 
 
 class Border(NamedTuple):
@@ -42,10 +43,12 @@ WHOLE = Span(BEGIN, Border(STREAM_END, 0, STREAM_END, 0, 0))
 class InputFile(NamedTuple):
     """One input file: a tuple of strings, as a plan may hold a million of them.
 
-    place    its path on this machine
+    place    its path on this machine, or the URL from which it is read by ranges
     name     its identity
-    digest   the xxh3_128 of its bytes (32 hex)
-    blocks   an xxh3_64 per BLOCK_BYTES (16 hex each), of a file with more than one block
+    digest   the xxh3_128 of its bytes (32 hex); of a remote file a fingerprint of its version
+    blocks   an xxh3_64 per BLOCK_BYTES (16 hex each), of a local file with more than one block
+    content  its bytes, if they are in memory: of a small remote file that is being read
+    requests_per_second   most that are sent to its host for it and its like; 0: no limit
     """
 
     place: str
@@ -55,6 +58,17 @@ class InputFile(NamedTuple):
     bytes: int
     digest: str
     blocks: str = ""
+    content: Content | None = None
+    requests_per_second: float = 0.0
+
+    def __repr__(self) -> str:
+        """Name the file only: its place may be a URL with secrets, its content is long."""
+        return f"InputFile({self.name!r})"
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether the file is on another machine, and read by ranges."""
+        return "://" in self.place and not self.place.startswith("/")
 
     @property
     def path(self) -> Path:

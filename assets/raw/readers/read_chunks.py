@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
@@ -41,7 +40,7 @@ from assets.raw.readers.read_lines import (
     read_text,
     run_records,
 )
-from assets.raw.readers.read_tables import read_csv, read_parquet
+from assets.raw.readers.read_tables import group_bytes, parquet_metadata, read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from resources.settings.sources import SourceConfig
 
@@ -94,7 +93,7 @@ def plan_slices(
 def row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
     """Return the row groups at which a Parquet file is cut; none if it cannot be read."""
     try:
-        metadata = pq.read_metadata(file.path)
+        metadata = parquet_metadata(file)
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
         return []  # reading the file as a stream puts the reason into quarantine
@@ -121,23 +120,21 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
     if file_slice.unit == "records":
         return [(file_slice.span.first.place, file_slice.span.end.place)]
     try:
-        metadata = pq.read_metadata(file.path)
-        spans = [(file.bytes - 1, file.bytes)]  # the metadata is at the end
-        for group in range(file_slice.start, file_slice.stop):
-            columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
-            starts = [
-                column.dictionary_page_offset or column.data_page_offset for column in columns
-            ]
-            size = sum(column.total_compressed_size for column in columns)
-            spans.append((min(starts), min(starts) + size))
+        metadata = parquet_metadata(file)
+        groups = range(file_slice.start, file_slice.stop)
+        at_end = (file.bytes - 1, file.bytes)  # the metadata is there
+        return [at_end, *(group_bytes(metadata, group) for group in groups)]
     except (pa.ArrowException, OSError, IndexError) as error:
         raise_unless_of_content(error)
         return [(0, file.bytes)]
-    return spans
 
 
 def read_chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
+    most_documents: int | None = None,
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
@@ -145,9 +142,9 @@ def read_chunks(
 
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
-    once per slice.
+    once per slice. Reading stops soon after `most_documents`.
     """
-    chunks = _chunks(file, file_slice, source, part_bytes)
+    chunks = _chunks(DocumentBuilder(0, most_documents), file, file_slice, source, part_bytes)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
 
@@ -172,9 +169,12 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _chunks(
-    file: InputFile, file_slice: Slice, source: SourceConfig, part_bytes: int
+    builder: DocumentBuilder,
+    file: InputFile,
+    file_slice: Slice,
+    source: SourceConfig,
+    part_bytes: int,
 ) -> Iterator[Chunk]:
-    builder = DocumentBuilder()
     num_chunks = 0
     most = part_bytes if is_stream(file_slice, part_bytes) else STREAM_END
     for chunk in _add_file(builder, file, file_slice, source, most):
@@ -197,12 +197,20 @@ def _add_file(
     builder: DocumentBuilder, file: InputFile, file_slice: Slice, source: SourceConfig, most: int
 ) -> Iterator[Chunk]:
     start = file_slice.start if file_slice.unit == "bytes" else 0
-    before = cache(lambda: file_slice.span.first.line or lines_before(file, start))
+
+    @cache
+    def before() -> int | None:
+        if start and file.is_remote and file.content is None:
+            return None  # to count them is to fetch all before
+        return file_slice.span.first.line or lines_before(file, start)
+
     if file.format == "warc":
         source = source.model_copy(update={"html": "keep"})  # its pages are text already
     builder.start_file(source, file.name, _position_unit(file), before)
     for piece in _pieces(file, file_slice, source):
         yield from _add(builder, piece, source, most)
+        if builder.is_full():
+            return
 
 
 def _add(
@@ -238,8 +246,8 @@ def _pieces(
             start, stop = (
                 (0, STREAM_END) if unit == "stream" else (file_slice.start, file_slice.stop)
             )
-            first = span.first if unit == "records" else None
-            return read_jsonl_runs(file, source, start, stop, first)
+            known = span if unit == "records" else None
+            return read_jsonl_runs(file, source, start, stop, known)
         case "json":
             return read_json(file, source)
         case "csv" | "tsv":

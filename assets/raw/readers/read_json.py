@@ -25,7 +25,7 @@ STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 def read_json(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield the records of a .json file, numbered from 0; the rest after a break is one record."""
-    blocks = read_blocks(file.path, file.compression)
+    blocks = read_blocks(file)
     head, error = b"", None
     try:
         head = next(blocks, b"")

@@ -108,16 +108,18 @@ def read_jsonl(
 
 
 def read_jsonl_runs(
-    file: InputFile, source: SourceConfig, start: int, stop: int, first: Border | None = None
+    file: InputFile, source: SourceConfig, start: int, stop: int, span: Span | None = None
 ) -> Iterator[LineRun | InputRecord]:
     """Yield the lines that start in bytes [start, stop) of the uncompressed stream.
 
     Runs of whole lines come first; what is behind a break or a giant line comes as records.
-    `first` is the border at `start`, if it is known.
+    `span` has the borders at `start` and `stop`, if they are known.
     """
     before = max(start - 1, 0)  # this byte tells whether a line starts at `start`
-    first = first or Border(before, 0, before, 0, 0)
-    blocks = read_blocks(file.path, file.compression, first)
+    first, end = span or (Border(before, 0, before, 0, 0), WHOLE.end)
+    if file.compression is None:
+        end = Border(stop, 0, stop, 0, 0)
+    blocks = read_blocks(file, first, end.place)
     number = 1
     for piece in split_runs(blocks, (first.offset, stop), source.max_record_bytes):
         if piece.offset >= stop:
@@ -210,7 +212,7 @@ def halves(run: LineRun) -> list[LineRun]:
 def lines_before(file: InputFile, offset: int) -> int:
     """Count the lines of a plain file that start before a byte offset."""
     num_newlines, left = 0, offset - 1  # a newline at `offset` - 1 ends the last of them
-    blocks = read_blocks(file.path, None)
+    blocks = read_blocks(file, stop=offset)
     while left > 0 and (block := next(blocks, b"")):
         num_newlines += block.count(b"\n", 0, left)
         left -= len(block)
@@ -219,7 +221,7 @@ def lines_before(file: InputFile, offset: int) -> int:
 
 def read_lines(file: InputFile, source: SourceConfig, span: Span) -> Iterator[Line]:
     """Yield the lines of a span of a file."""
-    blocks = read_blocks(file.path, file.compression, span.first)
+    blocks = read_blocks(file, span.first, span.end.place)
     lines = split_lines(blocks, span.first.offset, source.max_record_bytes)
     return takewhile(lambda line: line.offset < span.end.offset, lines)
 

@@ -13,6 +13,7 @@ from itertools import chain, count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assets.raw.places.open_input import open_arrow, open_columns, open_input
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -167,18 +168,24 @@ def _no_text_column(text_field: str, columns: list[str]) -> str:
     )
 
 
+def parquet_metadata(file: InputFile) -> pq.FileMetaData:
+    """Read the end of a Parquet file."""
+    with open_columns(file) as stream:
+        return pq.read_metadata(stream)
+
+
 def read_parquet(
     file: InputFile, source: SourceConfig, groups: tuple[int, int] | None
 ) -> Iterator[InputRecord]:
     """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
     try:
-        table = pq.ParquetFile(_parquet_bytes(file))
+        table = _open_table(file, groups, source)
     except BrokenStream as error:
-        yield InputRecord(0, None, error.head or file_head(file.path), error.reason)
+        yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
-        reason = foreign_content(file_head(file.path)) or error
+        reason = foreign_content(file_head(file)) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
         yield InputRecord(0, None, _tail(file), error_text)
         return
@@ -191,15 +198,34 @@ def read_parquet(
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
     for group in range(first, last):
-        yield from _read_row_group(table, group, row, file)
+        yield from _read_row_group(table, group, row, file, source.columns)
         row += table.metadata.row_group(group).num_rows
 
 
-def _parquet_bytes(file: InputFile) -> str | pa.BufferReader:
+def _open_table(
+    file: InputFile, groups: tuple[int, int] | None, source: SourceConfig
+) -> pq.ParquetFile:
+    if source.columns and file.compression is None:
+        return pq.ParquetFile(open_columns(file))
+    if groups is None or not file.is_remote:
+        return pq.ParquetFile(_parquet_bytes(file))
+    metadata = parquet_metadata(file)
+    _, stop = group_bytes(metadata, groups[1] - 1)
+    return pq.ParquetFile(open_arrow(file, stop), metadata=metadata)
+
+
+def group_bytes(metadata: pq.FileMetaData, group: int) -> tuple[int, int]:
+    """Return the range of bytes that a row group is in."""
+    columns = [metadata.row_group(group).column(i) for i in range(metadata.num_columns)]
+    starts = [column.dictionary_page_offset or column.data_page_offset for column in columns]
+    return min(starts), min(starts) + sum(column.total_compressed_size for column in columns)
+
+
+def _parquet_bytes(file: InputFile) -> pa.NativeFile:
     if file.compression is None:
-        return str(file.path)
+        return open_arrow(file)
     data = bytearray()
-    for block in read_blocks(file.path, file.compression):
+    for block in read_blocks(file):
         data += block
         if len(data) > BOMB_BYTES:
             raise BrokenStream(
@@ -210,13 +236,17 @@ def _parquet_bytes(file: InputFile) -> str | pa.BufferReader:
 
 
 def _tail(file: InputFile) -> bytes:
-    with file.path.open("rb") as stream:
+    with open_input(file) as stream:
         stream.seek(max(file.bytes - 64, 0))
         return stream.read()
 
 
 def _read_row_group(
-    table: pq.ParquetFile, group: int, row: int, file: InputFile
+    table: pq.ParquetFile,
+    group: int,
+    row: int,
+    file: InputFile,
+    wanted: tuple[str, ...] | None,
 ) -> Iterator[InputRecord]:
     metadata = table.metadata.row_group(group)
     stored = sum(
@@ -224,18 +254,21 @@ def _read_row_group(
     )
     num_bytes = 0
     try:
-        for batch in table.iter_batches(ROWS_AT_A_TIME, row_groups=[group], use_threads=False):
+        batches = table.iter_batches(
+            ROWS_AT_A_TIME, row_groups=[group], columns=wanted, use_threads=False
+        )
+        for batch in batches:
             num_bytes += batch.nbytes
             if num_bytes > max(BOMB_BYTES, BOMB_RATIO * stored):
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
-                yield InputRecord(row, None, file_head(file.path), error_text)
+                yield InputRecord(row, None, file_head(file), error_text)
                 return
             yield from _batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
         error_text = f"Parquet row group {group} is broken: {error}"
-        yield InputRecord(row, None, file_head(file.path), error_text)
+        yield InputRecord(row, None, file_head(file), error_text)
 
 
 def _batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:

@@ -25,7 +25,7 @@ RESPONSE = re.compile(rb"^warc-type:[ \t]*response[ \t]*\r?$", re.I | re.M)
 def read_warc(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield records of HTTP 200 text/html responses and of broken records; others do not count."""
     row = 0
-    stream = _Stream(read_blocks(file.path, file.compression))
+    stream = _Stream(read_blocks(file))
     for record, error in _split_records(stream, source.max_record_bytes):
         if error:
             yield InputRecord(row, None, record, error)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 FRAME = 0xFD2FB528
@@ -14,17 +12,17 @@ HEADER_BYTES = 14  # of the largest header of a frame without its magic number: 
 LEAST_APART = 1 << 16  # bytes between the frames that are told: a decoder costs as much as 10 kB
 
 
-def find_frames(path: Path) -> list[int]:
-    """Return where some frames start, and the end of the file; nothing if it is not whole."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        starts, at = [0], 0
-        for at in _frame_ends(file):
-            if at - starts[-1] >= LEAST_APART:
-                starts.append(at)
-    if at != size:
-        return []
-    return [start for start in starts if start < size] + [size]
+def frame_spans(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
+    """Yield [start, stop) of the frames of a file, of several where they are small.
+
+    Of a file that is not whole, the last one ends before the file or behind it.
+    """
+    start = at = 0
+    for at in _frame_ends(file):
+        if at - start >= LEAST_APART and at < size:
+            yield start, at
+            start = at
+    yield start, at
 
 
 def _frame_ends(file: BinaryIO) -> Iterator[int]:

@@ -17,16 +17,18 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import polars as pl
+import pyarrow as pa
 import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
 from assets.raw.places.find_inputs import FORMATS, find_inputs
+from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
-from assets.raw.readers.read_tables import read_csv, read_parquet
+from assets.raw.readers.read_tables import parquet_metadata, read_csv, read_parquet
 from assets.raw.readers.read_warc import read_warc
 from corpus_loader.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
@@ -192,10 +194,11 @@ def column_names(file: InputFile) -> list[str]:
     """Return the columns of a table; none if its head cannot be read."""
     try:
         if file.format == "parquet":
-            return list(pl.read_parquet_schema(file.path))
+            return list(parquet_metadata(file).schema.to_arrow_schema().names)
         separator = "\t" if file.format == "tsv" else ","
-        return pl.read_csv(file.path, n_rows=0, separator=separator).columns
-    except (OSError, pl.exceptions.PolarsError):
+        head = next(read_blocks(file), b"")
+        return pl.read_csv(head, n_rows=0, separator=separator).columns
+    except (OSError, pa.ArrowException, BrokenStream, pl.exceptions.PolarsError):
         return []
 
 

@@ -9,15 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus
+from flaky_proxy import flaky_proxy
 from s3_server import s3_bucket
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.object_copies import FOLDER, bring_objects, bucket_at
+from assets.raw.places.object_files import bucket_at
+from assets.raw.places.open_input import open_input
+from corpus_loader import transports
 from corpus_loader.objects import Objects
+from resources import materialization
 from resources.errors import InputError
 from resources.settings.pipeline import SettingsError, load_settings
 from resources.settings.sources import Source
@@ -126,17 +131,17 @@ def test_only_new_and_changed_objects_are_read(
         write_corpus(tmp_path, sources=[where, rest], engine=engine, part_bytes=1024)
     )
     read: list[str] = []
-    get_to_file = Objects.get_to_file
+    get_part = Objects.get_part
 
-    def spy(objects: Objects, key: str, path: Path) -> Any:
+    def spy(objects: Objects, key: str, start: int, stop: int) -> Any:
         read.append(key)
-        return get_to_file(objects, key, path)
+        return get_part(objects, key, start, stop)
 
-    monkeypatch.setattr(Objects, "get_to_file", spy)
+    monkeypatch.setattr(Objects, "get_part", spy)
     build(corpus, "raw")
     assert sorted(read) == [KEYS[0], KEYS[2], KEYS[3]]
     assert sorted(texts(corpus)) == sorted(sentence(number) for number in (0, 2, 3))
-    assert not [path for path in (corpus.downloads / FOLDER).rglob("*") if path.is_file()]
+    assert not corpus.downloads.exists()
 
     read.clear()
     build(corpus, "raw")
@@ -153,21 +158,64 @@ def test_an_object_that_changes_after_planning_is_named(bucket: Objects, tmp_pat
     files = find_inputs(source("s3://corpora/web/a.jsonl"), tmp_path, tmp_path / "d").files
     bucket.put("web/a.jsonl", b"{}\n")
     with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl has changed"):
-        bring_objects(files)
+        open_input(files[0]).read()
     bucket.delete("web/a.jsonl")
     with pytest.raises(ChangedFileError, match=r"s3://corpora/web/a\.jsonl was removed"):
-        bring_objects(files)
+        open_input(files[0]).read()
 
 
-def test_copies_are_bounded_by_the_scratch(bucket: Objects, tmp_path: Path) -> None:
-    scratch = ScratchConfig(folder="scratch", bytes=1 << 20)
-    root = store_place.root_of("s3://corpora/store", tmp_path, scratch)
-    for number in range(4):
-        bucket.put(f"large/{number}.jsonl", LINES[number] * 3000)
-    files = find_inputs(source("s3://corpora/large"), tmp_path, root / "_downloads").files
-    for file, line in zip(files, LINES, strict=False):
-        bring_objects([file])
-        assert file.path.read_bytes() == line * 3000
-        copies = [path for path in (root / "_downloads" / FOLDER).rglob("*") if path.is_file()]
-        assert copies == [file.path]
-        os.utime(file.path, (0, 0))  # used long ago
+def test_a_listing_that_is_cut_goes_on_behind_its_last_page(
+    bucket: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+    for number in range(2500):
+        bucket.put(f"many/{number:05d}", b"")
+    with flaky_proxy(os.environ["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        objects = Objects("s3://corpora").each_object("many")
+        keys = [next(objects).key for _ in range(1000)]
+        proxy.refuse(503, most=3)
+        keys += [info.key for info in objects]
+    assert proxy.refused == 3
+    assert keys == [f"many/{number:05d}" for number in range(2500)]
+
+
+def test_an_expired_token_is_named_and_the_other_sources_are_built(
+    bucket: Objects, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planning lists the objects; the token expires before they are read."""
+    monkeypatch.setattr(materialization, "RETRIES", dg.RetryPolicy(max_retries=0))
+    where = {"name": "prose", "where": "s3://corpora/web/*.jsonl"}
+    rest = {"name": "notes", "where": "input/notes/*"}
+    engine = {"kind": "in_process", "workers": 1}
+    corpus = open_corpus(write_corpus(tmp_path, sources=[where, rest], engine=engine))
+    get_part = Objects.get_part
+    body = "<Error><Code>ExpiredToken</Code></Error>"
+
+    with flaky_proxy(os.environ["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        bucket_at.cache_clear()
+
+        def expire(objects: Objects, key: str, start: int, stop: int) -> Any:
+            proxy.refuse(403, body)
+            return get_part(objects, key, start, stop)
+
+        monkeypatch.setattr(Objects, "get_part", expire)
+        result = build(corpus, "raw", raise_on_error=False)
+        assert not result.success
+        assert corpus.store.partition("raw", "prose").newest_manifest() is None
+        assert corpus.store.partition("raw", "notes").newest_manifest() is not None
+        observed = [
+            each.asset_observation_data.asset_observation.metadata
+            for each in result.all_events
+            if each.event_type_value == "ASSET_OBSERVATION"
+        ]
+        errors = [str(each["error"].value) for each in observed if "error" in each]
+        assert len(errors) == 1
+        assert "s3://corpora/web/a.jsonl could not be read: HTTP 403 ExpiredToken" in errors[0]
+        assert "Check the credentials" in errors[0]
+
+        proxy.recover()
+        monkeypatch.setattr(Objects, "get_part", get_part)
+        build(corpus, "raw")
+    assert texts(corpus) == [sentence(0)]

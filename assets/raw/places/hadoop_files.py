@@ -1,0 +1,101 @@
+"""Input files on a Hadoop file system (hdfs://), through pyarrow and libhdfs.
+
+Size and time of change decide what is new, and are asked with every range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pyarrow import fs
+
+from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
+from assets.raw.places.local_files import MAGIC
+from assets.raw.places.object_files import PARTS, ObjectMatch, match
+from assets.raw.places.range_files import Fetch
+from assets.raw.readers.input_file import InputFile
+from corpus_loader.errors import CorpusError
+from corpus_loader.transports import Interrupted, Patience
+from corpus_loader.url_secrets import shown, split_url
+from resources.errors import InputError
+from resources.store.records import fingerprint_of
+
+ADVICE = (
+    "hdfs:// needs Hadoop's client: a Java runtime (JAVA_HOME), libhdfs.so (ARROW_LIBHDFS_DIR, or "
+    "HADOOP_HOME/lib/native) and CLASSPATH=$(hadoop classpath --glob). Set them, also for "
+    "Dagster's daemon, or copy the files to a disk or an object store."
+)
+
+
+@lru_cache
+def hadoop_at(url: str) -> fs.FileSystem:
+    """Return the client of a file system, as hdfs://namenode:8020: one per process."""
+    host, _, port = split_url(f"{url}/").host.partition(":")
+    try:
+        return fs.HadoopFileSystem(host or "default", int(port or 0))
+    except (AttributeError, ImportError, OSError, ValueError) as error:
+        fact = str(error).partition("\n")[0]
+        raise InputError(f"{shown(url)} cannot be reached ({fact}). {ADVICE}") from None
+
+
+def find_hadoop_files(pattern: str) -> Iterator[ObjectMatch]:
+    """Yield the files that a URL with the rules of local globs matches, sorted by path."""
+    parts = PARTS.fullmatch(pattern)
+    if parts is None or ".." in pattern.split("/"):
+        raise InputError(f"where {shown(pattern)!r}: no URL of files, as hdfs://host/folder/*.gz")
+    segments = [part for part in parts["pattern"].split("/") if part]
+    url, system = parts["bucket"], hadoop_at(parts["bucket"])
+    fixed = next((i for i, part in enumerate(segments) if MAGIC.search(part)), len(segments))
+    start = "/" + "/".join(segments[:fixed])
+    named = system.get_file_info(start)
+    if named.is_file and fixed == len(segments):
+        yield ObjectMatch(f"{url}{start}", "named", digest_of_info(named))
+        return
+    below = system.get_file_info(fs.FileSelector(start, allow_not_found=True, recursive=True))
+    for info in sorted(below, key=lambda info: info.path):
+        path = "/" + info.path.lstrip("/")
+        if info.is_file and (how := match(segments[fixed:], path[1:].split("/")[fixed:])):
+            yield ObjectMatch(f"{url}{path}", how, digest_of_info(info))
+
+
+def digest_of_info(info: fs.FileInfo) -> FileDigest:
+    """Return size and time of change as the digest of a file."""
+    return FileDigest(info.size, fingerprint_of("hdfs", info.size, info.mtime_ns))
+
+
+def fetch_of_hadoop_file(file: InputFile) -> Fetch:
+    """Return the function that fetches ranges of a file."""
+    parts = PARTS.fullmatch(file.place)
+    assert parts is not None, file.name
+    system, path = hadoop_at(parts["bucket"]), f"/{parts['pattern']}"
+
+    def fetch(start: int, stop: int) -> bytes:
+        patience = Patience()
+        while True:
+            try:
+                return _read(system, path, file, start, stop)
+            except PermissionError as error:
+                advice = "Check the user, or the Kerberos ticket (kinit)."
+                raise CorpusError(f"{file.name} could not be read: {error}. {advice}") from None
+            except OSError as error:
+                fault = Interrupted(f"{file.name} could not be read: {error}, at byte {start:,}")
+                patience.wait(str(fault), fault, "Check the file system, then build again.")
+
+    return fetch
+
+
+def _read(system: fs.FileSystem, path: str, file: InputFile, start: int, stop: int) -> bytes:
+    """Read bytes [start, stop) once."""
+    try:
+        with system.open_input_file(path) as stream:
+            content: bytes = stream.read_at(stop - start, start)
+    except FileNotFoundError:
+        raise removed(file) from None
+    now = system.get_file_info(path)
+    if digest_of_info(now).digest != file.digest:
+        raise ChangedFileError(
+            f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now.size:,} bytes, "
+            f"written at {now.mtime}, now. {AGAIN}"
+        )
+    return content

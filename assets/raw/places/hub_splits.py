@@ -1,0 +1,180 @@
+"""Files that belong to a configuration and split of a dataset on the Hugging Face hub.
+
+They follow from `configs` in the metadata of README.md, else from the names of files and folders,
+by the conventions of the hub: data/train-00000-of-00010.parquet, test/, dev.jsonl. Where neither
+says anything, every data file is of the split `train`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from assets.raw.places.object_files import match
+from resources.errors import InputError
+from resources.settings.read_yaml import YamlError, parse_yaml
+
+README = "README.md"
+TRAIN = "train"
+NAME_FILES = "Name the files in `where`, as hf://owner/name/*.parquet"
+ONLY_CONFIG = "default"
+NO_DATA = frozenset(
+    {README, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"}
+)
+FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+CONFIGS = re.compile(r"^configs[ \t]*:.*?(?=^[^\s#\-\]}]|\Z)", re.DOTALL | re.MULTILINE)
+SHARD = re.compile(r"data/(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}[^/]*\.[^/]*")
+KEYWORDS = {
+    TRAIN: ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+BESIDE = r"[-._ 0-9]"  # what separates a split's name from the rest of a file's or folder's
+
+
+class _SplitFiles(msgspec.Struct):
+    split: str
+    path: str | list[str]
+
+
+class _Config(msgspec.Struct):
+    config_name: str | int | float | bool
+    data_files: str | list[str | _SplitFiles] | None = None
+    data_dir: str | None = None
+    default: bool = False
+
+
+class _Card(msgspec.Struct):
+    configs: list[_Config] | None = None
+
+
+class Split(NamedTuple):
+    """A configuration and split of a dataset; None is the default one."""
+
+    config: str | None
+    split: str | None
+
+
+def split_paths(paths: Iterable[str], readme: bytes, wanted: Split) -> list[str]:
+    """Return which of the data files of a repository belong to a configuration and split.
+
+    Raises InputError with the names that there are for an unknown one.
+    """
+    data = [path for path in paths if is_data(path)]
+    config = _chosen(read_configs(readme), wanted.config)
+    if config.data_files is None:
+        folder = _folder(config)
+        below = [path for path in data if path.startswith(folder)]
+        splits = {
+            name: [folder + path for path in of_split]
+            for name, of_split in by_convention([p[len(folder) :] for p in below]).items()
+        }
+    else:
+        splits = {
+            name: [path for path in data if _is_matched(path, patterns)]
+            for name, patterns in _patterns(config).items()
+        }
+    return _of_split(splits, config, wanted.split)
+
+
+def is_data(path: str) -> bool:
+    """Return whether a file of a repository is neither hidden nor about the repository."""
+    *folders, name = path.split("/")
+    is_special = name.startswith(".") or any(each.startswith((".", "__")) for each in folders)
+    return name not in NO_DATA and not is_special
+
+
+def read_configs(readme: bytes) -> list[_Config]:
+    """Return the configurations that README.md lists; of its metadata only these are parsed."""
+    card = FRONT_MATTER.match(readme.decode("utf-8", "replace"))
+    block = CONFIGS.search(card[1]) if card else None
+    if block is None:
+        return []
+    try:
+        content, _ = parse_yaml(block[0].encode(), README)
+        return msgspec.convert(content, _Card).configs or []
+    except YamlError as error:
+        raise InputError(f"{error}. {NAME_FILES}") from None
+    except msgspec.ValidationError as error:
+        fault = f"`configs` of {README} cannot be read: {error}. {NAME_FILES}"
+        raise InputError(fault) from None
+
+
+def by_convention(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files of each split by the names of shards, else of folders, else of files."""
+    shards: dict[str, list[str]] = {}
+    for path in paths:
+        if shard := SHARD.fullmatch(path):
+            shards.setdefault(shard["split"], []).append(path)
+    return shards or _by_keyword(paths, "folder") or _by_keyword(paths, "file") or {TRAIN: [*paths]}
+
+
+def _by_keyword(paths: Sequence[str], part: str) -> dict[str, list[str]]:
+    found = {}
+    for split, keywords in KEYWORDS.items():
+        pattern = re.compile(rf"(?:.*{BESIDE})?(?:{'|'.join(keywords)})(?:{BESIDE}.*)?")
+        of_split = [path for path in paths if any(map(pattern.fullmatch, _names(path, part)))]
+        if of_split:
+            found[split] = of_split
+    return found
+
+
+def _names(path: str, part: str) -> list[str]:
+    *folders, name = path.split("/")
+    return folders if part == "folder" else [name]
+
+
+def _chosen(configs: Sequence[_Config], wanted: str | None) -> _Config:
+    known = {str(config.config_name): config for config in configs or [_Config(ONLY_CONFIG)]}
+    defaults = [config for name, config in known.items() if config.default or name == ONLY_CONFIG]
+    if wanted is None and (len(known) == 1 or len(defaults) == 1):
+        return (defaults or [*known.values()])[0]
+    if wanted in known:
+        return known[wanted]
+    fault = "has no default one" if wanted is None else f"has no {wanted!r}"
+    raise InputError(
+        f"`config`: the dataset {fault}; its configurations: {', '.join(sorted(known))}"
+    )
+
+
+def _of_split(splits: Mapping[str, list[str]], config: _Config, wanted: str | None) -> list[str]:
+    name = wanted or TRAIN
+    if name not in splits:
+        raise InputError(
+            f"`split`: configuration {config.config_name!r} has no split {name!r}; its splits: "
+            f"{', '.join(sorted(splits))}"
+        )
+    return splits[name]
+
+
+def _patterns(config: _Config) -> dict[str, list[str]]:
+    files = [config.data_files] if isinstance(config.data_files, str) else config.data_files or []
+    splits: dict[str, list[str]] = {}
+    for each in files:
+        name, path = (TRAIN, each) if isinstance(each, str) else (each.split, each.path)
+        splits.setdefault(name, []).extend([path] if isinstance(path, str) else path)
+    elsewhere = [path for paths in splits.values() for path in paths if "://" in path]
+    if elsewhere:
+        raise InputError(
+            f"configuration {config.config_name!r} has files outside of the repository "
+            f"({elsewhere[0][:200]}). List the files in `where`"
+        )
+    folder = _folder(config)
+    return {
+        name: [folder + path.removeprefix("./") for path in paths] for name, paths in splits.items()
+    }
+
+
+def _folder(config: _Config) -> str:
+    """Return the folder of a configuration's files with its last slash; "" for the repository."""
+    folder = posixpath.normpath(config.data_dir or ".").strip("/")
+    return "" if folder == "." else f"{folder}/"
+
+
+def _is_matched(path: str, patterns: Sequence[str]) -> bool:
+    parts = path.split("/")
+    return any(match(pattern.strip("/").split("/"), parts) for pattern in patterns)

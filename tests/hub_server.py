@@ -1,0 +1,220 @@
+"""A stand-in for the Hugging Face hub on the loopback address, with the host of its large files.
+
+It has what the hub's HTTP API has for datasets: revisions, references, listings in pages, and files
+by ranges, of which Parquet is on another host behind a redirect, as files in LFS are. Faults happen
+when told to: 503s, connections that are cut, and a token that is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import NamedTuple
+
+import pytest
+
+from corpus_loader import transports
+
+API = re.compile(r"/api/datasets/(?P<repository>[^/]+/[^/]+)/(?P<what>[^/]+)(?:/(?P<rest>.*))?")
+FILE = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)/resolve/(?P<sha>[^/]+)/(?P<path>.+)")
+Files = Mapping[str, bytes]
+
+
+class Request(NamedTuple):
+    """A request that was answered: `served` bytes of a file, by the hub or its other host."""
+
+    host: str
+    path: str
+    served: int
+    token: str
+
+
+class Answer(NamedTuple):
+    """An answer of the stand-in."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+
+
+@dataclass
+class Repository:
+    """The commits of a dataset, by hash, and the names that point to them."""
+
+    commits: dict[str, Files] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+
+    def commit(self, files: Files, branch: str = "main") -> str:
+        """Add a commit with these files to a branch."""
+        parts = [len(self.commits), *sorted(files.items())]
+        sha = hashlib.sha1(repr(parts).encode()).hexdigest()
+        self.commits[sha] = dict(files)
+        self.branches[branch] = sha
+        return sha
+
+    def find(self, revision: str) -> str | None:
+        """Return the commit of a revision."""
+        sha = {**self.tags, **self.branches}.get(revision, revision)
+        return sha if sha in self.commits else None
+
+
+@dataclass
+class Hub:
+    """The repositories of a hub, what was asked of it, and the faults that are still to come."""
+
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    page_files: int = 1000
+    busy: int = 0  # next requests that get a 503
+    cuts: int = 0  # next answers with a file that end half way
+    seconds: float = 0.0  # before an answer with a file
+    address: str = ""
+    other_host: str = ""
+
+    def add(self, name: str, files: Files, token: str = "") -> str:
+        """Add a repository with one commit."""
+        self.repositories[name] = Repository(token=token)
+        return self.repositories[name].commit(files)
+
+    def served(self) -> int:
+        """Return the bytes of files that were sent, README.md excepted."""
+        return sum(each.served for each in self.requests if not each.path.endswith("README.md"))
+
+    def answer(self, host: str, url: str, token: str, span: str) -> Answer:
+        """Answer a request."""
+        parts = urllib.parse.urlsplit(url)
+        path = urllib.parse.unquote(parts.path)
+        if self.busy:
+            self.busy -= 1
+            return Answer(503, b"{}", {"Retry-After": "0"})
+        if found := FILE.fullmatch(path):
+            refused = self.refusal(found["repository"], token) if host == "hub" else None
+            return refused or self.file(host, found, span)
+        found = API.fullmatch(path)
+        if host != "hub" or found is None:
+            return Answer(404)
+        if refused := self.refusal(found["repository"], token):
+            return refused
+        repository = self.repositories[found["repository"]]
+        if found["what"] == "refs":
+            kinds = {"branches": repository.branches, "tags": repository.tags}
+            listed = {kind: [{"name": name} for name in names] for kind, names in kinds.items()}
+            return Answer(200, json.dumps(listed).encode())
+        revision, _, folder = (found["rest"] or "").partition("/")
+        sha = repository.find(revision)
+        if sha is None:
+            return Answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+        if found["what"] == "revision":
+            return Answer(200, json.dumps({"sha": sha}).encode())
+        return self.listing(repository.commits[sha], folder, parts)
+
+    def refusal(self, name: str, token: str) -> Answer | None:
+        """Refuse a request without the token of a repository, as for one that is not there."""
+        repository = self.repositories.get(name)
+        if repository is None or (repository.token and f"Bearer {repository.token}" != token):
+            headers = {"X-Error-Code": "RepoNotFound"}
+            return Answer(404 if token else 401, b"{}", headers)
+        return None
+
+    def listing(self, files: Files, folder: str, url: urllib.parse.SplitResult) -> Answer:
+        """List one page of the files below a folder, and link to the next."""
+        start = f"{folder}/" if folder else ""
+        below = sorted(path for path in files if path.startswith(start))
+        if folder and not below:
+            return Answer(404, b"{}", {"X-Error-Code": "EntryNotFound"})
+        query = dict(urllib.parse.parse_qsl(url.query))
+        first = int(query.get("cursor", 0))
+        page = [item(path, files[path]) for path in below[first : first + self.page_files]]
+        following = first + self.page_files
+        query["cursor"] = str(following)
+        link = f'<{self.address}{url.path}?{urllib.parse.urlencode(query)}>; rel="next"'
+        headers = {"Link": link} if following < len(below) else {}
+        return Answer(200, json.dumps(page).encode(), headers)
+
+    def file(self, host: str, found: re.Match[str], span: str) -> Answer:
+        """Send a range of a file, or to the other host."""
+        content = self.repositories[found["repository"]].commits[found["sha"]].get(found["path"])
+        if content is None:
+            return Answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+        headers = {"X-Repo-Commit": found["sha"], "Accept-Ranges": "bytes"}
+        if host == "hub" and is_large(found["path"]):
+            return Answer(302, b"", {**headers, "Location": self.other_host + found[0]})
+        headers["ETag"] = f'"{item(found["path"], content)["oid"]}"'
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", span)
+        if wanted is None:
+            return Answer(200, content, headers)
+        start, stop = int(wanted[1]), int(wanted[2] or len(content)) + 1
+        if start >= len(content):
+            return Answer(416)
+        part = content[start:stop]
+        headers["Content-Range"] = f"bytes {start}-{start + len(part) - 1}/{len(content)}"
+        return Answer(206, part, headers)
+
+
+def is_large(path: str) -> bool:
+    """Return whether a file is in LFS."""
+    return path.endswith(".parquet")
+
+
+def item(path: str, content: bytes) -> dict[str, object]:
+    """Return a file as a listing has it."""
+    oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    lfs = {"lfs": {"oid": hashlib.sha256(content).hexdigest(), "size": len(content)}}
+    basics = {"type": "file", "path": path, "oid": oid, "size": len(content)}
+    return basics | (lfs if is_large(path) else {})
+
+
+@contextmanager
+def hub_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Serve a hub, and point HF_ENDPOINT at it; no token and no credentials are known."""
+    hub = Hub()
+    with ExitStack() as stack:
+        for host in ("hub", "other"):
+            handler = type("Handler", (_Handler,), {"hub": hub, "host": host})
+            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+            thread = Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(server.shutdown)
+            address = f"http://127.0.0.1:{server.server_port}"
+            hub.address, hub.other_host = hub.address or address, address
+        monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        monkeypatch.setenv("HF_TOKEN_PATH", "/nowhere")
+        monkeypatch.setenv("NETRC", "/dev/null")
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        yield hub
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: Hub
+    host: str
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization", "")
+        answer = self.hub.answer(self.host, self.path, token, self.headers.get("Range", ""))
+        body = answer.body
+        is_file = FILE.fullmatch(self.path) is not None and answer.status < 300
+        time.sleep(self.hub.seconds if is_file else 0.0)
+        if is_file and self.hub.cuts:
+            self.hub.cuts -= 1
+            body = body[: len(body) // 2]
+        self.hub.requests.append(Request(self.host, self.path, len(body) * is_file, token))
+        self.send_response(answer.status)
+        for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass

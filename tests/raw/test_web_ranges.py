@@ -1,0 +1,276 @@
+"""Files behind URLs whose server sends ranges: nothing is copied, each answer is checked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import Build, open_corpus, sentence, write_corpus
+from input_files import zst
+from range_site import RangeSite, range_site
+
+from assets.raw.places.file_digests import ChangedFileError
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.places.open_input import open_input
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_chunks import byte_spans, plan_slices, read_chunks
+from assets.raw.readers.read_tables import read_parquet
+from corpus_loader import transports
+from corpus_loader.errors import CorpusError
+from resources.errors import InputError
+from resources.run_reports import read_report
+from resources.settings.sources import SourceConfig
+
+TEXTS = [sentence(number) for number in range(200)]
+LINES = [json.dumps({"text": text}).encode() + b"\n" for text in TEXTS]
+BODY = b"".join(LINES)
+PARTS = [b"".join(LINES[i : i + 20]) for i in range(0, 200, 20)]
+LONG = [json.dumps({"text": f"{n:09d} " * 200}).encode() + b"\n" for n in range(4000)]
+
+
+def table(column: str = "text") -> bytes:
+    written = io.BytesIO()
+    frame = pl.DataFrame({column: TEXTS, "other": TEXTS})
+    frame.write_parquet(written, row_group_size=20, compression="uncompressed")
+    return written.getvalue()
+
+
+CONTENTS = {
+    "a.jsonl": BODY,
+    "a.jsonl.gz": gzip.compress(BODY),
+    "b.jsonl.gz": b"".join(map(gzip.compress, PARTS)),
+    "a.jsonl.zst": b"".join(map(zst, PARTS)),
+    "a.json": json.dumps([{"text": text} for text in TEXTS]).encode(),
+    "a.csv": "\n".join(["text", *TEXTS]).encode(),
+    "a.parquet": table(),
+}
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[RangeSite]:
+    monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setenv("NETRC", "/dev/null")
+    with range_site() as found:
+        yield found
+
+
+def find(base: Path, url: str, **options: object) -> InputFile:
+    source = SourceConfig.model_validate({"name": "s", "where": url, **options})
+    return find_inputs(source, base, base / "store/_downloads").files[0]
+
+
+def of_urls(folder: Path, site: RangeSite, *names: str, **changes: Any) -> Any:
+    """A corpus of which the source `prose` is on the web."""
+    web = {"name": "prose", "where": [site.url(name) for name in names]}
+    notes = {"name": "notes", "where": "input/notes/*"}
+    return open_corpus(write_corpus(folder, sources=[web, notes], part_bytes=4096, **changes))
+
+
+def texts(corpus: Any, source: str = "prose") -> list[str]:
+    manifest = corpus.store.newest("raw", source)
+    files = [f for part in manifest.parts for f in part.files if f.kind == "documents"]
+    folder = corpus.store.root / "raw" / source
+    return [text for file in files for text in pl.read_parquet(folder / file.path)["text"]]
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_every_format_is_read_by_ranges(
+    site: RangeSite, tmp_path: Path, build: Build, name: str
+) -> None:
+    site.files[name] = CONTENTS[name]
+    corpus = of_urls(tmp_path, site, name)
+    build(corpus, "raw")
+
+    assert texts(corpus) == TEXTS
+    assert [path for path in corpus.downloads.iterdir() if path.suffix != ".json"] == []
+
+    num_asked = len(site.asked)
+    build(corpus, "raw")
+    assert read_report(corpus.store.root, "raw", "prose").parts_computed == 0
+    assert len(site.asked) == num_asked + 1  # whether it has changed
+
+
+def test_planning_asks_for_one_byte(site: RangeSite, tmp_path: Path) -> None:
+    site.files["a.jsonl"] = BODY
+    file = find(tmp_path, site.url("a.jsonl"))
+    assert site.asked == [("a.jsonl", 0, 1)]
+    assert (file.bytes, file.place, file.name) == (len(BODY), site.url("a.jsonl"), file.place)
+
+
+def test_secrets_are_sent_and_shown_nowhere(
+    site: RangeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_PATH", "hunter2")
+    monkeypatch.setenv(transports.RETRY_VARIABLE, "0")
+    site.files["hunter2/a.jsonl"] = BODY
+    file = find(tmp_path, site.url("${SECRET_PATH}/a.jsonl?sig=swordfish"))
+    assert open_input(file).read() == BODY
+    assert "swordfish" not in repr(file)
+
+    site.refusals = [(503, {})]
+    with pytest.raises(CorpusError, match="HTTP 503") as raised:
+        open_input(file).read()
+    site.refusals = [(403, {})]
+    with pytest.raises(CorpusError, match="HTTP 403 Forbidden, without user and pass") as refused:
+        open_input(file).read()
+    for error in (raised.value, refused.value):
+        assert "hunter2" not in str(error) and "swordfish" not in str(error)
+
+
+def test_cut_and_refused_requests_are_sent_again(site: RangeSite, tmp_path: Path) -> None:
+    site.files["a.jsonl"] = b"".join(LONG)
+    file = find(tmp_path, site.url("a.jsonl"))
+    site.cuts = [1000, 0, 70_000]
+    site.refusals = [(503, {}), (429, {"Retry-After": "0"}), (500, {})]
+    assert open_input(file).read() == site.files["a.jsonl"]
+    assert (site.cuts, site.refusals) == ([], [])
+
+
+def test_the_pause_that_a_server_asks_for_is_made(
+    site: RangeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.files["a.jsonl"] = BODY
+    file = find(tmp_path, site.url("a.jsonl"))
+    pauses: list[float] = []
+    monkeypatch.setattr(transports, "time", SimpleNamespace(sleep=pauses.append, monotonic=float))
+    site.refusals = [(429, {"Retry-After": "7"}), (503, {"Retry-After": "nonsense"})]
+    assert open_input(file).read() == BODY
+    assert pauses[0] == 7 and pauses[1] < 1
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (b"".join(LONG[::-1]), "has changed between planning and reading"),
+        (BODY, rf"has changed .*: {sum(map(len, LONG)):,} bytes then, fewer now\."),
+        (b"".join(LONG)[:-1], rf"then, {sum(map(len, LONG)) - 1:,} bytes of ETag"),
+        (None, "was removed between planning and reading"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_named(
+    site: RangeSite, tmp_path: Path, now: bytes | None, reason: str
+) -> None:
+    site.files["a.jsonl"] = b"".join(LONG)
+    file = find(tmp_path, site.url("a.jsonl"))
+    with open_input(file) as stream:
+        assert stream.read(100) == LONG[0][:100]
+        del site.files["a.jsonl"]
+        if now is not None:
+            site.files["a.jsonl"] = now
+        with pytest.raises(ChangedFileError, match=reason):
+            stream.read()
+
+
+def test_a_row_group_costs_its_bytes_and_the_end_of_the_file(
+    site: RangeSite, tmp_path: Path
+) -> None:
+    written = io.BytesIO()
+    rows = [f"{n:09d} " * 1000 for n in range(3000)]
+    frame = pl.DataFrame({"text": rows})
+    frame.write_parquet(written, row_group_size=500, compression="uncompressed")
+    site.files["a.parquet"] = written.getvalue()
+    file = find(tmp_path, site.url("a.parquet"))
+    slices = plan_slices(file, 4 << 20)
+    spans = byte_spans(file, slices[2])
+    site.asked.clear()
+
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    [chunk] = read_chunks(file, slices[2], source, 4 << 20)
+
+    assert chunk.documents["text"].to_list() == rows[1000:1500]
+    needed = sum(stop - start for start, stop in spans)
+    assert needed < site.num_bytes < needed + 100_000 < file.bytes / 4
+
+
+def test_a_slice_of_a_plain_file_costs_its_bytes(site: RangeSite, tmp_path: Path) -> None:
+    site.files["a.jsonl"] = b"".join(LONG) * 3
+    file = find(tmp_path, site.url("a.jsonl"))
+    piece = plan_slices(file, 4 << 20)[2]
+    site.asked.clear()
+
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    [chunk] = read_chunks(file, piece, source, 4 << 20)
+
+    assert chunk.documents.height == pytest.approx((4 << 20) / len(LONG[0]), abs=2)
+    assert site.num_bytes < (4 << 20) + 200_000
+
+
+def test_a_source_that_is_refused_while_it_is_read_fails_alone(
+    site: RangeSite, tmp_path: Path, build: Build
+) -> None:
+    site.files["a.jsonl"] = BODY
+    corpus = of_urls(tmp_path, site, "a.jsonl")
+    site.refusals = [(403, {})] * 100
+    result = build(corpus, "raw", raise_on_error=False)
+
+    assert not result.success
+    assert corpus.store.partition("raw", "notes").newest_manifest() is not None
+    assert corpus.store.partition("raw", "prose").newest_manifest() is None
+
+    site.refusals.clear()
+    build(corpus, "raw")
+    assert texts(corpus) == TEXTS
+
+
+def test_a_file_above_the_limit_is_refused_by_planning(site: RangeSite, tmp_path: Path) -> None:
+    site.files["a.jsonl"] = BODY
+    with pytest.raises(InputError, match=f"the server has {len(BODY):,} bytes, over 1,000"):
+        find(tmp_path, site.url("a.jsonl"), max_download_bytes=1000)
+
+
+def test_an_empty_file_is_no_error(site: RangeSite, tmp_path: Path) -> None:
+    site.files["a.jsonl"] = b""
+    assert open_input(find(tmp_path, site.url("a.jsonl"))).read() == b""
+
+
+def test_arrow_passes_errors_of_requests_on(site: RangeSite, tmp_path: Path) -> None:
+    """They are not taken for damage of the file."""
+    site.files["a.parquet"] = table()
+    file = find(tmp_path, site.url("a.parquet"))
+    del site.files["a.parquet"]
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    with pytest.raises(ChangedFileError):
+        list(read_parquet(file, source, None))
+
+
+def test_requests_keep_the_pace_of_their_source(
+    site: RangeSite, tmp_path: Path, dagster_home: Path
+) -> None:
+    site.files["a.jsonl"] = b"".join(LONG)
+    file = find(tmp_path, site.url("a.jsonl"), requests_per_second=20)
+    site.times.clear()
+    assert open_input(file).read() == site.files["a.jsonl"]
+    gaps = [after - before for before, after in zip(site.times, site.times[1:], strict=False)]
+    assert len(gaps) >= 3 and min(gaps) > 0.03
+    assert [*dagster_home.glob("tokenmill_hosts/*")]
+
+
+def test_a_size_cap_stops_at_the_same_document_and_stops_the_requests(
+    site: RangeSite, tmp_path: Path, build: Build
+) -> None:
+    for number in range(40):
+        site.files[f"{number:02d}.jsonl"] = b"".join(LONG[number * 100 : number * 100 + 100])
+    urls = [site.url(name) for name in sorted(site.files)]
+    capped = {"name": "prose", "where": urls, "max_text_bytes": 500_000}
+    notes = {"name": "notes", "where": "input/notes/*"}
+    found = []
+    for folder in ("one", "two"):
+        engine = {"kind": "in_process", "workers": 1 if folder == "one" else 2}
+        site.asked.clear()
+        corpus = open_corpus(
+            write_corpus(
+                tmp_path / folder, sources=[capped, notes], part_bytes=1 << 20, engine=engine
+            )
+        )
+        build(corpus, "raw")
+        found.append(texts(corpus))
+        read = {name for name, start, stop in site.asked if stop - start > 1}
+        assert len(read) < 25
+    assert found[0] == found[1] and 490_000 < sum(map(len, found[0])) <= 500_000
