@@ -34,6 +34,7 @@ from resources.events.event_lines import (
     write_event,
 )
 from resources.events.history_check import check_history, check_spec
+from resources.held_sources import held_line, held_manifest, hold_of, under_holds
 from resources.metadata import log_line, metadata_of, shown
 from resources.profiles import Profile
 from resources.progress import shown_progress
@@ -143,9 +144,11 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     earlier = earlier_failures(context)
     flags = frozenset(flag for flag in stage.flags if context.op_execution_context.op_config[flag])
     corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
+    corpus = under_holds(corpus)
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    faults = SourceFaults(stops_on_error(corpus), earlier)
+    holds = {source: str(hold) for source, hold in corpus.held.items()}
+    faults = SourceFaults(stops_on_error(corpus), holds | earlier)
     tags = provenance_tags(context)
     with (
         events_written(corpus, context.run.run_id),
@@ -153,10 +156,14 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
         wrong_use_is_not_retried(),
     ):
         with final_errors_explained(corpus.store.root):
-            done = publish_partitions(corpus, stage, partitions, faults)
+            held = commit_held(corpus, stage, partitions, faults)
+            planned = [name for name in partitions if hold_of(corpus, stage, name) is None]
+            done = publish_partitions(corpus, stage, planned, faults)
         write_partitions(stage, done, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
+    for each in held:
+        context.log.warning(held_line(stage.name, corpus.held[each.manifest.partition]))
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
@@ -165,7 +172,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     # Compared before this run's own numbers are part of the history.
     results = [*check_results(done), *compared_with_history(context, stage, corpus, done)]
     concluded = conclude(context, stage, corpus, done)
-    for each in concluded:
+    for each in (*concluded, *held):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
     if stage.warning_check:
@@ -204,6 +211,26 @@ def observed_inputs(
     for each in done:
         version = inputs.version(typed(each.manifest, stage))
         yield observed(inputs.asset, each.manifest, version)
+
+
+def commit_held(
+    corpus: Corpus, stage: Stage[Any, Any], partitions: Sequence[str], faults: SourceFaults
+) -> list["Committed"]:
+    """Leave the partitions that are held as they are; a rollback that was killed is finished."""
+    done = []
+    for name in partitions:
+        hold = hold_of(corpus, stage, name)
+        if hold is None:
+            continue
+        folder = corpus.store.partition(stage.name, name)
+        with faults.of(name), folder.writing(corpus.settings.keep_manifests, stage.keep):
+            manifest = held_manifest(corpus, stage, hold)
+            if manifest is not None:
+                manifest = folder.commit(manifest, has_new_files=False)
+                own = {"held": str(hold)}
+                metadata = metadata_of(corpus, stage, manifest, report_of([]), own)
+                done.append(Committed(manifest, metadata, {}, [], []))
+    return done
 
 
 @dataclass(frozen=True)
@@ -393,7 +420,9 @@ def report_skipped(
         for name, error in faults.skipped.items()
     }
     if skipped:
-        context.log.warning(f"{stage.name} skips {names_of(skipped)}, which failed before")
+        line = f"{stage.name} skips {names_of(skipped)}, which failed before"
+        is_held = not corpus.held.keys().isdisjoint(skipped)
+        context.log.warning(f"{line} or are held" if is_held else line)
     return skipped
 
 

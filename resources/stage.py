@@ -126,6 +126,7 @@ class Stage(Generic[Provenance, Numbers]):
     main_table          the table whose columns and first rows are shown, if it has one
     run                 run the tasks, where one pass over them is not enough
     inputs              the inputs from outside whose changes make it stale
+    is_held             True if a run leaves it as it is for a source that is held
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
@@ -155,6 +156,7 @@ class Stage(Generic[Provenance, Numbers]):
     main_table: MainTable | None = None
     run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks
     inputs: InputVersions | None = None
+    is_held: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None

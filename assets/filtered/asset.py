@@ -330,6 +330,7 @@ FILTERED = Stage(
     numbers=FilterNumbers,
     settings=settings_of_filters,
     plan=plan_filtered,
+    is_held=True,
     work=filter_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     preload=("assets.filtered.kernels.text_scores",),

@@ -570,6 +570,7 @@ RAW = Stage(
     numbers=RawNumbers,
     settings=settings_of_raw,
     plan=plan_raw,
+    is_held=True,
     work=read_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,

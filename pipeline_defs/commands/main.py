@@ -37,6 +37,11 @@ VERBS = {  # group: {verb: help}
         "verify": "Compare every published file with its manifest; rebuild what differs.",
         "takedown": "Remove documents for good, everywhere; `takedown prove` proves it.",
         "find": "Find the documents, kept or removed, that contain a string.",
+        "history": "List the kept states of a source, and what changed in each.",
+        "diff": "Compare two states: documents in and out, numbers, thresholds.",
+        "rollback": "Go back to an earlier state of a source, and hold it there.",
+        "tag": "Name the state of the corpus: it stays, and can be trained on.",
+        "gc": "List what nothing names any more; remove it with --delete.",
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
