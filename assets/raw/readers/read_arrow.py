@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from assets.raw.readers.arrow_footers import footer_messages, needs_footer, read_schema
 from assets.raw.readers.arrow_messages import (
     BATCH,
     DICTIONARY,
     FILE_MARK,
     Message,
+    footer_messages,
+    needs_footer,
     next_message,
+    read_schema,
 )
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import (
