@@ -15,7 +15,7 @@ from dagster._utils.interrupts import pop_captured_interrupt
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
-from resources.events.event_lines import events_written, write_event
+from resources.event_lines import events_written, write_event
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import OpenNote, State, new_note
 from resources.runs.run_tags import STORE

@@ -1,6 +1,6 @@
 """A stage of the flow: its place in the graph, and the functions that plan and compute it.
 
-A stage knows neither Dagster nor a corpus: `resources/materialization.py` makes an asset of it,
+A stage knows neither Dagster nor a corpus: `materialize/materialization.py` makes an asset of it,
 `assets/stages.py` lists all of them in order.
 """
 

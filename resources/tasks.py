@@ -16,7 +16,7 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
-from resources.events.event_lines import About, EventNumbers, message_of, write_event
+from resources.event_lines import About, EventNumbers, message_of, write_event
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.compression import (

@@ -22,7 +22,7 @@ TOUCHES_DISK = ("places", "readers", "formats")
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
 PURE_RESOURCES = (
     "resources.content_windows",
-    "resources.excerpts",
+    "resources.materialize.excerpts",
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",

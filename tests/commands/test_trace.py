@@ -19,7 +19,7 @@ from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.commands.look.tracing.trace_rows import byte_of
 from pipeline_defs.commands.main import main
-from resources.materialization import manifest_of
+from resources.materialize.materialization import manifest_of
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
 LINE = "this line is on the page of every one of them, and says nothing of the town"

@@ -10,8 +10,8 @@ import pytest
 
 from assets.report.drift import LEAST_RUNS, judge_drift
 from pipeline_defs.partitions import partitions_of
-from resources.events.drift_check import CHECK_DRIFT, PROFILE, drift_spec
-from resources.materialization import stage_asset
+from resources.materialize.drift_check import CHECK_DRIFT, PROFILE, drift_spec
+from resources.materialize.materialization import stage_asset
 from resources.profiles import Profile
 from resources.stage import DriftCheck, Stage
 from resources.store.records import PartRecord, Stats

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resources.errors import UsageError
-from resources.events.event_lines import About, events_written, message_of, write_event
+from resources.event_lines import About, events_written, message_of, write_event
 from resources.settings.logs import LoggingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from resources.events.event_lines import About, events_written, write_event
+from resources.event_lines import About, events_written, write_event
 from resources.settings.logs import LoggingConfig
 
 folder, writer, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

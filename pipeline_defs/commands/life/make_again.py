@@ -17,7 +17,7 @@ from pipeline_defs.commands.life.rebuild_checks import NotRebuilt, OtherPlan, ch
 from pipeline_defs.lost_runs import ENDS, step_faults
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
-from resources.materialization import stage_asset
+from resources.materialize.materialization import stage_asset
 from resources.runs.run_notes import OpenNote, RunNote, new_note
 from resources.store.medium import medium_of
 from resources.store.store import Partition

@@ -8,7 +8,7 @@ from itertools import groupby
 import dagster as dg
 import msgspec
 
-from resources.events.asset_events import partition_key
+from resources.materialize.asset_events import partition_key
 
 MOST_EVENTS = 2000  # of a partition: five years of nights
 

@@ -145,7 +145,7 @@ def report(done: Mapping[str, tuple[int, Manifest]], hold: HeldSource) -> None:
     """Tell Dagster the state of every stage, so that its UI and `corpus history` know of it."""
     import dagster as dg  # takes 2 s
 
-    from resources.events.asset_events import materialized
+    from resources.materialize.asset_events import materialized
 
     prepare_home()
     with dg.DagsterInstance.get() as instance:

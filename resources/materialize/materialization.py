@@ -18,24 +18,24 @@ from msgspec import UNSET
 
 from resources.corpus import Corpus
 from resources.engine.system_errors import final_errors_explained
-from resources.events.asset_events import (
-    materialized,
-    no_events_by_dagster,
-    observed,
-    partition_key,
-    provenance_tags,
-)
-from resources.events.drift_check import check_drift, drift_spec, made_under, profile_metadata
-from resources.events.event_lines import (
+from resources.event_lines import (
     About,
     EventNumbers,
     events_written,
     message_of,
     write_event,
 )
-from resources.events.history_check import check_history, check_spec
 from resources.held_sources import held_line, held_manifest, hold_of, under_holds
-from resources.metadata import log_line, metadata_of, shown
+from resources.materialize.asset_events import (
+    materialized,
+    no_events_by_dagster,
+    observed,
+    partition_key,
+    provenance_tags,
+)
+from resources.materialize.drift_check import check_drift, drift_spec, made_under, profile_metadata
+from resources.materialize.history_check import check_history, check_spec
+from resources.materialize.metadata import log_line, metadata_of, shown
 from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report

@@ -1,1 +1,0 @@
-"""What a run tells Dagster and the log."""
