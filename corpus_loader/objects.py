@@ -64,6 +64,7 @@ NEVER = {
 }
 KIND = re.compile(r"kind: (Connect|Timeout)\b")
 KINDS = {"Connect": "no connection to the endpoint", "Timeout": "no answer in time"}
+UNSATISFIABLE = "HTTP 416"
 CHECK = "the credentials, the bucket, the region and this machine's clock."
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -208,9 +209,8 @@ class Objects:
 
         try:
             return self.retried(key, "read", get)
-        except CorpusError:
-            now = self.head(key)
-            if now is None or start < now.num_bytes:
+        except CorpusError as error:
+            if UNSATISFIABLE not in str(error) or (now := self.head(key)) is None:
                 raise
             return b"", now
 

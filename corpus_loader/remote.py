@@ -45,6 +45,13 @@ def open_files(
             f"no folder {os.fspath(root)!r} (looked in {Path.cwd()}). Give the store's folder, "
             "or its URL."
         )
+    if not (root / "mixed").is_dir():
+        outer = next((up for up in root.resolve().parents[:3] if (up / "mixed").is_dir()), None)
+        if outer is not None:
+            raise CorpusError(
+                f"{os.fspath(root)!r} is a folder inside of the corpus {os.fspath(outer)!r}. Give "
+                "that folder."
+            )
     return LocalFiles(root, verify)
 
 

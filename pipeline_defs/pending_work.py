@@ -17,8 +17,8 @@ def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
     """Return whether a part of some stages, in the flow's order, is still to be computed.
 
     A stage is planned from the newest manifests, which are right where all before it is published.
-    Sources on the web count as work: they are to be asked once a run. So does what cannot be
-    planned: the step that meets the error reports it.
+    Sources on the web and streams count as work: they are to be asked once a run. So does what
+    cannot be planned: the step that meets the error reports it.
     """
     stages = [stage for name, stage in used_stages(corpus.settings).items() if name in names]
     try:
@@ -33,6 +33,8 @@ def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
 
 def has_pending_part(corpus: Corpus, stage: Stage[Any, Any], partition: str) -> bool:
     """Return whether a partition has a part that is not published."""
-    if stage is RAW and web_places(corpus.settings.source(partition)):
-        return True
+    if stage is RAW:
+        source = corpus.settings.source(partition)
+        if source.is_stream or web_places(source):
+            return True
     return None in look_up(stage.plan(corpus, partition).tasks)

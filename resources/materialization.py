@@ -40,13 +40,21 @@ from resources.source_faults import (
     sentence,
     state_of,
 )
-from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, Stage, WarningCheck
+from resources.stage import (
+    Conclusion,
+    InputVersions,
+    Metadata,
+    Partitioning,
+    Refusal,
+    Stage,
+    WarningCheck,
+)
 from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.scratch import scratch_of
 from resources.store.snapshot import Listing
-from resources.store.store import Partition, typed
+from resources.store.store import Partition, StoreError, typed
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
@@ -76,7 +84,7 @@ def stage_asset(
         for name, description in CHECKS.items()
     ]
     checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
-    others = (stage.check, stage.warning_check)
+    others = (stage.check, stage.warning_check, stage.refusal)
     checks += [check_spec(check, stage.name) for check in others if check]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
@@ -147,6 +155,8 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     failed = yield from report_failed(context, corpus, stage, faults)
     if stage.warning_check:
         results.append(warning_result(stage.warning_check, concluded))
+    if stage.refusal:
+        results.append(refusal_result(corpus, stage, stage.refusal, done))
     left_out = {name: why for each in done for name, why in each.left_out.items()}
     skipped = report_skipped(context, corpus, stage, faults, left_out)
     complete = check_complete(failed, skipped, left_out)
@@ -209,6 +219,7 @@ def publish_partitions(
                     done.append(
                         commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
                     )
+                    refuse(corpus, stage, done[-1].manifest)
             error = faults.failed.get(name)
             with faults.of(name):  # after an error, finished parts are kept for the next attempt
                 writers[name].__exit__(type(error) if error else None, error, None)
@@ -237,6 +248,29 @@ def commit(
         damaged_files(corpus, manifest, outcomes),
         outcomes,
         plan.left_out,
+    )
+
+
+def refuse(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> None:
+    """Raise StoreError if the stage refuses a manifest that was committed."""
+    if stage.refusal and (reason := stage.refusal.reason(corpus, typed(manifest, stage))):
+        raise StoreError(reason)
+
+
+def refusal_result(
+    corpus: Corpus, stage: Stage[Any, Any], refusal: Refusal, done: Sequence[Committed]
+) -> dg.AssetCheckResult:
+    """Return the result of the check that fails single partitions.
+
+    It does not block in Dagster, where that would stop the other partitions, too.
+    """
+    found = (refusal.reason(corpus, typed(each.manifest, stage)) for each in done)
+    reasons = [reason for reason in found if reason]
+    return dg.AssetCheckResult(
+        check_name=refusal.name,
+        passed=not reasons,
+        description="\n".join(reasons) or None,
+        metadata={"refused": reasons},
     )
 
 

@@ -68,6 +68,18 @@ class WarningCheck:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A check that fails a partition after it was committed: later stages are not to read it.
+
+    `reason` tells why; None where all is well. The later stages ask the same.
+    """
+
+    name: str
+    description: str
+    reason: Callable[[Corpus, Manifest[Any, Any]], str | None]
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """Warnings and metadata of one partition that depend on all partitions of a run."""
 
@@ -105,6 +117,7 @@ class Stage(Generic[Provenance, Numbers]):
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
     warning_check       a check that shows the warnings of `conclude`
+    refusal             a check that fails single partitions
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need
@@ -132,6 +145,7 @@ class Stage(Generic[Provenance, Numbers]):
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None
     warning_check: WarningCheck | None = None
+    refusal: Refusal | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None

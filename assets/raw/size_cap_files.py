@@ -27,8 +27,11 @@ from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, sto
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the tasks; reading a source with a cap stops at the cap."""
-    caps = {source.name: cap_of(source) for source in corpus.settings.sources}
+    """Run the tasks; reading a source with a cap stops at the cap; streams are planned up to it."""
+    caps = {
+        source.name: NO_CAP if source.is_stream else cap_of(source)
+        for source in corpus.settings.sources
+    }
     outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
     for source, cap in caps.items():
         if cap != NO_CAP:

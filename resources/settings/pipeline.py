@@ -88,8 +88,8 @@ class Settings(BaseModel):
     )
     keep_downloads: bool = Field(
         default=False,
-        description="keeps the copies of files behind URLs. false: they are removed when their "
-        "parts are published, and downloaded again if a part is lost",
+        description="keeps the copies of files from web servers that send no ranges. false: they "
+        "are removed when their parts are published, and downloaded again if a part is lost",
     )
     part_bytes: int = Field(
         default=64 << 20,

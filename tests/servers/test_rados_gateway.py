@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 from flaky_proxy import flaky_proxy
@@ -294,3 +296,52 @@ def test_a_source_on_the_gateway_is_read_where_it_is_new(
     build(corpus, "raw")
     after = corpus.store.newest("raw", "prose")
     assert after.fingerprint != before.fingerprint and after.stats.rows_kept == 3
+
+
+def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
+    gateway: Gateway, bucket: str, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documents are those of the same files on a disk, and nothing is copied to one."""
+    texts = [f"{number} {sentence(number % 500)} " * 20 for number in range(6000)]
+    folder = tmp_path / "input/web"
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"text": text}).encode() + b"\n" for text in texts]
+    (folder / "a.jsonl").write_bytes(b"".join(lines[:2000]))
+    members = [gzip.compress(b"".join(lines[i : i + 250]), 1) for i in range(2000, 4000, 250)]
+    (folder / "b.jsonl.gz").write_bytes(b"".join(members))
+    pl.DataFrame({"text": texts[4000:]}).write_parquet(folder / "c.parquet", row_group_size=250)
+    objects = Objects(bucket)
+    for path in folder.iterdir():
+        objects.put_from_file(f"web/{path.name}", path)
+
+    found = []
+    for name, where in (("local", "../input/web"), ("remote", f"{bucket}/web")):
+        sources = [{"name": "prose", "where": where}, {"name": "notes", "where": "input/notes/*"}]
+        corpus = open_corpus(
+            write_corpus(
+                tmp_path / name,
+                sources=sources,
+                engine={"kind": "in_process", "workers": 2},
+                part_bytes=1 << 20,
+            )
+        )
+        restarts = threading.Thread(target=restart_soon, args=(gateway,))
+        if name == "remote":
+            restarts.start()
+        build(corpus, "raw")
+        if name == "remote":
+            restarts.join()
+        assert not corpus.downloads.exists()
+        manifest = corpus.store.newest("raw", "prose")
+        files = [f.path for part in manifest.parts for f in part.files if f.kind == "documents"]
+        tables = [pl.read_parquet(corpus.store.root / "raw/prose" / file) for file in files]
+        found.append([text for table in tables for text in table["text"]])
+    assert found[0] == found[1] == texts
+
+
+def restart_soon(gateway: Gateway) -> None:
+    for _ in range(3):
+        time.sleep(0.3)
+        gateway.kill()
+        time.sleep(1)
+        gateway.start()

@@ -97,10 +97,10 @@ def find_inputs(
 ) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
-    http(s) URLs are copied to the folder `downloads`; without `needs_copies`, only those that have
-    changed. Files in its parent, the store, are left out of folders and globs: a build must not
-    read its own output. Raises InputError when nothing matches (unless `allow_no_files`), a format
-    is unknown, or a file cannot be read or downloaded.
+    http(s) URLs of servers without ranges are copied to the folder `downloads`; without
+    `needs_copies`, only those that have changed. Files in its parent, the store, are left out of
+    folders and globs: a build must not read its own output. Raises InputError when nothing matches
+    (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
     base, downloads = Path(os.path.abspath(base)), Path(os.path.abspath(downloads))
     files: dict[str, InputFile] = {}
@@ -110,10 +110,7 @@ def find_inputs(
         found: dict[str, _Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            for each in places:
-                found[each.name] = each
-                if len(found) > MOST_FILES:
-                    raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
+            found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [kept for match in matches if (kept := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
@@ -144,6 +141,15 @@ def find_inputs(
     )
 
 
+def _by_name(places: Iterator[_Match | LeftOut], pattern: str) -> dict[str, _Match | LeftOut]:
+    found: dict[str, _Match | LeftOut] = {}
+    for each in places:
+        found[each.name] = each
+        if len(found) > MOST_FILES:
+            raise InputError(TOO_MANY.format(shown(pattern), MOST_FILES))
+    return found
+
+
 def _no_match(
     source: SourceConfig, pattern: str, base: Path, store: Path, left_out: dict[str, LeftOut]
 ) -> str:
@@ -160,7 +166,7 @@ def _find(
     pattern: str, source: SourceConfig, base: Path, downloads: Path, *, needs_copies: bool
 ) -> Iterator[_Match | LeftOut]:
     scheme = pattern.partition(":")[0].lower()
-    if scheme in ("http", "https"):
+    if is_web_url(pattern):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
@@ -172,27 +178,27 @@ def _find(
         with ThreadPoolExecutor(THREADS) as pool:
             places = crawl_files(pattern, source, base, downloads)
             yield from chain.from_iterable(pool.map(find, places))
+    elif is_hub_url(pattern):
+        yield from _find_on_hub(pattern, source)
     elif is_listed_url(pattern):
         for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
-    elif is_hub_url(pattern):
-        for file in find_hub_files(pattern, source):
-            status = FileStatus(file.place, file.digest.bytes, 0, 0)
-            yield _Match(file.name, file.matched_by, status, file.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy "
-            "the files first."
+            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy the files "
+            "first."
         )
     else:
-        output = os.path.realpath(downloads.parent)
-        if is_below(
-            os.path.realpath(base), output
-        ):  # a config inside the store has its inputs there
-            output = os.path.realpath(downloads)
-        yield from _find_local(pattern, source.follow_links, str(base), output)
+        yield from _find_local(pattern, source.follow_links, str(base), _output(base, downloads))
+
+
+def _output(base: Path, downloads: Path) -> str:
+    """Return the folder of the output; a config inside the store has its inputs there."""
+    output = os.path.realpath(downloads.parent)
+    is_inside = is_below(os.path.realpath(base), output)
+    return os.path.realpath(downloads) if is_inside else output
 
 
 def _find_file_url(pattern: str) -> Iterator[_Match]:
@@ -207,6 +213,12 @@ def _find_in_crawl(
     if not is_web_url(place) and not os.path.exists(place):
         return [LeftOut(place, "in the list of its crawl, and not in the folder `base_url`")]
     return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
+
+
+def _find_on_hub(pattern: str, source: SourceConfig) -> Iterator[_Match]:
+    for file in find_hub_files(pattern, source):
+        status = FileStatus(file.place, file.digest.bytes, 0, 0)
+        yield _Match(file.name, file.matched_by, status, file.digest)
 
 
 def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:

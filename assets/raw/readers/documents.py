@@ -17,6 +17,9 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.raw.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
+from assets.raw.patch import Patch, shown_digest
+from assets.raw.positions import position_text
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -25,7 +28,7 @@ from assets.raw.readers.input_record import (
     document_columns,
     encode_error,
     matches_filter,
-    position_of,
+    parse_record,
 )
 from assets.raw.readers.next_steps import next_step
 from assets.text.table_rows import count_bytes
@@ -62,7 +65,6 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "next_step": pl.String(),
     "raw": pl.Binary(),
 }
-RAW_LIMIT_BYTES = 65536
 MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
@@ -102,13 +104,20 @@ class DocumentBuilder:
     """Collector of the records of files; `take` returns them as a Chunk and starts the next.
 
     The first of the records of a file that share an id stays, over all chunks of the builder. It
-    asks for no more records once it has `most_documents`, over all chunks too.
+    asks for no more records once it has `most_documents`, over all chunks too. Where a record has a
+    patch, that is added instead of going to quarantine.
     """
 
-    def __init__(self, least_bytes: int = 0, most_documents: int | None = None) -> None:
+    def __init__(
+        self,
+        least_bytes: int = 0,
+        most_documents: int | None = None,
+        patches: Iterable[Patch] = (),
+    ) -> None:
         self._least_bytes = least_bytes
         self._num_wanted = most_documents
         self._num_taken = 0
+        self._patches = {patch.key: patch for patch in patches}
         self._start()
 
     def start_file(
@@ -239,7 +248,9 @@ class DocumentBuilder:
 
     def _reject(self, record: InputRecord, error: str) -> None:
         raw = as_json(record.fields) if record.raw is None else record.raw
-        position = position_of(self._unit, record.row)
+        if (patch := self._patch_for(record, raw)) and not isinstance(error, FileFault):
+            return self.add(parse_record(record.row, patch.record.encode(), record.line))
+        position = position_text(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         before = self._lines_before() if record.line else None
         line = None if before is None else before + (record.line or 0)
@@ -249,6 +260,12 @@ class DocumentBuilder:
         if isinstance(error, FileFault):
             self._faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
+
+    def _patch_for(self, record: InputRecord, raw: bytes) -> Patch | None:
+        """Take the patch of a record: none is used twice, so that no two replace each other."""
+        if not self._patches:
+            return None
+        return self._patches.pop((self._file, record.row, shown_digest(raw)), None)
 
     def cut(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, within a file."""

@@ -19,8 +19,6 @@ DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
 ENCODE = msgspec.json.Encoder(enc_hook=str).encode
 MAX_DEPTH = 200  # a limit of its own: what fits on the interpreter's stack depends on the caller
 TOO_DEEP = f"JSON is nested more than {MAX_DEPTH} levels deep"
-MEMBER = "member and row"  # unit of rows that count members in steps of MEMBER_ROWS
-MEMBER_ROWS = 10**12  # JSON lines count bytes, of which a member has far less
 STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -40,13 +38,6 @@ class InputRecord(NamedTuple):
     error: str = ""
     line: int = 0
     left_out: str = ""
-
-
-def position_of(unit: str, row: int) -> str:
-    """Return the place of a record in its file, for people."""
-    if unit != MEMBER:
-        return f"{unit} {row}"
-    return f"member {row // MEMBER_ROWS}, row {row % MEMBER_ROWS}"
 
 
 def parse_record(row: int, text: bytes, line: int = 0) -> InputRecord:

@@ -19,6 +19,8 @@ from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from assets.raw.patch import Patch
+from assets.raw.positions import MEMBER
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import (
@@ -29,7 +31,7 @@ from assets.raw.readers.input_file import (
     InputFile,
     Span,
 )
-from assets.raw.readers.input_record import MEMBER, InputRecord
+from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_arrow import read_arrow
 from assets.raw.readers.read_json import read_json
@@ -146,6 +148,7 @@ def read_chunks(
     source: SourceConfig,
     part_bytes: int,
     most_documents: int | None = None,
+    patches: Sequence[Patch] = (),
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
@@ -155,7 +158,8 @@ def read_chunks(
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice. Reading stops soon after `most_documents`.
     """
-    chunks = _chunks(DocumentBuilder(0, most_documents), file, file_slice, source, part_bytes)
+    builder = DocumentBuilder(0, most_documents, patches)
+    chunks = _chunks(builder, file, file_slice, source, part_bytes)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
 

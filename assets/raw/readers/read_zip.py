@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from assets.raw.places.open_input import open_input
+from assets.raw.positions import MEMBER_ROWS
 from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
@@ -24,7 +25,7 @@ from assets.raw.readers.decompress import (
 )
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import STREAM_END, WHOLE, Border, InputFile, Span
-from assets.raw.readers.input_record import MEMBER_ROWS, InputRecord
+from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import read_jsonl, read_text
 from assets.raw.readers.read_pages import read_page
