@@ -91,8 +91,9 @@ class CorpusLoader:
     """The samples of a phase, for one rank of `world_size`; see the module's docstring.
 
     `path` is a store's folder or its URL; `batch_size` counts samples of this rank; `seed` names
-    another order than the phase's own. Raises CorpusError for what the corpus does not have, and
-    while reading for a file that is missing or damaged.
+    another order than the phase's own; `data` names a tag, as `LoaderOptions.data` does. Raises
+    CorpusError for what the corpus does not have, and while reading for a file that is missing or
+    damaged.
     """
 
     def __init__(  # noqa: PLR0913  what a training job has to say
@@ -104,13 +105,14 @@ class CorpusLoader:
         batch_size: int = 8,
         seed: int | None = None,
         options: LoaderOptions | None = None,
+        data: str | None = None,
     ) -> None:
         check_types(path, phase, seed, options)
         for name, count in (("rank", rank), ("world_size", world_size), ("batch_size", batch_size)):
             check_whole(name, count)
         options = options or LoaderOptions()
         files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
-        self.mixture = find_mixture(files, phase, options.data)
+        self.mixture = find_mixture(files, phase, data or options.data)
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
         samples = len(self.reader.order)

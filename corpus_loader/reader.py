@@ -34,7 +34,7 @@ class LoaderOptions:
     verify: time to check a file's sha256: "background", by two threads while it is already read, so
     that an epoch ends only when everything it used is checked; "first", before it is read; False,
     never. The size is always checked; of a remote corpus also every downloaded file;
-    data: the fingerprint of the mixture to read, None: the newest of the phase;
+    data: the tag whose mixture to read, or the fingerprint of one; None: the newest of the phase;
     skip: ranges (first, stop) of positions to leave out, such as those of a loss spike; the same on
     every rank, and given again when a state from before them is loaded;
     cache, cache_bytes: folder and size of the local copies of a remote corpus.

@@ -28,17 +28,24 @@ from assets.filtered.filter_files import (
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.opt_out import count_by_domain
 from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
-from assets.filtered.report import report_markdown, rule_rows, summarize_decisions
+from assets.filtered.report import (
+    decisions_profile,
+    report_markdown,
+    rule_rows,
+    summarize_decisions,
+)
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
 from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.raw.usable_raw_files import usable_raw
+from assets.report.drift import judge_drift
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
-from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
+from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
 from resources.store.records import (
     Manifest,
@@ -52,6 +59,7 @@ from resources.tasks import Plan, Task, tasks_of
 
 OPTED_OUT = "opted_out"  # kind of file: opted out documents by registrable domain
 SHOWN_DOMAINS = 20
+PROFILED = ("kept", "reasons", "detected_lang", "num_bytes")  # columns of the decisions
 
 
 @dataclass(frozen=True)
@@ -280,6 +288,17 @@ def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     return msgspec.json.decode(file.checked().read_bytes(), type=Summary)
 
 
+def profile_of_filtered(
+    corpus: Corpus,
+    manifest: Manifest[FilteredProvenance, FilterNumbers],
+    parts: Sequence[PartRecord[FilterNumbers]],
+) -> Profile:
+    """Return the profile of some parts: a few columns of their decisions are read."""
+    files = [corpus.store.file_of(manifest, required_file(manifest, p, "decisions")) for p in parts]
+    tables = [pl.read_parquet(file.checked(), columns=list(PROFILED)) for file in files]
+    return decisions_profile(pl.concat(tables))
+
+
 def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
     """Yield the calls that the filters of all sources need, those of equal filters once."""
     configs: list[FilterConfig] = []
@@ -311,10 +330,12 @@ FILTERED = Stage(
     numbers=FilterNumbers,
     settings=settings_of_filters,
     plan=plan_filtered,
+    is_held=True,
     work=filter_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
     conclude=warn_of_languages,
+    drift=DriftCheck(profile_of_filtered, judge_drift),
 )

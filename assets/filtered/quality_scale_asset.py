@@ -205,6 +205,7 @@ QUALITY_SCALE: Stage[ScaleProvenance, ScaleNumbers] = Stage(
     numbers=ScaleNumbers,
     settings=settings_of_scales,
     plan=plan_scale,
+    is_held=True,
     work=make_scale,
     is_used=uses_scale,
     main_table=MainTable("scale", SCALE_COLUMNS),

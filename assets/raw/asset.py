@@ -63,19 +63,22 @@ from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
 from assets.raw.usable_raw_files import too_many_bad
+from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.profiles import Profile
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source, SourceConfig, is_hub_url
 from resources.stage import (
     Conclusion,
+    DriftCheck,
     InputVersions,
     MainTable,
     Refusal,
     Stage,
     WarningCheck,
 )
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter, published_file
 from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
@@ -540,6 +543,18 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+def profile_of_raw(_: Corpus, __: RawManifest, parts: Sequence[PartRecord[RawNumbers]]) -> Profile:
+    """Return the bytes of a document, and the share of records in quarantine, of some parts."""
+    stats = add_stats(part.stats for part in parts)
+    return Profile(
+        stats.rows_in,
+        numbers={
+            "bytes per document": stats.text_bytes / max(1, stats.rows_kept),
+            "quarantined share": stats.quarantined / max(1, stats.rows_in),
+        },
+    )
+
+
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
 RAW = Stage(
@@ -555,6 +570,7 @@ RAW = Stage(
     numbers=RawNumbers,
     settings=settings_of_raw,
     plan=plan_raw,
+    is_held=True,
     work=read_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
@@ -571,6 +587,7 @@ RAW = Stage(
         REHASH: "read every input file, also where size and time say that it is unchanged",
         NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
     },
+    drift=DriftCheck(profile_of_raw, judge_drift),
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

@@ -17,6 +17,7 @@ VERBS = {  # group: {verb: help}
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
         "build": "Build the corpus, or some sources, or as far as a stage.",
+        "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": "Explain what a part was made of, and why it would be computed again.",
         "config": "List every key of pipeline.yaml with its meaning and default.",
         "presets": "List the presets of rules, or print one as YAML.",
@@ -36,6 +37,11 @@ VERBS = {  # group: {verb: help}
         "verify": "Compare every published file with its manifest; rebuild what differs.",
         "takedown": "Remove documents for good, everywhere; `takedown prove` proves it.",
         "find": "Find the documents, kept or removed, that contain a string.",
+        "history": "List the kept states of a source, and what changed in each.",
+        "diff": "Compare two states: documents in and out, numbers, thresholds.",
+        "rollback": "Go back to an earlier state of a source, and hold it there.",
+        "tag": "Name the state of the corpus: it stays, and can be trained on.",
+        "gc": "List what nothing names any more; remove it with --delete.",
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
@@ -154,6 +160,12 @@ def add_verbs() -> None:
         verb = function.partition(":")[0].rpartition("_")[2]
         quarantine.command(f"{HERE}.life.{function}", name=verb, help=text)
     app.command(quarantine)
+    thresholds = App(
+        name="thresholds", help="Thresholds that training speaks for.", group=GROUPS["train"]
+    )
+    text = "Propose thresholds and weights from losses; print the edit, and change nothing."
+    thresholds.command(f"{HERE}.train.thresholds:propose", name="propose", help=text)
+    app.command(thresholds)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)

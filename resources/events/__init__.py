@@ -1,0 +1,1 @@
+"""What a run tells Dagster and the log."""
