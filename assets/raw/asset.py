@@ -349,7 +349,7 @@ def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
         skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
         left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
     )
-    return [patch_chunk(chunk, inputs.source, inputs.patches)]
+    return [patch_chunk(chunk, inputs.source, inputs.patches) if inputs.patches else chunk]
 
 
 def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:

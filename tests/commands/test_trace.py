@@ -267,7 +267,7 @@ def test_the_language_of_a_document_in_another_one_is_named(
         (["--source", "prose", "--shard", "0", "--row", "9999"], 1, "there is no row 9,999"),
         (["--phase", "main", "--sample", "0", "--token", "128"], 1, "128 tokens: no 128"),
         (["--shard", "nowhere/shard-0.bin", "--row", "0"], 1, "nowhere/shard-0.idx: missing"),
-        (["--phase", "main", "--sample", "0", "--data", "f00"], 1, "has the fingerprint f00"),
+        (["--phase", "main", "--sample", "0", "--data", "f0" * 16], 1, "has the fingerprint f0f0"),
         (["abc"], 2, "'abc' is too short"),
         (["ffff0000ffff"], 2, "there is no document 'ffff0000ffff'"),
     ],

@@ -120,6 +120,7 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert f": {3 * (NUM_PLANTED - 5)} documents in" in said
     assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
     assert main(["takedown", "prove"]) == 1
+    assert main(["tag", "v1"]) == 0
 
     build(corpus)
 
@@ -130,6 +131,7 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert main(["takedown", "prove"]) == 1, "older manifests have them"
     assert "--purge removes it" in capfd.readouterr().out
     assert main(["takedown", "prove", "--purge"]) == 0, capfd.readouterr().out
+    assert "The tag v1 is deleted: it named" in capfd.readouterr().out
     assert main(["takedown", "prove"]) == 0
     assert not any(files_with(corpus, number) for number in (0, 3, 4, 42, 99))
     assert main(["verify", "--fast"]) == 0

@@ -394,3 +394,23 @@ def failures(result: Any) -> dict[str, str]:
         if each.check_name == "sources_complete":
             found |= each.metadata["failed"].value
     return found
+
+
+def test_documents_are_taken_down_after_the_server_has_trimmed_them(
+    tmp_path: Path, server: RedisServer, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = stream_corpus(tmp_path, server)
+    server.add(records(0, 40))
+    build(corpus, "raw")
+    server.client.xtrim("docs", maxlen=0, approximate=False)
+    before = table(corpus)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+
+    for row in (7, 8):  # one after the other: the second finds the part of the first
+        doc_id = before["doc_id"][row]
+        assert main(["takedown", "--doc", doc_id, "--reason", "asked for"]) == 0
+        build(corpus, "raw")
+
+    assert texts(corpus) == [t for i, t in enumerate(before["text"]) if i not in (7, 8)]
+    stats = corpus.store.newest("raw", "stream").stats
+    assert (stats.rows_in, stats.rows_kept, stats.rejected) == (40, 38, {"taken_down": 2})

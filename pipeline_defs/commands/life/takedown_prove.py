@@ -22,6 +22,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.medium import medium_of
+from resources.store.named_states import delete, read_hold, read_tags, tag_path
 from resources.store.store import Partition
 from resources.takedowns import read_takedowns
 
@@ -59,7 +60,7 @@ def prove(
         search = Search(wanted_by(takedowns), spellings(corpus))
         held, num_files = search_store(corpus, search)
         if purge and held:
-            purge_states(held)
+            purge_states(corpus.store.root, held)
             held, num_files = search_store(corpus, search)
     for line in lines_of(held):
         say(line)
@@ -144,13 +145,25 @@ def states_with(partition: Partition, found: Mapping[str, Counter[Seen]]) -> Ite
         yield Held(partition, None, False, left)
 
 
-def purge_states(held: Sequence[Held]) -> None:
-    """Remove the older manifests that name something, then every file that no manifest names."""
+def purge_states(root: Path, held: Sequence[Held]) -> None:
+    """Remove the older manifests that name something, then every file that no manifest names.
+
+    Tags of such a state are deleted. A state that a source is held in stays, and is named.
+    """
     keep = {stage.name: stage.keep for stage in STAGES}
     for each in held:
-        if each.number is not None and not each.is_newest:
-            path = each.partition.manifest_path(each.number)
-            each.partition.medium.remove_all([path])
+        if each.number is None or each.is_newest:
+            continue
+        stage, name = each.partition.stage, each.partition.name
+        hold = read_hold(root, name)
+        if hold is not None and hold.number(stage) == each.number:
+            say(f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first.")
+            continue
+        for tag in read_tags(root).values():
+            if tag.number(stage, name) == each.number:
+                delete(tag_path(root, tag.name))
+                say(f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}.")
+        each.partition.medium.remove_all([each.partition.manifest_path(each.number)])
     for partition in {each.partition.folder: each.partition for each in held}.values():
         partition.collect_garbage(len(partition.manifest_numbers()), keep.get(partition.stage))
 
