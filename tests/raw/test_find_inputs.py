@@ -140,8 +140,8 @@ def test_store_is_no_input_unless_a_file_is_named(tmp_path: Path, pattern: str) 
     ("pattern", "reason"),
     [
         (
-            "hdfs://a.b/a.jsonl",
-            "hdfs:// is not supported. Use s3://, gs://, az://, http://, https://, file://",
+            "nfs://a.b/a.jsonl",
+            "nfs:// is not supported. Use s3://, gs://, az://, hdfs://, http://, https://, file://",
         ),
         ("ftp://a.b/c.jsonl", "ftp:// is not supported"),
         ("http://[::1/a.jsonl", "Invalid IPv6 URL"),
