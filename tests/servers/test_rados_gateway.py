@@ -333,6 +333,9 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
             build(corpus, "raw")
         finally:
             is_built.set()
+        if name == "remote":
+            restarts.join()
+            gateway.start()  # of this thread, for the tests that follow
         assert not corpus.downloads.exists()
         manifest = corpus.store.newest("raw", "prose")
         files = [f.path for part in manifest.parts for f in part.files if f.kind == "documents"]
@@ -349,3 +352,4 @@ def restart_soon(gateway: Gateway, is_over: threading.Event) -> None:
         time.sleep(1)
         gateway.start()
     is_over.wait()
+    gateway.kill()
