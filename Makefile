@@ -51,7 +51,7 @@ peers: .venv/installed-peers ## install PyTorch and other projects' readers (285
 
 # With the variable a test whose server is missing fails. (A comment after it would be in its value.)
 servers: export TOKENMILL_SERVERS = 1
-servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Ceph's S3
+servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Redis, Ceph's S3
 	$(BIN)/pytest tests/servers
 
 # A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
@@ -66,9 +66,9 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra remote pyproject.toml \
+	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra streams --extra kafka --extra remote pyproject.toml \
 		requirements-build.in -o requirements-cluster.lock
-	$(COMPILE) --universal --extra ray --extra postgres --constraint requirements-cluster.lock pyproject.toml \
+	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \

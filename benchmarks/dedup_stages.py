@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 from resources.corpus import Corpus
-from resources.materialization import Stage, manifest_of
+from resources.materialize.materialization import Stage, manifest_of
 from resources.settings.pipeline import load_settings
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import Store

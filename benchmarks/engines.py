@@ -259,7 +259,7 @@ def corpus_of(folder: Path, way: str) -> Any:
 
 def publish(corpus: Any, stages: Sequence[Any]) -> Any:
     """Build stages; return the numbers of the last."""
-    from resources.materialization import publish_partitions
+    from resources.materialize.materialization import publish_partitions
     from resources.source_faults import SourceFaults
     from resources.stage import partition_names
 

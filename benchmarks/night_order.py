@@ -53,7 +53,7 @@ from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.build.init import CONFIG_NAME
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.materialization import publish_partitions
+from resources.materialize.materialization import publish_partitions
 from resources.source_faults import SourceFaults
 from resources.stage import partition_names
 from resources.store.mapped_files import map_arrow

@@ -87,7 +87,7 @@ def profile_build() -> tuple[dict[str, Profile], float]:
     from assets.raw.asset import RAW
     from assets.stages import used_stages
     from pipeline_defs.load_corpus import load_corpus
-    from resources.materialization import publish_partitions
+    from resources.materialize.materialization import publish_partitions
     from resources.source_faults import SourceFaults
     from resources.stage import partition_names
 

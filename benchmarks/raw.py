@@ -12,11 +12,14 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import io
 import json
 import os
 import resource
 import sys
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -87,6 +90,34 @@ def write_files(texts: pl.Series, folder: Path) -> Iterator[Path]:
     yield folder / "a.csv"
     pl.DataFrame(records).write_parquet(folder / "a.parquet")
     yield folder / "a.parquet"
+    yield from write_archives(texts, lines, folder)
+
+
+def write_archives(texts: pl.Series, lines: bytes, folder: Path) -> Iterator[Path]:
+    """Write the documents as Arrow, web archive, and archives of a member each or all in one."""
+    pl.DataFrame({"text": texts}).write_ipc(folder / "a.arrow", compression="zstd")
+    yield folder / "a.arrow"
+    encoded = [text.encode() for text in texts]
+    header = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: %d\r\n\r\n"
+    records = [(header % len(data)).encode() + data + b"\r\n\r\n" for data in encoded]
+    (folder / "a.wet").write_bytes(b"".join(records))
+    (folder / "a.wet.gz").write_bytes(b"".join(map(gzip.compress, records)))
+    yield folder / "a.wet"
+    yield folder / "a.wet.gz"
+    with tarfile.open(folder / "a.tar", "w") as archive:
+        for number, data in enumerate(encoded):
+            member = tarfile.TarInfo(f"{number:08d}.txt")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    yield folder / "a.tar"
+    with zipfile.ZipFile(folder / "lines.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.jsonl", lines)
+    yield folder / "lines.zip"
+    for suffix in ("txt", "md"):
+        with zipfile.ZipFile(folder / f"{suffix}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for number, data in enumerate(encoded):
+                archive.writestr(f"{number:08d}.{suffix}", data)
+        yield folder / f"{suffix}.zip"
 
 
 def input_file(path: Path) -> InputFile:

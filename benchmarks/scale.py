@@ -148,7 +148,7 @@ def document(index: int) -> str:
 
 def run_measured(corpus: Any, stage: Any, run: Run) -> Run:
     """Run a stage over all of its partitions; return its cost."""
-    from resources.materialization import check_results, publish_partitions
+    from resources.materialize.materialization import check_results, publish_partitions
     from resources.source_faults import SourceFaults
     from resources.store.store import typed
     from resources.tasks import GLOBAL

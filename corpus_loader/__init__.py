@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from corpus_loader.batch import Batch, Documents
     from corpus_loader.errors import CorpusError
-    from corpus_loader.loader import CorpusLoader
+    from corpus_loader.loader import CorpusLoader, LoaderStats
     from corpus_loader.reader import LoaderOptions
 
-__all__ = ["Batch", "CorpusError", "CorpusLoader", "Documents", "LoaderOptions"]
+__all__ = ["Batch", "CorpusError", "CorpusLoader", "Documents", "LoaderOptions", "LoaderStats"]
 MODULES = {
     "Batch": "batch",
     "CorpusError": "errors",
     "CorpusLoader": "loader",
     "Documents": "batch",
     "LoaderOptions": "reader",
+    "LoaderStats": "loader",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every name for one of the module

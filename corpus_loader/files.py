@@ -7,6 +7,7 @@ path for a large file, checked before it is used.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,8 @@ from corpus_loader.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
 AT_ONCE = {".idx", ".rows"}  # they say where rows are, and are a hundredth of the shards
+TAGS = "_tags"  # folder of the store: a file per tag, which names a manifest of every partition
+IS_TAG_NAME = re.compile(r"(?![0-9a-f]{32}\Z)[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
 
@@ -66,8 +69,8 @@ class LocalFiles:
         return f"{folder}/{max(numbers):0{DIGITS}d}.json" if numbers else None
 
     def names(self, folder: str) -> list[str]:
-        """The folders inside a folder, sorted."""
-        return sorted(path.name for path in (self.root / inside(folder)).glob("*/"))
+        """The names of files and folders in a folder, sorted; hidden ones are temporary files."""
+        return sorted(path.name for path in (self.root / inside(folder)).glob("[!.]*"))
 
     def has_room(self, files: Mapping[str, int]) -> bool:
         """Return True: files are read in place."""
@@ -106,6 +109,11 @@ class LocalFiles:
             self.checks.add(key, check)
         else:
             check()
+
+
+def is_tag_name(name: str) -> bool:
+    """Return whether a text may be the name of a tag: no path, no number, no fingerprint."""
+    return IS_TAG_NAME.match(name) is not None
 
 
 def inside(relative: str) -> str:

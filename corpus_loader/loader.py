@@ -18,35 +18,82 @@ below 32 MB a batch. Small batches are slices of about a megabyte that is read t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents
 from corpus_loader.errors import CorpusError
-from corpus_loader.mixture import find_mixture
+from corpus_loader.mixture import find_mixture, mixtures
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.remote import open_files
 from corpus_loader.split import Split, Step
 
 STATE_VERSION = 1
+BatchType = TypeVar("BatchType")
 LARGEST = 1 << 62  # a cursor beyond it does not fit the arithmetic of positions
 LOOK_UP_SAMPLES = 32_768  # of the order at a time: 0.3 us each, 2 us where few are looked up
 READ_BYTES = 1 << 20  # at a time: batches of 8 x 2,048 take 16 us, and one by one 22
+
+
+@dataclass
+class LoaderStats:
+    """Work of a loader in this process since it was opened, and the time that it took.
+
+    batches, samples: given to the training loop; wait_seconds: time in which the loop waited for
+    them, the first one of each iteration too; used_seconds: time from a batch to the request of the
+    next, which is the training's.
+    """
+
+    batches: int = 0
+    samples: int = 0
+    wait_seconds: float = 0.0
+    used_seconds: float = 0.0
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples per second of both; 0 before the first batch."""
+        seconds = self.wait_seconds + self.used_seconds
+        return self.samples / seconds if seconds else 0.0
+
+    @property
+    def wait_share(self) -> float:
+        """Share of the time in which the training waited, 0 to 1."""
+        seconds = self.wait_seconds + self.used_seconds
+        return self.wait_seconds / seconds if seconds else 0.0
+
+    def timed(
+        self, batches: Iterator[BatchType], samples_of: Callable[[BatchType], int]
+    ) -> Iterator[BatchType]:
+        """Yield batches, and count them and their times."""
+        asked = time.perf_counter()
+        for batch in batches:
+            given = time.perf_counter()
+            self.wait_seconds += given - asked
+            self.batches += 1
+            self.samples += samples_of(batch)
+            yield batch
+            asked = time.perf_counter()
+            self.used_seconds += asked - given
 
 
 class CorpusLoader:
     """The samples of a phase, for one rank of `world_size`; see the module's docstring.
 
     `path` is a store's folder or its URL; `batch_size` counts samples of this rank; `seed` names
-    another order than the phase's own. Raises CorpusError for what the corpus does not have, and
-    while reading for a file that is missing or damaged.
+    another order than the phase's own; `data` names a tag, as `LoaderOptions.data` does. Raises
+    CorpusError for what the corpus does not have, and while reading for a file that is missing or
+    damaged.
     """
 
     def __init__(  # noqa: PLR0913  what a training job has to say
@@ -58,21 +105,26 @@ class CorpusLoader:
         batch_size: int = 8,
         seed: int | None = None,
         options: LoaderOptions | None = None,
+        data: str | None = None,
     ) -> None:
+        check_types(path, phase, seed, options)
+        for name, count in (("rank", rank), ("world_size", world_size), ("batch_size", batch_size)):
+            check_whole(name, count)
         options = options or LoaderOptions()
-        files = open_files(path, options.verify, options.cache, options.cache_bytes)
-        self.mixture = find_mixture(files, phase, options.data)
+        files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
+        self.mixture = find_mixture(files, phase, data or options.data)
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
         samples = len(self.reader.order)
-        self.split = Split(samples, rank, world_size, batch_size, options.last)
+        self.split = Split(samples, rank, world_size, batch_size, options.last, options.skipped)
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
+        self._stats = LoaderStats()
 
     def __len__(self) -> int:
-        """Batches of a whole epoch of the phase, for each rank."""
-        return len(self.split)
+        """Batches of the whole epoch that contains the next batch, for each rank."""
+        return self.split.steps_left(self.epoch * self.split.epoch_samples)
 
     @property
     def sources(self) -> list[str]:
@@ -107,10 +159,14 @@ class CorpusLoader:
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches up to the end of the epoch; then the loader is in the next."""
         end = self.iteration_end()
-        for batch in self.batches():
+        for batch in self._stats.timed(self.batches(), lambda batch: len(batch.tokens)):
             self.go_to(batch.cursor)
             yield batch
         self.go_to(end)
+
+    def stats(self) -> LoaderStats:
+        """Return the batches of `iter(loader)` so far in this process, and their times."""
+        return replace(self._stats)
 
     def batches(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Batch]:
         """Yield every `every`-th batch after the first `skip`, without moving the loader.
@@ -175,18 +231,59 @@ class CorpusLoader:
 
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
-        self.cursor = check_state(state, self.state_dict())
+        self.cursor = check_state(state, self.state_dict(), self.phase_of)
         self.is_loaded, self.is_done = True, False
 
+    def phase_of(self, data: str) -> str | None:
+        """Return another phase of the corpus with a mixture of that fingerprint, if any."""
+        for phase in self.files.names("mixed"):
+            if phase != self.mixture.phase:
+                with suppress(CorpusError):  # of a phase that is not mixed, or cannot be read
+                    if any(each.fingerprint == data for each in mixtures(self.files, phase)):
+                        return phase
+        return None
 
-def check_state(state: Mapping[str, Any], own: Mapping[str, Any]) -> int:
-    """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`."""
+
+def check_types(path: object, phase: object, seed: object, options: object) -> None:
+    """Raise CorpusError for an argument of another type than CorpusLoader takes."""
+    expected: tuple[tuple[str, object, Any, str], ...] = (
+        ("path", path, str | os.PathLike, "a folder or a URL"),
+        ("phase", phase, str, "the name of a phase"),
+        ("options", options, LoaderOptions | None, "LoaderOptions"),
+    )
+    for name, value, kind, what in expected:
+        if not isinstance(value, kind):
+            raise CorpusError(f"{name} is {value!r:.100}; it must be {what}")
+    if seed is not None:
+        check_whole("seed", seed)
+
+
+def check_whole(name: str, value: object) -> None:
+    """Raise CorpusError for what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise CorpusError(f"{name} is {value!r:.100}; it must be a whole number")
+
+
+def check_state(
+    state: Mapping[str, Any], own: Mapping[str, Any], phase_of: Callable[[str], str | None]
+) -> int:
+    """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`.
+
+    `phase_of` finds the other phase that a fingerprint is of.
+    """
+    if not isinstance(state, Mapping):
+        raise CorpusError(f"a state is what state_dict() returns, not {state!r:.100}")
     if set(state) != set(own) or state["version"] != STATE_VERSION:
         raise CorpusError(
             f"not a state of this loader: {dict(state)!r:.200}. It needs the keys "
             f"{sorted(own)}, version {STATE_VERSION}."
         )
     if state["data"] != own["data"]:
+        if (phase := phase_of(state["data"])) is not None:
+            raise CorpusError(
+                f"the state is of the phase {phase!r}: open the loader with phase={phase!r}, or "
+                "start this phase without a state."
+            )
         raise CorpusError(
             f"the state is of a mixture with fingerprint {state['data']}, this one has "
             f"{own['data']}: other data, or another order. Open the loader with "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
@@ -15,13 +16,14 @@ from typing import Any
 
 from corpus_loader.epochs import SourceShape
 from corpus_loader.errors import CorpusError
-from corpus_loader.files import DIGITS, Files
+from corpus_loader.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.order import PhaseOrder
 from corpus_loader.seal import unsealed
 
 VERSION = 2
 WITHOUT_REMOVED = 1  # the version of a mixture without removed rows: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
+IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 
 
@@ -142,13 +144,15 @@ class Mixture:
 
 
 def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
-    """Return the newest mixture of a phase, or the newest with the fingerprint `data`.
+    """Return the newest mixture of a phase; or that of a tag, or with a fingerprint: `data`.
 
-    Raises CorpusError with the phases and fingerprints that there are, and what to run.
+    Raises CorpusError with the phases, fingerprints or tags that there are, and what to run.
     """
     known = files.names("mixed")
     if known and phase not in known:
         raise CorpusError(f"no phase {phase!r} here; there are: {', '.join(known)}")
+    if data is not None and not IS_FINGERPRINT.match(data):
+        return tagged_mixture(files, phase, data)
     fingerprints = []
     for mixture in mixtures(files, phase):
         if data in (None, mixture.fingerprint):
@@ -161,6 +165,50 @@ def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
     )
 
 
+def tagged_mixture(files: Files, phase: str, tag: str) -> Mixture:
+    """Return the mixture of a phase in a tagged state; CorpusError if there is none."""
+    number = tagged_number(files, phase, tag)
+    if number is None:
+        raise CorpusError(
+            f"the tag {tag!r} has no mixture of phase {phase!r}: the phase was not mixed when the "
+            "corpus was tagged. Name another tag, or open the newest mixture without `data`."
+        )
+    try:
+        return mixture_of_number(files, phase, number)
+    except FileNotFoundError:
+        raise CorpusError(
+            f"mixed[{phase}] has no manifest {number}, which the tag {tag!r} names. Put a copy of "
+            "it there, or name another tag."
+        ) from None
+
+
+def tagged_number(files: Files, phase: str, tag: str) -> int | None:
+    """Return the number of a phase's manifest in a tag, None if the tag has none of it."""
+    path = f"{TAGS}/{tag}.json"
+    try:
+        if not is_tag_name(tag):
+            raise FileNotFoundError(tag)
+        said = json.loads(unsealed(files.read(path)))
+        places = {(m["stage"], m["partition"]): int(m["number"]) for m in said["manifests"]}
+    except FileNotFoundError:
+        there = ", ".join(tag_names(files)) or "none that this server lists"
+        raise CorpusError(
+            f"data is {tag!r}, which is neither a tag nor the fingerprint of a mixture, 32 hex "
+            f"digits. Tags are: {there}. `corpus tag NAME` makes one."
+        ) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorpusError(
+            f"{path} is not a tag ({type(error).__name__}: {error}). Put a copy of it there."
+        ) from error
+    return places.get(("mixed", phase))
+
+
+def tag_names(files: Files) -> list[str]:
+    """Return the names of all tags; none if the server does not list."""
+    names = [name.removesuffix(".json") for name in files.names(TAGS) if name.endswith(".json")]
+    return [name for name in names if is_tag_name(name)]
+
+
 def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
     """Yield the kept mixtures of a phase, the newest first; CorpusError if there is none."""
     folder = f"mixed/{phase}"
@@ -170,13 +218,24 @@ def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
             f"mixed[{phase}] is not materialized (looked for {folder}/_manifests/*.json). "
             "Materialize `mixed` first: run the job `mix_corpus`."
         )
+    seen = set()
     for number in range(int(PurePosixPath(newest).stem), 0, -1):  # old ones go from the lowest up
-        manifest = f"{folder}/_manifests/{number:0{DIGITS}d}.json"
         try:
-            content = files.read(manifest)
+            mixture = mixture_of_number(files, phase, number)
         except FileNotFoundError:
-            return
-        yield mixture_of_manifest(files, folder, manifest, content)
+            break
+        seen.add(number)
+        yield mixture
+    tagged = {tagged_number(files, phase, tag) for tag in tag_names(files)}
+    for number in sorted({number for number in tagged if number} - seen, reverse=True):
+        yield mixture_of_number(files, phase, number)
+
+
+def mixture_of_number(files: Files, phase: str, number: int) -> Mixture:
+    """Return the mixture of a manifest by its number; FileNotFoundError if there is none."""
+    folder = f"mixed/{phase}"
+    manifest = f"{folder}/_manifests/{number:0{DIGITS}d}.json"
+    return mixture_of_manifest(files, folder, manifest, files.read(manifest))
 
 
 def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:

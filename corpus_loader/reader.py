@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,7 +17,7 @@ from corpus_loader.files import Files, LocalFiles, Verify
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
 from corpus_loader.shards import Shards, find_live_rows
-from corpus_loader.split import Last
+from corpus_loader.split import Last, Skipped, skipped
 
 Dtype = Literal["stored", "int32", "int64"]
 
@@ -33,7 +34,9 @@ class LoaderOptions:
     verify: time to check a file's sha256: "background", by two threads while it is already read, so
     that an epoch ends only when everything it used is checked; "first", before it is read; False,
     never. The size is always checked; of a remote corpus also every downloaded file;
-    data: the fingerprint of the mixture to read, None: the newest of the phase;
+    data: the tag whose mixture to read, or the fingerprint of one; None: the newest of the phase;
+    skip: ranges (first, stop) of positions to leave out, such as those of a loss spike; the same on
+    every rank, and given again when a state from before them is loaded;
     cache, cache_bytes: folder and size of the local copies of a remote corpus.
 
     Raises CorpusError for a dtype or a `verify` that does not exist.
@@ -47,6 +50,7 @@ class LoaderOptions:
     data: str | None = None
     cache: str | Path | None = None
     cache_bytes: int = 64 << 30
+    skip: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
         """Refuse values outside of the choices of `dtype` and `verify`."""
@@ -54,6 +58,7 @@ class LoaderOptions:
             value = getattr(self, name)
             if value not in values:
                 raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
+        skipped(self.skip)
 
     @property
     def last(self) -> Last:
@@ -61,6 +66,11 @@ class LoaderOptions:
         if self.pad_last:
             return "pad"
         return "drop" if self.drop_last else "short"
+
+    @property
+    def skipped(self) -> Skipped:
+        """The positions of `skip`."""
+        return skipped(self.skip)
 
 
 @dataclass(frozen=True)

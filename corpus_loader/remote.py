@@ -26,7 +26,7 @@ from corpus_loader.transports import Transport, is_there, read_blocks
 DEFAULT_BYTES = 64 << 30
 MANIFEST = re.compile(r"([0-9]{8})\.json")
 ASKED_AT_ONCE = 16
-MOST_MISSES = 1024  # numbers in a row without a manifest: old ones are removed, new ones follow
+MOST_MISSES = 1024  # numbers in a row without a manifest: three years of nights
 SMALL_BYTES = 1 << 28
 
 
@@ -45,6 +45,13 @@ def open_files(
             f"no folder {os.fspath(root)!r} (looked in {Path.cwd()}). Give the store's folder, "
             "or its URL."
         )
+    if not (root / "mixed").is_dir():
+        outer = next((up for up in root.resolve().parents[:3] if (up / "mixed").is_dir()), None)
+        if outer is not None:
+            raise CorpusError(
+                f"{os.fspath(root)!r} is a folder inside of the corpus {os.fspath(outer)!r}. Give "
+                "that folder."
+            )
     return LocalFiles(root, verify)
 
 
@@ -110,9 +117,9 @@ class RemoteStore:
         return f"{folder}/{number:08d}.json" if number else None
 
     def last_number(self, folder: str) -> int:
-        """Return the last manifest's number; 0: none. Numbers have no gap above the oldest."""
+        """Return the last manifest's number; 0: none. Tags keep old ones below a gap."""
         last, number = 0, 0
-        while number - last < (ASKED_AT_ONCE if last else MOST_MISSES):
+        while number - last < MOST_MISSES:
             numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
             names = [f"{folder}/{candidate:08d}.json" for candidate in numbers]
             there = map_in_threads(partial(is_there, self.transport), names, ASKED_AT_ONCE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -15,16 +16,67 @@ Last = Literal["drop", "pad", "short"]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of one rank: the positions [first, stop), and the cursor of all ranks after it.
+class Skipped:
+    """Positions that are left out: ranges [first, stop), ascending, with positions between them.
 
-    repeated: positions that fill up the last step of an epoch, after the others.
+    The others are numbered without gaps: `number` and `positions` convert between the two.
+    """
+
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def number(self, position: int) -> int:
+        """Return how many positions before one are not left out."""
+        out = sum(min(position, stop) - first for first, stop in self.ranges if first < position)
+        return position - out
+
+    def positions(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the positions with these numbers, int64 [n]."""
+        if not self.ranges:
+            return numbers
+        first, stop = np.array(self.ranges, np.int64).T
+        out = np.concatenate([[0], np.cumsum(stop - first)])
+        before = np.searchsorted(first - out[:-1], numbers, side="right")
+        return numbers + np.asarray(out[before], np.int64)
+
+
+def skipped(ranges: Iterable[tuple[int, int]]) -> Skipped:
+    """Return ranges [first, stop) of positions in order, joined where they meet.
+
+    Raises CorpusError for one that is empty or negative, or not two whole numbers.
+    """
+    joined: list[tuple[int, int]] = []
+    for first, stop in sorted(map(checked_range, ranges)):
+        if joined and first <= joined[-1][1]:
+            first, stop = joined[-1][0], max(stop, joined.pop()[1])
+        joined.append((first, stop))
+    return Skipped(tuple(joined))
+
+
+def checked_range(given: tuple[int, int]) -> tuple[int, int]:
+    """Return a range of positions; CorpusError if it is none."""
+    is_pair = isinstance(given, tuple | list) and len(given) == 2
+    if is_pair and all(isinstance(end, Integral) and not isinstance(end, bool) for end in given):
+        first, stop = map(int, given)
+        if 0 <= first < stop:
+            return first, stop
+    raise CorpusError(
+        f"skip has {given!r}; it takes ranges of positions, (first, stop) with 0 <= first < stop"
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of one rank: the positions numbered [first, stop), the cursor of all ranks after it.
+
+    repeated: numbers that fill up the last step of an epoch, after the others; skipped: positions
+    that have no number.
     """
 
     first: int
     stop: int
     cursor: int
     repeated: tuple[int, ...] = ()
+    skipped: Skipped = Skipped()
 
     @property
     def samples(self) -> int:
@@ -34,7 +86,8 @@ class Step:
     def positions(self) -> npt.NDArray[np.int64]:
         """Return the positions, int64 [samples]."""
         own = np.arange(self.first, self.stop, dtype=np.int64)
-        return np.append(own, self.repeated).astype(np.int64) if self.repeated else own
+        numbers = np.append(own, self.repeated).astype(np.int64) if self.repeated else own
+        return self.skipped.positions(numbers)
 
 
 @dataclass(frozen=True)
@@ -45,7 +98,8 @@ class Split:
     `last` says what becomes of the rest at the end of an epoch: "drop" leaves it out; "pad" and
     "short" split it evenly. "pad" fills every rank's batch up with repeated samples, "short" only
     one that would be empty: the mean loss of no rows is NaN. Repeated are the last samples of the
-    epoch, whose shards are open. Raises CorpusError for an impossible split.
+    epoch, whose shards are open. `skipped` positions are in no step: an epoch has as many fewer
+    samples. Raises CorpusError for an impossible split.
     """
 
     epoch_samples: int
@@ -53,6 +107,7 @@ class Split:
     world_size: int
     batch_size: int
     last: Last
+    skipped: Skipped = Skipped()
 
     def __post_init__(self) -> None:
         """Refuse an impossible split."""
@@ -88,7 +143,8 @@ class Split:
 
     def steps_left(self, cursor: int) -> int:
         """Steps from the cursor to its epoch's end."""
-        full, rest = divmod(self.epoch_end(cursor) - cursor, self.step_samples)
+        _, start, stop = self.numbers(cursor)
+        full, rest = divmod(stop - start, self.step_samples)
         return full if self.last == "drop" or not rest else full + 1
 
     def steps(self, cursor: int, skip: int = 0, every: int = 1) -> Iterator[Step]:
@@ -98,8 +154,9 @@ class Split:
         """
         size, is_dropped = self.step_samples, self.last == "drop"
         least = self.batch_size if self.last == "pad" else 1
-        end = self.epoch_end(cursor)
-        for start in range(cursor + skip * size, end, every * size):
+        begin, cursor_start, end = self.numbers(cursor)
+        epoch_end = self.epoch_end(cursor)
+        for start in range(cursor_start + skip * size, end, every * size):
             left = min(size, end - start)
             if left < size and is_dropped:
                 return
@@ -107,8 +164,19 @@ class Split:
             stop = start + left * (self.rank + 1) // self.world_size
             is_last = end - start - left < (size if is_dropped else 1)
             missing = range(least - (stop - first))
-            repeated = tuple(end - 1 - number % self.epoch_samples for number in missing)
-            yield Step(first, stop, end if is_last else start + size, repeated)
+            repeated = tuple(end - 1 - number % (end - begin) for number in missing)
+            after = epoch_end if is_last else self.cursor_at(start + size)
+            yield Step(first, stop, after, repeated, self.skipped)
+
+    def numbers(self, cursor: int) -> tuple[int, int, int]:
+        """Return the numbers of the start of the cursor's epoch, of the cursor, and of the end."""
+        end = self.epoch_end(cursor)
+        begin, now, stop = map(self.skipped.number, (end - self.epoch_samples, cursor, end))
+        return begin, now, stop
+
+    def cursor_at(self, number: int) -> int:
+        """Return the position with that number."""
+        return int(self.skipped.positions(np.array([number], np.int64))[0])
 
     def steps_of_all_ranks(self, cursor: int) -> Iterator[Step]:
         """Yield the steps from the cursor to its epoch's end, each rank's in turn."""

@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noq
 
 from corpus_loader.batch import Batch, Documents
 from corpus_loader.errors import CorpusError
-from corpus_loader.loader import CorpusLoader
+from corpus_loader.loader import CorpusLoader, LoaderStats
 
 Tensors = dict[str, torch.Tensor]
 
@@ -62,8 +62,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
 
     def __len__(self) -> int:
         """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
-        split = self.loader.split
-        return len(split) * (split.world_size if self.is_dispatched else 1)
+        return len(self.loader) * (self.loader.split.world_size if self.is_dispatched else 1)
 
     def __iter__(self) -> Iterator[Tensors]:
         """Yield the batches to the end of the epoch; in a worker, its share of them."""
@@ -204,6 +203,7 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         if options.get("persistent_workers"):
             raise CorpusError("persistent_workers is True; CorpusDataLoader starts new workers")
         super().__init__(dataset, batch_size=None, num_workers=num_workers, **options)
+        self._stats = LoaderStats()
 
     def __iter__(self) -> Iterator[Tensors]:
         """Yield the batches up to the end of the epoch."""
@@ -214,10 +214,14 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
             batches = super().__iter__()
         finally:
             dataset.is_counted = False
-        for batch in batches:
+        for batch in self._stats.timed(batches, lambda batch: len(batch["tokens"])):
             dataset.loader.go_to(int(batch["cursor"][0]))
             yield batch
         dataset.loader.go_to(end)
+
+    def stats(self) -> LoaderStats:
+        """Return the batches that were yielded so far, and the time that they took."""
+        return replace(self._stats)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; inside that epoch, stay there."""

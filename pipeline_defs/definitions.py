@@ -17,7 +17,7 @@ from pipeline_defs.record_connections import keep_connections_open
 from pipeline_defs.shown_output import show_output_by_threads
 from pipeline_defs.started_cluster import resources_on
 from resources.corpus import Corpus
-from resources.materialization import stage_asset
+from resources.materialize.materialization import stage_asset
 
 
 def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:

@@ -4,6 +4,7 @@ The executor of every job passes its events through here, in the run's own proce
 command line, of the UI, of the schedule and of `corpus build` are guarded alike.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from dagster._utils.interrupts import pop_captured_interrupt
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
+from resources.event_lines import events_written, write_event
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import OpenNote, State, new_note
 from resources.runs.run_tags import STORE
 from resources.settings.pipeline import Settings
 
 CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included
+LEVELS = {"success": logging.INFO, "canceled": logging.WARNING}
 ENDS = (
     dg.DagsterEventType.STEP_SUCCESS,
     dg.DagsterEventType.STEP_FAILURE,
@@ -46,8 +49,13 @@ def guarded(
         context.log.info(line)
 
     holder = this_holder(run.run_id, run.job_name)
-    with noted_end(corpus, context, note), run_lock(root, holder, tell, pause):
+    with (
+        events_written(corpus, run.run_id),
+        noted_end(corpus, context, note),
+        run_lock(root, holder, tell, pause),
+    ):
         note.change(state="running", waits_for="")
+        write_event("run_began", run.job_name)
         for event in events:
             follow(note, event)
             yield event
@@ -89,6 +97,7 @@ def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote)
             faults=step_faults(instance, run.run_id),
             failed_sources=source_faults(instance, run),
         )
+        write_event("run_ended", state, level=LEVELS.get(state, logging.ERROR))
         if state != "success":
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.settings.pipeline import Settings
+from resources.store.named_states import HeldSource
 from resources.store.store import Store
 
 
@@ -13,8 +15,9 @@ from resources.store.store import Store
 class Corpus:
     """A corpus: the settings of a pipeline.yaml, and the store.
 
-    `behind` are the sources that failed in an earlier stage of the run that uses the corpus: their
-    states in different stages may be of different runs. `flags` are those of the stage's flags that
+    `behind` are the sources that failed in an earlier stage of the run that uses the corpus, and
+    those that are held: their states in different stages may be of different runs. `held` has the
+    holds by source. `flags` are those of the stage's flags that
     the run config sets.
     """
 
@@ -23,6 +26,7 @@ class Corpus:
     store: Store
     behind: frozenset[str] = field(default_factory=frozenset)
     flags: frozenset[str] = field(default_factory=frozenset)
+    held: Mapping[str, HeldSource] = field(default_factory=dict)
 
     @property
     def downloads(self) -> Path:

@@ -1,6 +1,6 @@
 """A stage of the flow: its place in the graph, and the functions that plan and compute it.
 
-A stage knows neither Dagster nor a corpus: `resources/materialization.py` makes an asset of it,
+A stage knows neither Dagster nor a corpus: `materialize/materialization.py` makes an asset of it,
 `assets/stages.py` lists all of them in order.
 """
 
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
 from resources.corpus import Corpus
+from resources.profiles import Judgement, Profile
 from resources.settings.pipeline import Settings
 from resources.store.compression import compression_in_fingerprints
-from resources.store.records import Manifest, Numbers, Provenance, fingerprint_of
+from resources.store.records import Manifest, Numbers, PartRecord, Provenance, fingerprint_of
 from resources.store.store import Keep
 from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
 
@@ -68,6 +69,30 @@ class WarningCheck:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A check that fails a partition after it was committed: later stages are not to read it.
+
+    `reason` tells why; None where all is well. The later stages ask the same.
+    """
+
+    name: str
+    description: str
+    reason: Callable[[Corpus, Manifest[Any, Any]], str | None]
+
+
+@dataclass(frozen=True)
+class DriftCheck:
+    """A check of what a run adds against what earlier runs of the partition added.
+
+    `profile(corpus, manifest, parts)` reads the numbers of parts, `judge(profile, earlier)`
+    compares them with those of earlier runs, the newest first.
+    """
+
+    profile: Callable[[Corpus, Manifest[Any, Any], Sequence[PartRecord[Any]]], Profile]
+    judge: Callable[[Profile, Sequence[Profile]], Judgement]
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """Warnings and metadata of one partition that depend on all partitions of a run."""
 
@@ -101,10 +126,13 @@ class Stage(Generic[Provenance, Numbers]):
     main_table          the table whose columns and first rows are shown, if it has one
     run                 run the tasks, where one pass over them is not enough
     inputs              the inputs from outside whose changes make it stale
+    is_held             True if a run leaves it as it is for a source that is held
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, besides those of every stage
     warning_check       a check that shows the warnings of `conclude`
+    refusal             a check that fails single partitions
+    drift               a check of what each run adds against what earlier runs added
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need
@@ -128,10 +156,13 @@ class Stage(Generic[Provenance, Numbers]):
     main_table: MainTable | None = None
     run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks
     inputs: InputVersions | None = None
+    is_held: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: HistoryCheck | None = None
     warning_check: WarningCheck | None = None
+    refusal: Refusal | None = None
+    drift: DriftCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None

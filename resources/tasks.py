@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
+from resources.event_lines import About, EventNumbers, message_of, write_event
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.compression import (
@@ -264,7 +266,25 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
             needed -= tasks[index].work_bytes
             current().add_records(records)
             outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
+            write_parts(outcomes[index])
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def write_parts(outcome: Outcome) -> None:
+    """Write a line about each part that a task has published, and one if it failed."""
+    task = outcome.task
+    if outcome.error is not None:
+        about = About(task.stage, task.partition, task.name)
+        write_event("part_failed", message_of(outcome.error), about, level=logging.ERROR)
+    for record in outcome.records:
+        numbers: EventNumbers = {
+            "rows_in": record.stats.rows_in,
+            "rows_kept": record.stats.rows_kept,
+            "bytes": record.stats.bytes,
+            "tokens": record.stats.tokens,
+        }
+        about = About(task.stage, task.partition, record.name)
+        write_event("part_published", "", about, numbers, logging.DEBUG)
 
 
 def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:

@@ -14,7 +14,7 @@ from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import SPAN
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, tasks_after, write_shard
 from assets.sharded.ledger_files import write_ledger
-from resources.materialization import manifest_of
+from resources.materialize.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter
 from resources.tasks import Plan, Task, Work

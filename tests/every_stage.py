@@ -10,7 +10,7 @@ from typing import Any
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.stages import STAGES
-from resources.materialization import manifest_of
+from resources.materialize.materialization import manifest_of
 from resources.stage import Stage
 from resources.store.records import Manifest
 from resources.tasks import GLOBAL, group_by_partition
@@ -60,7 +60,7 @@ def names_of(corpus: Any, stage: Stage[Any, Any]) -> list[str]:
 
 
 def run_stage(corpus: Any, stage: Stage[Any, Any]) -> list[Manifest]:
-    """Plan, compute and commit all partitions of a stage, as `resources.materialization` does."""
+    """Plan, compute and commit all partitions of a stage, as `materialization.py` does."""
     folders = {name: corpus.store.partition(stage.name, name) for name in names_of(corpus, stage)}
     with ExitStack() as writers:
         plans = {name: stage.plan(corpus, name) for name in folders}

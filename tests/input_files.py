@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Ch
     pieces = plan_slices(file, part_bytes, borders)
     found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
     for c in found:
-        assert c.rows_in == len(c.documents) + len(c.quarantine) + c.skipped_by_filter
+        left_out = c.skipped_by_filter + sum(c.left_out.values())
+        assert c.rows_in == len(c.documents) + len(c.quarantine) + left_out
     return found
 
 
@@ -64,6 +66,7 @@ def read(file: InputFile, part_bytes: int = MIB, **options: object) -> Chunk:
         pl.concat([c.quarantine for c in parts]),
         sum(c.rows_in for c in parts),
         sum(c.skipped_by_filter for c in parts),
+        left_out=sum((Counter(c.left_out) for c in parts), Counter()),
     )
 
 

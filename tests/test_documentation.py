@@ -20,7 +20,10 @@ from resources.settings.pipeline import load_settings
 
 CORPUS = "pipeline_defs.commands.main"  # the module that `corpus` runs
 SOURCES = ("web", "books", "reference", "science")
-PLACEHOLDERS = {"NAME": "gopher-quality", "/data/my_corpus": "new", "rank": "0", "world": "1"}
+PLACEHOLDERS = {
+    **{"NAME": "gopher-quality", "/data/my_corpus": "new", "rank": "0", "world": "1"},
+    **{"STATE": "1", "64": "2"},  # ranks: the corpus of this test is small
+}
 FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
 
 
@@ -68,6 +71,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_jsonl(folder / f"input/{source}/a.jsonl", texts)
     (folder / "my_rules.py").write_text(python_block("quality.md"))
     (folder / "pipeline.yaml").write_text(yaml.safe_dump(base_config()))
+    (folder / "losses.jsonl").write_text('{"source": "web", "loss": 2.5}\n')
     (folder / "dagster_home").mkdir()
     for command in commands("dagster"):
         if not command.is_mention:

@@ -22,10 +22,11 @@ TOUCHES_DISK = ("places", "readers", "formats")
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
 PURE_RESOURCES = (
     "resources.content_windows",
-    "resources.excerpts",
+    "resources.materialize.excerpts",
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",
+    "resources.profiles",
     "resources.reused_array",
 )
 

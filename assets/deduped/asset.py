@@ -1,5 +1,6 @@
 """deduped: documents without duplicates, evaluation items and repeats, and what was cut of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +23,15 @@ from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
 from assets.raw.readers.documents import DOCUMENT_COLUMNS
+from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
+from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
-from resources.stage import HistoryCheck, MainTable, Metadata, Stage
+from resources.stage import DriftCheck, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, required_file
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 RATE_CHECK = HistoryCheck(
@@ -220,6 +223,21 @@ def describe_deduped(corpus: Corpus, manifest: DedupedManifest) -> Metadata:
     }
 
 
+def profile_of_deduped(
+    _: Corpus, __: Manifest[Any, Any], parts: Sequence[PartRecord[Any]]
+) -> Profile:
+    """Return the share of copies in some parts, and of what else is removed."""
+    stats = add_stats(part.stats for part in parts)
+    documents = max(1, stats.rows_in)
+    return Profile(
+        stats.rows_in,
+        numbers={
+            "duplicate share": stats.duplicates / documents,
+            "removed share": sum(stats.rejected.values()) / documents,
+        },
+    )
+
+
 DEDUPED = Stage(
     name="deduped",
     code_version="2",
@@ -236,4 +254,5 @@ DEDUPED = Stage(
     main_table=MainTable("documents", DOCUMENT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
     check=RATE_CHECK,
+    drift=DriftCheck(profile_of_deduped, judge_drift),
 )

@@ -37,6 +37,7 @@ from resources.settings.named_files import read_named_file
 from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, PartRecord, numbers_of, required_file
 from resources.store.store import published_file
+from resources.takedowns import read_takedowns, takedowns_by_source, task_name
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 MOST_LEDGER_BYTES = 256 << 20  # a part takes 80 to 120 bytes
@@ -219,7 +220,7 @@ def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[T
     index = update.index
     sizes = [update.num_keys(segment.first, segment.stop) for segment in index.segments]
     num_added = update.num_keys(index.next_id, update.next_id)
-    num_staying = absorbed_from(sizes, num_added)
+    num_staying = min(absorbed_from(sizes, num_added), first_to_clean(corpus, update, sizes))
     staying, absorbed = index.segments[:num_staying], index.segments[num_staying:]
     num_keys = num_added + sum(sizes[num_staying:])
     segment = Segment(
@@ -230,6 +231,20 @@ def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[T
     )
     tasks = segment_tasks(corpus, update, segment, (staying, absorbed))
     return [*staying, segment], tasks_of_segments(index, staying) + tasks
+
+
+def first_to_clean(corpus: Corpus, update: Update, sizes: Sequence[int]) -> int:
+    """Return the first segment with keys of parts that are gone, if a takedown removes a part.
+
+    Else their number: elsewhere such keys stay until their segment is absorbed.
+    """
+    live = {entry.id for entry in update.kept}
+    gone = [entry for entry in update.index.ledger if entry.id not in live]
+    named = takedowns_by_source(read_takedowns(corpus.store.root))
+    if not any((entry.source, task_name(entry.part)) in named for entry in gone):
+        return len(sizes)
+    places = enumerate(zip(update.index.segments, sizes, strict=True))
+    return next((i for i, (each, size) in places if size < each.entries), len(sizes))
 
 
 def segment_tasks(

@@ -1,10 +1,14 @@
-"""duplicates: clusters of equal and near-equal documents, and the document of each that stays."""
+"""duplicates: clusters of equal and near-equal documents, and the document of each that stays.
 
-import shutil
-import tempfile
-from dataclasses import dataclass
+Five passes: find the components of all pairs, which is one task; gather the members to decide on,
+part by part; decide them, in batches of whole components; publish the clusters of each signed part;
+publish what the next run compares. Parts of the first three are removed when the manifest is
+committed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,20 +18,23 @@ import xxhash
 
 from assets.deduped.band_index_asset import BAND_INDEX, IndexManifest
 from assets.deduped.clusters.candidate_files import (
+    BatchNumbers,
+    GatherInputs,
+    PairInputs,
+    PartMembers,
     SignedFiles,
-    Words,
-    digest_components,
-    known_members,
+    find_members,
+    gather_members,
 )
 from assets.deduped.clusters.cluster_files import (
     NOTHING_DECIDED,
+    BatchInputs,
     Decided,
     DecidedPart,
-    decide_batches,
+    decide_batch,
     known_rows,
     rows_of_part,
 )
-from assets.deduped.clusters.component_files import Components, find_components
 from assets.deduped.clusters.duplicates import IS_REMOVED
 from assets.deduped.clusters.report import (
     TOP_CLUSTERS,
@@ -45,28 +52,37 @@ from assets.deduped.signatures_asset import (
 )
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
-from resources.engine.cost import Cost, begin_part
+from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
-from resources.progress import current
+from resources.passes import (
+    Earlier,
+    Pass,
+    PassFiles,
+    derive_task,
+    file_of,
+    list_files,
+    run_passes,
+)
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.published import PublishedFile
 from resources.store.records import (
+    FileRecord,
     Manifest,
     PartRecord,
     Stats,
     fingerprint_of,
+    numbers_of,
     required_file,
     to_json,
 )
-from resources.store.scratch import computing
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
-from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of
+from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of, with_costs
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
+DECISION_BYTES = 150  # of a member
 CLUSTER_COLUMNS = {
     "row": "row of the document in its part",
     "doc_id": "a document with at least one copy",
@@ -87,6 +103,31 @@ class ClusteringInputs:
     pairs: list[PublishedFile]
     config: DedupConfig
     decided: Decided
+
+
+@dataclass(frozen=True)
+class PublishInputs:
+    """Inputs of the fourth pass over a signed part: its members, old and new decisions on them."""
+
+    part: SignedFiles
+    members: PartMembers
+    before: DecidedPart | None
+    decisions: PassFiles | None
+
+
+class PublishedName(msgspec.Struct, frozen=True):
+    """A published part of clusters: its fingerprint, and the rows of it that had a candidate."""
+
+    fingerprint: str
+    candidates: int
+
+
+@dataclass(frozen=True)
+class StateInputs:
+    """Inputs of the last pass: the digests that the first one wrote, and the published parts."""
+
+    digests: FileRecord
+    names: dict[str, PublishedName]
 
 
 class DuplicatesProvenance(msgspec.Struct, frozen=True):
@@ -118,7 +159,7 @@ ClustersPart = PartRecord[DuplicatesNumbers]
 
 
 def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
-    """Plan one task over the whole index; it publishes a part per signed part."""
+    """Plan the task of the last pass, after those of all parts that it names if it has run."""
     index = corpus.store.newest(BAND_INDEX, partition)
     sources = signed_sources(corpus)
     dedup, signatures = corpus.settings.dedup, sources.fingerprints
@@ -141,7 +182,15 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
         work_bytes=sum(file.bytes for file in pairs),
     )
     provenance = DuplicatesProvenance(index.fingerprint, index.provenance.ledger, signatures)
-    return Plan([task], config, provenance, sources.left_out)
+    return Plan([*published_parts(task), task], config, provenance, sources.left_out)
+
+
+def published_parts(state: Task[ClusteringInputs]) -> list[Task[None]]:
+    """Return the tasks of the parts that the last pass named, none if it has not run."""
+    if state.published() is None:
+        return []
+    names = read_names(state.published_file("parts")[0]).items()
+    return [state.sibling(name, part.fingerprint, None, work_bytes=0) for name, part in names]
 
 
 def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> list[SignedFiles]:
@@ -194,101 +243,131 @@ def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -
     return Decided(digests, parts)
 
 
-def run_clustering(_: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the task unless all its parts are published; return an outcome per part.
+def run_clustering(corpus: Corpus, tasks: list[Task], _: Work) -> list[Outcome]:
+    """Run the passes; a part whose clusters turn out to be as they were counts as reused.
 
-    Not a pass: only the computed clusters tell the names of the parts, and which of them are new.
+    Its costs are added to those of the first part that does not.
     """
-    outcomes = []
-    for task in tasks:
-        published = task.folder.medium.sizes(task.folder.records).keys()
-        current().begin_pass([task])
-        end_part = begin_part()
-        try:
-            with computing():
-                records = published_parts(task) or work(task)
-        finally:  # a part that failed takes no share of the CPU time of the next
-            costs: tuple[Cost, ...] = (end_part(),)
-        for record in records:
-            is_reused = record_name(record.name, record.fingerprint) in published
-            outcomes.append(Outcome(task, [record], () if is_reused else costs, is_reused))
-            costs = costs if is_reused else ()
-    return outcomes
+    folder = tasks[0].folder
+    before = folder.medium.sizes(folder.records).keys()
+    outcomes: list[Outcome] = []
+    costs: list[Cost] = []
+    for outcome in run_passes(corpus, tasks, PASSES):
+        names = [record_name(record.name, record.fingerprint) for record in outcome.records]
+        if names and before >= {*names}:
+            costs += outcome.costs
+            outcome = replace(outcome, costs=(), is_reused=True)
+        outcomes.append(outcome)
+    return with_costs(outcomes, costs)
 
 
-def published_parts(task: Task[ClusteringInputs]) -> list[PartRecord] | None:
-    """Return the parts of a finished run, which its last part names; None if one is missing."""
-    state = task.published()
-    if state is None:
-        return None
-    listed, _ = task.published_file("parts")
-    names = read_names(listed).items()
-    records = [task.folder.find_part(name, part.fingerprint) for name, part in names]
-    present = [record for record in records if record is not None]
-    return present + state if len(present) == len(records) else None
+def plan_components(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], __: Earlier
+) -> list[Task[PairInputs]]:
+    """Plan the first pass: one task over all pairs."""
+    state, inputs = tasks[-1], tasks[-1].payload
+    rows = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
+    numbers = np.array(rows, np.int64).reshape(-1, 2)
+    text_bytes = sum(part.text_bytes for part in inputs.parts) / max(1, int(numbers[:, 1].sum()))
+    digests = inputs.decided.digests
+    made_of = inputs.config.memory_bytes, digests.xxh3 if digests else None
+    pairs = PairInputs(numbers, inputs.pairs, digests, text_bytes, inputs.config)
+    return [derive_task(state, "found", made_of, pairs, 0)]  # pairs are streamed
 
 
-def find_duplicates(task: Task[ClusteringInputs]) -> list[PartRecord]:
-    """Cluster all documents in bounded memory, and publish for each signed part its clusters.
-
-    Components of the candidate pairs come first. Then their members are compared, in batches of
-    whole components, which are decided one by one. Intermediate files go to a scratch folder.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=task.folder.folder))
-    try:
-        return cluster_in(folder, task)
-    finally:
-        shutil.rmtree(folder)
+def members_by_part(found: Outcome) -> dict[int, PartMembers]:
+    """Return the place of each part's members among those that the first pass found."""
+    counts = np.fromfile(file_of(found, "counts").checked(), np.int64).reshape(3, -1)
+    stops, files = np.cumsum(counts[1]), list_files([found], "components")
+    places = np.stack([counts[0], stops - counts[1], stops, counts[2]], axis=1)
+    return {number: PartMembers(files, *place) for number, *place in places.tolist()}
 
 
-def cluster_in(scratch: Path, task: Task[ClusteringInputs]) -> list[PartRecord]:
-    """Take the steps of `find_duplicates`, with their files below `scratch`."""
-    inputs = task.payload
-    by_number = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
-    numbers = np.array(by_number, np.int64).reshape(-1, 2)
-    pairs = [file.checked() for file in inputs.pairs]
-    membership = find_components(
-        pairs, (numbers[:, 0], numbers[:, 1]), scratch, inputs.config.memory_bytes
-    )
-    row_ids, labels = membership.open()
-    digests = digest_components(row_ids, labels, scratch)
-    is_known = known_members(labels, digests, inputs.decided.read_digests())
-    components = Components(row_ids, labels, is_known)
-    decisions = decide_batches(inputs.parts, pairs, components, inputs.config, scratch)
-    records = [
-        publish_part(task, part, components.of_part(part.entry.id), decisions)
-        for part in inputs.parts
-    ]
+def batches_of(found: Outcome) -> int:
+    """Return the number of batches that the first pass made."""
+    return numbers_of(found.records[0], BatchNumbers).batches
+
+
+def plan_gather(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
+) -> Iterator[Task[GatherInputs]]:
+    """Plan the second pass: one task per signed part that has members to decide on."""
+    [[found]], inputs = earlier, tasks[-1].payload
+    members, batches = members_by_part(found), batches_of(found)
+    for part in inputs.parts:
+        place = members[part.entry.id]
+        if place.to_decide:
+            name, of_part = f"members-{part.entry.id:08d}", part.signatures.bytes
+            gather = GatherInputs(part, place, batches, inputs.config)
+            if inputs.config.reads_candidates:
+                of_part += part.documents.bytes
+            yield derive_task(found.task, name, [name], gather, of_part)
+
+
+def plan_decide(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
+) -> Iterator[Task[BatchInputs]]:
+    """Plan the third pass: one task per batch."""
+    [found], gathered = earlier
+    if not gathered:
+        return
+    batches, config = batches_of(found), tasks[-1].payload.config
+    members = list_files(gathered, "members")
+    of_batch = sum(file_of(each, "members").bytes for each in gathered) // batches
+    for batch in range(batches):
+        name = f"decisions-{batch:05d}"
+        inputs = BatchInputs(batch, members, file_of(found, f"pairs-{batch}"), config)
+        yield derive_task(found.task, name, [name], inputs, of_batch)
+
+
+def plan_publish(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
+) -> Iterator[Task[Any]]:
+    """Plan the fourth pass: one task per signed part; those that are as they were are published."""
+    if not earlier[0]:
+        yield from tasks[:-1]
+        return
+    [found], _gathered, decided = earlier
+    state, inputs, members = tasks[-1], tasks[-1].payload, members_by_part(found)
+    decisions = list_files(decided, "decisions") if decided else None
+    for part in inputs.parts:
+        place, before = members[part.entry.id], inputs.decided.parts.get(part.entry.id)
+        publish = PublishInputs(part, place, before, decisions)
+        name, work_bytes = f"{part.entry.id:08d}", DECISION_BYTES * place.count
+        if before is not None and before.candidates == place.count and not place.to_decide:
+            yield state.sibling(name, before.fingerprint, publish, work_bytes=work_bytes)
+        else:  # its fingerprint is known when its clusters are
+            yield derive_task(found.task, name, [name], publish, work_bytes)
+
+
+def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier) -> list[Task[Any]]:
+    """Plan the last pass: the task that names all parts."""
+    state, (components, *_others, published) = tasks[-1], earlier
+    if not components:
+        return [state]
+    members = members_by_part(components[0])
     names = {
-        record.name: PublishedName(record.fingerprint, components.of_part(int(record.name)).count)
-        for record in records
+        record.name: PublishedName(record.fingerprint, members[int(record.name)].count)
+        for outcome in published
+        for record in outcome.records
     }
-    return [*records, publish_state(task, digests, names)]
+    digests = components[0].records[0].file("digests")
+    assert digests is not None
+    return [state.sibling(state.name, state.fingerprint, StateInputs(digests, names), work_bytes=0)]
 
 
-def publish_part(
-    task: Task[ClusteringInputs],
-    part: SignedFiles,
-    members: Components,
-    decisions: list[pl.DataFrame],
-) -> PartRecord:
-    """Publish the clusters of one signed part, decided now or in the last run.
-
-    If all its members are known, and there were no more, they are as they were: the part that the
-    last run published is not read.
-    """
-    before = task.payload.decided.parts.get(part.entry.id)
-    if before is not None and members.is_known.all() and before.candidates == members.count:
-        record = task.folder.find_part(before.name, before.fingerprint)
-        if record is not None:
-            return record
-    decided = rows_of_part(part.entry.id, decisions)
-    clusters = pl.concat([*decided, *known_rows(members, before)])
-    return publish_clusters(task, part, clusters.sort("row", maintain_order=True).rechunk())
+def publish_part(task: Task[PublishInputs]) -> list[PartRecord]:
+    """Publish the clusters of one signed part, decided now or in the last run."""
+    inputs = task.payload
+    rows = [*rows_of_part(inputs.part.entry.id, inputs.decisions)]
+    if inputs.before is not None:
+        rows.append(known_rows(inputs.members.read(), inputs.before))
+    clusters = pl.concat(rows).sort("row", maintain_order=True).rechunk()
+    return [publish_clusters(task, inputs.part, clusters)]
 
 
 def publish_clusters(
-    task: Task[ClusteringInputs], part: SignedFiles, clusters: pl.DataFrame
+    task: Task[PublishInputs], part: SignedFiles, clusters: pl.DataFrame
 ) -> PartRecord:
     """Publish the clusters of one signed part; one that has not changed is not written again.
 
@@ -321,21 +400,12 @@ def publish_clusters(
     return writer.publish(stats)
 
 
-class PublishedName(msgspec.Struct, frozen=True):
-    """A published part of clusters: its fingerprint, and the rows of it that had a candidate."""
-
-    fingerprint: str
-    candidates: int
-
-
-def publish_state(
-    task: Task[ClusteringInputs], digests: tuple[Words, Words], names: dict[str, PublishedName]
-) -> PartRecord:
+def publish_state(task: Task[StateInputs]) -> list[PartRecord]:
     """Publish, after all other parts, what the next run compares to decide only changes."""
-    writer = task.writer()
-    writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
-    writer.write_text("parts", "json", to_json(names).decode())
-    return writer.publish(Stats())
+    inputs, writer = task.payload, task.writer()
+    writer.link_file("digests", inputs.digests, writer.new_file("digests", "bin")[1])
+    writer.write_text("parts", "json", to_json(inputs.names).decode())
+    return [writer.publish(Stats())]
 
 
 def read_names(listed: PublishedFile) -> dict[str, PublishedName]:
@@ -381,6 +451,14 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
     return str(texts.first() or "")
 
 
+PASSES = (
+    Pass(find_members, plan_components, shares_memory=True, is_kept=False),
+    Pass(gather_members, plan_gather, is_kept=False),
+    Pass(decide_batch, plan_decide, shares_memory=True, is_kept=False),
+    Pass(publish_part, plan_publish),
+    Pass(publish_state, plan_state),
+)
+
 DUPLICATES = Stage(
     name="duplicates",
     code_version="4",
@@ -394,7 +472,7 @@ DUPLICATES = Stage(
     numbers=DuplicatesNumbers,
     settings=lambda settings: settings.dedup.signing() | settings.dedup.clustering(),
     plan=plan_duplicates,
-    work=find_duplicates,
+    work=publish_part,
     main_table=MainTable("clusters", CLUSTER_COLUMNS),
     warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),
     run=run_clustering,

@@ -188,6 +188,7 @@ SIGNATURES = Stage(
     numbers=SignaturesNumbers,
     settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
+    is_held=True,
     work=sign_part,
     describe=lambda corpus, manifest: {"files": None, "file_stops": None},  # for the ledger
     main_table=MainTable("signatures", SIGNATURE_COLUMNS),

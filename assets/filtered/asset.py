@@ -1,6 +1,6 @@
 """filtered: documents that pass the rules, and a decision with every score for each document."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from unicodedata import unidata_version
 
 import msgspec
 import polars as pl
+from msgspec import UNSET, UnsetType
 
 from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.classifier.percentiles import QualityScale
@@ -18,22 +19,47 @@ from assets.filtered.filter_documents import (
     count_reasons,
     filter_documents,
 )
-from assets.filtered.filter_files import FilterFileError, digests_of, load_filter_data
+from assets.filtered.filter_files import (
+    OPT_OUT,
+    FilterFileError,
+    digests_of,
+    load_filter_data,
+)
 from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.opt_out import count_by_domain
 from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
-from assets.filtered.report import report_markdown, rule_rows, summarize_decisions
+from assets.filtered.report import (
+    decisions_profile,
+    report_markdown,
+    rule_rows,
+    summarize_decisions,
+)
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.asset import RAW
 from assets.raw.readers.documents import DOCUMENT_COLUMNS
+from assets.raw.usable_raw_files import usable_raw
+from assets.report.drift import judge_drift
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
-from resources.stage import Conclusion, MainTable, Metadata, Stage, Table
+from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file, to_json
+from resources.store.records import (
+    Manifest,
+    PartRecord,
+    Stats,
+    fingerprint_of,
+    required_file,
+    to_json,
+)
 from resources.tasks import Plan, Task, tasks_of
+
+OPTED_OUT = "opted_out"  # kind of file: opted out documents by registrable domain
+SHOWN_DOMAINS = 20
+PROFILED = ("kept", "reasons", "detected_lang", "num_bytes")  # columns of the decisions
 
 
 @dataclass(frozen=True)
@@ -49,12 +75,14 @@ class FilterInputs:
     digests: tuple[str, ...]
     classifier: Classifier | None
     scale: QualityScale | None
+    opt_out: tuple[str, str] | None = None
 
 
 class FilteredProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the raw manifest."""
+    """Fingerprint of the raw manifest, and of all opt-outs if there is such a rule."""
 
     raw: str
+    opt_out: str | UnsetType = UNSET
 
 
 class FilterNumbers(msgspec.Struct, frozen=True):
@@ -62,10 +90,20 @@ class FilterNumbers(msgspec.Struct, frozen=True):
 
     broken_rules     documents by every rule that they break: one that breaks two counts for both
     other_languages  documents by language that are surely in none of their source's languages
+    opt_out          fingerprints of the raw part and of the opt-outs that concern its sites
     """
 
     broken_rules: dict[str, int] = {}
     other_languages: dict[str, int] = {}
+    opt_out: tuple[str, str] | UnsetType = UNSET
+
+
+class FilteredRecords:
+    """Name and records of the stage, for the store."""
+
+    name = "filtered"
+    provenance = FilteredProvenance
+    numbers = FilterNumbers
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
@@ -74,7 +112,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     Raises SettingsError if a file of the config is missing or wrong, StoreError if the raw part or
     the classifier is not materialized.
     """
-    manifest = corpus.store.newest(RAW, source)
+    manifest = usable_raw(corpus, source)
     config = corpus.settings.filters_for(source)
     folder = corpus.config.parent
     digests = check_filter_data(corpus, source, config)
@@ -82,17 +120,59 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     classifier, fingerprint = trained or (None, "")
     scaled = load_scale(corpus, source, config) if has_percentile(config) else None
     scale, of_scale = scaled or (None, "")
-    dump = config.model_dump(mode="json")
-    inputs = (unidata_version, *digests, fingerprint, *([of_scale] if scaled else []))
+    dump, made_under = config.model_dump(mode="json"), config.model_dump(mode="json")
+    opt_outs = opt_outs_by_part(corpus, manifest, config, digests)
+    if config.rules.opt_out:  # each part depends on what concerns its sites alone
+        made_under["rules"]["opt_out"] = config.rules.opt_out.model_dump(
+            mode="json", include={"inclusive", "opted_out"}
+        )
+    kept = (digest for digest in digests if not digest.startswith(OPT_OUT))
+    inputs = (unidata_version, *kept, fingerprint, *([of_scale] if scaled else []))
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
         documents = corpus.store.file_of(manifest, file)
-        payload = FilterInputs(documents, config, folder, digests, classifier, scale)
-        made_of = (dump, part.fingerprint, inputs)
+        opt_out = opt_outs.get(part.name)
+        payload = FilterInputs(documents, config, folder, digests, classifier, scale, opt_out)
+        made_of = (made_under, part.fingerprint, inputs, *([opt_out] if opt_out else []))
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
-    return Plan(tasks, dump, FilteredProvenance(raw=manifest.fingerprint))
+    all_opt_outs = opt_outs_fingerprint(config, digests) if config.rules.opt_out else UNSET
+    return Plan(tasks, dump, FilteredProvenance(manifest.fingerprint, all_opt_outs))
+
+
+def opt_outs_fingerprint(config: FilterConfig, digests: Sequence[str]) -> str:
+    """Return the fingerprint of all opt-outs that a config names."""
+    rules = config.rules.opt_out
+    named = [digest for digest in digests if digest.startswith(OPT_OUT)]
+    return fingerprint_of(rules.model_dump(mode="json") if rules else None, named)
+
+
+def opt_outs_by_part(
+    corpus: Corpus, raw: Manifest[Any, Any], config: FilterConfig, digests: tuple[str, ...]
+) -> dict[str, tuple[str, str]]:
+    """Return the fingerprints of each raw part and of the opt-outs that concern its sites.
+
+    Where neither has changed since the last run they are in its manifest; of other parts the URLs
+    are read.
+    """
+    if config.rules.opt_out is None:
+        return {}
+    newest = corpus.store.newest_or_none(FilteredRecords, raw.partition)
+    known: dict[str, tuple[str, str]] = {}
+    if newest and newest.provenance.opt_out == opt_outs_fingerprint(config, digests):
+        known = {p.name: p.stats.numbers.opt_out for p in newest.parts if p.stats.numbers.opt_out}
+    opt_out = load_filter_data(config, corpus.config.parent, digests).opt_out
+    found = {}
+    for part in raw.parts:
+        found[part.name] = known.get(part.name, ("", ""))
+        if found[part.name][0] != part.fingerprint:
+            file = corpus.store.file_of(raw, required_file(raw, part, "documents"))
+            urls = pl.read_parquet(file.checked(), columns=["url"])["url"]
+            among = opt_out.among(urls)
+            concerns = sorted(among.listed), among.files, among.agents if among.files else ()
+            found[part.name] = part.fingerprint, fingerprint_of(*concerns)
+    return found
 
 
 def needs_classifier(config: FilterConfig) -> bool:
@@ -131,13 +211,18 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     writer.write_parquet("documents", kept)
     writer.write_parquet("decisions", decisions)
     writer.write_text("summary", "json", to_json(summary).decode())
+    if "opted_out" in decisions.columns:
+        opted_out = documents["url"].filter(decisions["opted_out"] == 1)
+        writer.write_parquet(OPTED_OUT, count_by_domain(opted_out))
     stats = Stats(
         rows_in=documents.height,
         rows_kept=kept.height,
         rejected=count_first_reasons(decisions),
         bytes=count_bytes(kept["text"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers=FilterNumbers(count_reasons(decisions), count_other_languages(decisions)),
+        numbers=FilterNumbers(
+            count_reasons(decisions), count_other_languages(decisions), inputs.opt_out or UNSET
+        ),
     )
     return [writer.publish(stats)]
 
@@ -156,8 +241,21 @@ def describe_filtered(
     return {
         "rejected": Table(("rule", "breaks it", "only it", "it first"), rows) if rows else None,
         "broken_rules": None,  # they are in that table
+        "opt_out": None,
+        "opted_out_by_domain": opted_out_by_domain(corpus, manifest),
         **report_markdown(summary, rules),
     }
+
+
+def opted_out_by_domain(corpus: Corpus, manifest: Manifest[Any, Any]) -> Table | None:
+    """Count opted out documents by registrable domain, those with most of them."""
+    files = [file for part in manifest.parts if (file := part.file(OPTED_OUT)) and file.rows]
+    if not files:
+        return None
+    tables = [pl.read_parquet(corpus.store.file_of(manifest, file).checked()) for file in files]
+    summed = pl.concat(tables).group_by("domain").agg(pl.col("documents").sum())
+    most = summed.sort("documents", "domain", descending=[True, False]).head(SHOWN_DOMAINS)
+    return Table(("domain", "documents"), most.rows())
 
 
 def warn_of_languages(
@@ -188,6 +286,17 @@ def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     """Read the summary that a part published."""
     file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
     return msgspec.json.decode(file.checked().read_bytes(), type=Summary)
+
+
+def profile_of_filtered(
+    corpus: Corpus,
+    manifest: Manifest[FilteredProvenance, FilterNumbers],
+    parts: Sequence[PartRecord[FilterNumbers]],
+) -> Profile:
+    """Return the profile of some parts: a few columns of their decisions are read."""
+    files = [corpus.store.file_of(manifest, required_file(manifest, p, "decisions")) for p in parts]
+    tables = [pl.read_parquet(file.checked(), columns=list(PROFILED)) for file in files]
+    return decisions_profile(pl.concat(tables))
 
 
 def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
@@ -221,10 +330,12 @@ FILTERED = Stage(
     numbers=FilterNumbers,
     settings=settings_of_filters,
     plan=plan_filtered,
+    is_held=True,
     work=filter_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
     conclude=warn_of_languages,
+    drift=DriftCheck(profile_of_filtered, judge_drift),
 )

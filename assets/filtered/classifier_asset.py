@@ -28,6 +28,7 @@ from assets.filtered.classifier.report import (
 )
 from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
+from assets.raw.usable_raw_files import usable_raw
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
@@ -119,7 +120,7 @@ def parts_of(
 
     Also reasons for the sources that are left out, by name.
     """
-    states, left_out = usable_states(names, lambda name: corpus.store.newest(RAW, name))
+    states, left_out = usable_states(names, lambda name: usable_raw(corpus, name))
     parts = [
         (corpus.store.file_of(manifest, required_file(manifest, part, "documents")), part)
         for manifest in states.values()

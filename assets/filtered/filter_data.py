@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.classifier.percentiles import QualityScale
+from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule
 
 
@@ -22,3 +23,4 @@ class FilterData:
     classifier: Classifier | None = None
     fasttext_path: str | None = None
     scale: QualityScale | None = None
+    opt_out: OptOut = field(default_factory=OptOut)

@@ -18,9 +18,12 @@ from typing import TypeVar
 import msgspec
 
 from assets.filtered.filter_data import FilterData
+from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.scores import uses_profanity
+from assets.filtered.snapshot_files import read_snapshots
 from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.rules import OptOutRules
 from resources.settings.named_files import NamedFileError, check_named_file
 from resources.store.disk import hash_file
 
@@ -29,6 +32,7 @@ T = TypeVar("T")
 SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
 MOST_BYTES = 64 << 20  # of a list or vocabulary: 4 million domains, 400 MB in memory
 MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
+OPT_OUT = "filters.rules.opt_out"
 LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
@@ -67,6 +71,7 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
     if rules.metadata:
         for key in ("blocked_domains_file", "allowed_domains_file"):
             named[f"filters.rules.metadata.{key}"] = getattr(rules.metadata, key)
+    named |= opt_out_files(rules.opt_out or OptOutRules(), folder)
     files = {key: (folder / name) for key, name in named.items() if name is not None}
     for key, path in files.items():
         if not path.exists():
@@ -82,6 +87,15 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
     if rules.medical and not config.words.vocabulary_file:
         files["vocabulary"] = VOCABULARY
     return files
+
+
+def opt_out_files(rules: OptOutRules, folder: Path) -> dict[str, str | None]:
+    """Return the files of opt-outs; of a folder, those with JSON lines."""
+    named = {f"{OPT_OUT}.domains_file": rules.domains_file}
+    if rules.snapshots is None or not (folder / rules.snapshots).is_dir():
+        return named | {f"{OPT_OUT}.snapshots": rules.snapshots}
+    paths = sorted((folder / rules.snapshots).glob("*.jsonl"))
+    return named | {f"{OPT_OUT}.snapshots/{path.name}": str(path) for path in paths}
 
 
 def digests_of(config: FilterConfig, folder: Path) -> tuple[str, ...]:
@@ -128,6 +142,8 @@ def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
     blocked = set(metadata.blocked_domains) if metadata else set()
     allowed = set(metadata.allowed_domains) if metadata else set()
     for key, path in files.items():
+        if key.startswith(OPT_OUT):
+            continue
         if key.endswith("blocked_domains_file"):
             blocked |= set(_lines_of(key, path))
         elif key.endswith("allowed_domains_file"):
@@ -140,7 +156,22 @@ def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
         allowed_domains=frozenset(map(_plain_address, allowed)),
         custom=load_custom_rules(files["filters.custom"]) if config.custom else (),
         fasttext_path=str(files[MODEL]) if config.fasttext else None,
+        opt_out=_opt_out(config, files) if config.rules.opt_out else OptOut(),
     )
+
+
+def _opt_out(config: FilterConfig, files: dict[str, Path]) -> OptOut:
+    rules = config.rules.opt_out
+    assert rules is not None, "asked for if there are such rules"
+    listed = set(rules.domains)
+    if (key := f"{OPT_OUT}.domains_file") in files:
+        listed |= set(_lines_of(key, files[key]))
+    snapshots = [path for key, path in files.items() if key.startswith(f"{OPT_OUT}.snapshots")]
+    try:
+        texts = read_snapshots(snapshots)
+    except ValueError as error:
+        raise FilterFileError(f"{OPT_OUT}.snapshots: {error}") from error
+    return OptOut(frozenset(map(_plain_address, listed)), texts, rules.agents)
 
 
 def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:

@@ -7,12 +7,10 @@ up by hash, once per level of the host name.
 
 import polars as pl
 
+from assets.text.addresses import MAX_LEVELS, address_of, host_of
 from resources.settings.filtering.rules import MetadataRules
 
-HOST = r"^(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?(?:[^/?#@]*@)?([^/?#:@]+)"
-LAST_LEVELS = r"((?:[^.]+\.){0,7}[^.]+)\.?$"
 COLUMNS = ("id", "url", "license", "lang", "text")
-MAX_LEVELS = 8  # of a deeper host name the last eight are looked up
 
 
 def count_metadata(
@@ -33,10 +31,8 @@ def count_metadata(
         missing_fields=_count_missing(rules.required),
         url_hits=_count_parts(url, rules.url_substrings) + _count_words(words, rules.url_words),
         url_soft_hits=_count_words(words, rules.url_soft_words),
-        host=url.str.extract(HOST).str.extract(LAST_LEVELS).str.strip_prefix("www."),
-        address=url.str.replace("^[a-z][a-z0-9+.-]*://", "")
-        .str.strip_prefix("www.")
-        .str.strip_chars_end("/"),
+        host=host_of(url),
+        address=address_of(url),
     )
     is_address_blocked = lookups["address"].is_in(list(blocked)).fill_null(False)
     is_blocked = _in_list(lookups["host"], blocked) | is_address_blocked

@@ -25,6 +25,7 @@ from assets.filtered.filter_files import MODEL, digests_of
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.raw.asset import RAW
+from assets.raw.usable_raw_files import usable_raw
 from resources.corpus import Corpus
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings
@@ -87,7 +88,7 @@ def plan_scale(corpus: Corpus, source: str) -> Plan:
     Raises StoreError if the raw documents or the classifier are not materialized.
     """
     config = corpus.settings.filters_for(source)
-    manifest = corpus.store.newest(RAW, source)
+    manifest = usable_raw(corpus, source)
     if not has_percentile(config):
         return Plan([], {}, ScaleProvenance(model="", parts=()))
     model, score = score_of(corpus, config)
@@ -204,6 +205,7 @@ QUALITY_SCALE: Stage[ScaleProvenance, ScaleNumbers] = Stage(
     numbers=ScaleNumbers,
     settings=settings_of_scales,
     plan=plan_scale,
+    is_held=True,
     work=make_scale,
     is_used=uses_scale,
     main_table=MainTable("scale", SCALE_COLUMNS),

@@ -13,8 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.rules.rules import Rule
+from assets.report.drift import length_bins
 from assets.report.histograms import STEPS, Summary, counted, histograms, is_share
 from assets.report.plots import as_markdown, bar_chart, histogram, pie_chart
+from resources.profiles import Profile
 
 TOP_PAIRS = 15
 
@@ -48,6 +50,24 @@ def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summa
     scores = dict.fromkeys(rule.score for rule in rules if not isinstance(rule.threshold, tuple))
     found = histograms(decisions, list(scores))
     return summary | {f"histogram/{score}": counts for score, counts in found.items()}
+
+
+def decisions_profile(decisions: pl.DataFrame) -> Profile:
+    """Return what drift is measured on: the kept share, reasons, languages and lengths.
+
+    `decisions` has kept, reasons, detected_lang and num_bytes.
+    """
+    kept = int(decisions["kept"].sum())
+    reasons = counted(decisions["reasons"].list.first(), missing="kept")
+    return Profile(
+        decisions.height,
+        numbers={"kept share": kept / max(1, decisions.height)},
+        counts={
+            "reasons": reasons,
+            "languages": counted(decisions["detected_lang"], missing="unknown"),
+            "lengths": length_bins(decisions["num_bytes"].to_numpy()),
+        },
+    )
 
 
 def _reasons(

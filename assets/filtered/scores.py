@@ -21,6 +21,7 @@ from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
+from assets.filtered.opt_out import find_opted_out
 from assets.filtered.pages.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
@@ -48,6 +49,7 @@ SCORES: dict[str, pl.Expr] = {
     "missing_fields": pl.col("missing_fields"),
     "blocked_domain": pl.col("blocked_domain"),
     "foreign_domain": pl.col("foreign_domain"),
+    "opted_out": pl.col("opted_out"),
     "url_hits": pl.col("url_hits"),
     "url_soft_hits": pl.col("url_soft_hits"),
     "lang_score": pl.col("lang_score"),
@@ -182,6 +184,10 @@ def provide(
 def _metadata(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
     rules = config.rules.metadata or MetadataRules()
     return count_metadata(documents, rules, data.blocked_domains, data.allowed_domains)
+
+
+def _opted_out(documents: pl.DataFrame, _: FilterConfig, data: FilterData) -> pl.DataFrame:
+    return find_opted_out(documents["url"], data.opt_out).to_frame()
 
 
 def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -355,13 +361,14 @@ _PII = {"pii_total", "clean_text"}
 _PAGES = set(PAGE_SCORES)
 _CODE_CONTENT = {"code_score", "code_text_share"}
 _OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT | _PII
-_OTHERS |= {"paragraph_lang_share", "other_language"}
+_OTHERS |= {"paragraph_lang_share", "other_language", "opted_out"}
 _OTHERS |= {"quality_score", "fasttext_score", "quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
 _TEXT_COUNTS -= _OTHERS | set(BASE)
 
 PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_METADATA, _metadata),
+    ({"opted_out"}, _opted_out),
     ({"paragraph_lang_share"}, _paragraphs),
     ({"other_language"}, _other_language),
     (_TEXT_COUNTS, _text_counts),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.patch import Patch
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
@@ -19,13 +20,25 @@ from assets.raw.places.hub_files import commits_of
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
+    NO_NEW_ENTRIES,
     REHASH,
     known_files,
     remote_files,
     version_of,
 )
 from assets.raw.places.open_input import with_content
-from assets.raw.raw_records import NO_CAP, RawInputs, RawNumbers, RawProvenance, RawRecords
+from assets.raw.places.patch_files import patches_among, read_patches
+from assets.raw.places.streams.stream_chunks import patch_chunk, read_range, rows_of
+from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.raw_records import (
+    NO_CAP,
+    Gap,
+    RawInputs,
+    RawNumbers,
+    RawProvenance,
+    RawRecords,
+    StreamPart,
+)
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
@@ -33,6 +46,7 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     is_from,
     mark_damaged,
+    no_quarantine,
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
@@ -47,13 +61,26 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
+from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
+from assets.raw.usable_raw_files import too_many_bad
+from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
+from resources.profiles import Profile
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source, SourceConfig, is_hub_url
-from resources.stage import Conclusion, InputVersions, MainTable, Stage, WarningCheck
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.stage import (
+    Conclusion,
+    DriftCheck,
+    InputVersions,
+    MainTable,
+    Refusal,
+    Stage,
+    WarningCheck,
+)
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
+from resources.store.store import PartWriter, published_file
+from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
     Plan,
     Task,
@@ -63,9 +90,10 @@ from resources.tasks import (
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
-LATER_KEYS = ("html", "columns", "max_documents")
-DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
+LATER_KEYS = ("html", "columns", "max_documents", "stream_field")
+DAMAGED_FILE, FIELD_FILTER = "damaged_file", "field_filter"  # why this stage rejects a document
 NUM_NAMED = 20  # files that a manifest or a message names
+MOST = 3  # gaps of a stream that a message names
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
@@ -74,31 +102,128 @@ RawManifest = Manifest[RawProvenance, RawNumbers]
 def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
+    if source.is_stream:
+        return plan_ranges(corpus, source)
     known = known_files(corpus, name)
-    inputs = find_inputs(
+    found = find_inputs(
         source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
     )
     known.save()
-    left_out = {each.name: each.reason for each in inputs.left_out[:NUM_NAMED]}
+    left_out = {each.name: each.reason for each in found.left_out[:NUM_NAMED]}
     config = read_config(source, NOT_IN_THE_BYTES)
-    part_bytes = corpus.settings.part_bytes
+    part_bytes, patches = corpus.settings.part_bytes, read_patches(corpus, name)
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, name)
     tasks = [
-        raw_task(corpus, config, RawInputs(group, file_slice, source, part_bytes))
-        for group, slices in cut_large(corpus, source, group_files(inputs.files, part_bytes))
+        without_documents(task, named, len(takedowns))
+        for group, slices in cut_large(corpus, source, group_files(found.files, part_bytes))
         for file_slice in slices
+        for of_part in [patches_among(patches, group, file_slice)]
+        for inputs in [RawInputs(group, file_slice, source, part_bytes, patches=of_part)]
+        for task in [raw_task(corpus, config, inputs)]
     ]
     cap = cap_of(source)
-    digests = {file.name: file.digest for file in inputs.files}
+    digests = {file.name: file.digest for file in found.files}
     provenance = RawProvenance(
         num_files=len(digests),
         version=version_of(digests),
         files=digests if len(digests) <= NUM_LISTED else remote_files(digests),
         left_out=left_out or UNSET,
-        num_left_out=len(inputs.left_out) or UNSET,
-        commits=commits_of(inputs.files) or UNSET,
+        num_left_out=len(found.left_out) or UNSET,
+        commits=commits_of(found.files) or UNSET,
         size_cap=UNSET if cap == NO_CAP else cap_fingerprint(tasks, cap),
+        takedowns=takedown_ids(named) or UNSET,
     )
     return Plan(tasks, config, provenance)
+
+
+def plan_ranges(corpus: Corpus, source: Source) -> Plan:
+    """Plan a task per range of a source's streams; the known ones are those of its manifest."""
+    newest = corpus.store.newest_or_none(RawRecords, source.name)
+    known = (newest.provenance.streams or {}) if newest else {}
+    states = dict(known)
+    if NO_NEW_ENTRIES not in corpus.flags:
+        left = cap_of(source)
+        if newest is not None:
+            left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
+        states = plan_streams(source, known, corpus.settings.part_bytes, left)
+    config, patches = read_config(source, NOT_IN_THE_BYTES), read_patches(corpus, source.name)
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, source.name)
+    tasks = []
+    for name, state in sorted(states.items()):
+        of_known = known[name].ranges if name in known else ()
+        for index, entries in enumerate(state.ranges):
+            part = StreamPart(name, entries, is_known=index < len(of_known))
+            first, last = rows_of(entries)
+            of_part = (each for each in patches if each.file == name and first <= each.row <= last)
+            inputs = RawInputs(
+                (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
+            )
+            tasks.append(range_task(corpus, config, range_name(name, index), inputs, named))
+    newest_ids = {name: state.last for name, state in sorted(states.items())}
+    provenance = RawProvenance(
+        num_files=len(newest_ids),
+        version=version_of(newest_ids),
+        files=newest_ids,
+        streams=states,
+        takedowns=takedown_ids(named) or UNSET,
+    )
+    return Plan(tasks, config, provenance)
+
+
+def takedown_ids(named: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the ids of the takedowns that name a task."""
+    return tuple(sorted({one for ids in named.values() for one in ids}))
+
+
+def range_name(stream: str, index: int) -> str:
+    """Return the name of the task that reads a range of a stream."""
+    return f"{fingerprint_of(stream)[:12]}-{index:04d}"
+
+
+def range_task(
+    corpus: Corpus,
+    config: dict[str, object],
+    name: str,
+    inputs: RawInputs,
+    named: Mapping[str, Sequence[str]],
+) -> Task[RawInputs]:
+    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now.
+
+    `named` are the takedowns that name a task. The fingerprints that the part had with fewer
+    patches and takedowns are among its inputs: its entries may be gone from the server.
+    """
+    stream, ids = inputs.stream, named.get(name, ())
+    assert stream is not None, "this is a range of one"
+    maker, made_of = tasks_of(corpus, RAW, inputs.source.name), ("entries", stream.name)
+
+    def with_patches(patches: Sequence[Patch]) -> Task[RawInputs]:
+        return maker.task(
+            name,
+            (config, (*made_of, stream.entries), *named_patches(patches)),
+            inputs,
+            work_bytes=stream.entries.bytes,
+            is_stream=True,
+        )
+
+    tasks = [with_patches(inputs.patches[:n]) for n in reversed(range(len(inputs.patches) + 1))]
+    now, *earlier = (
+        obeying(task.fingerprint, ids[:count])
+        for task in tasks
+        for count in reversed(range(len(ids) + 1))
+    )
+    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
+
+
+def obeying(fingerprint: str, takedowns: Sequence[str]) -> str:
+    """Return the fingerprint of a task that takedowns name."""
+    return fingerprint_of(fingerprint, (*takedowns,)) if takedowns else fingerprint
+
+
+def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
+    """Return what patches add to a fingerprint: nothing where there are none."""
+    return [patches] if patches else []
 
 
 def cut_large(
@@ -154,11 +279,25 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
     return tasks_of(corpus, RAW, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
-        (config, (*made_of, inputs.part_bytes)),
+        (config, (*made_of, inputs.part_bytes), *named_patches(inputs.patches)),
         inputs,
         work_bytes=work_bytes,
         is_stream=True,
     )
+
+
+def without_documents(
+    task: Task[RawInputs], named: Mapping[str, Sequence[str]], count: int
+) -> Task[RawInputs]:
+    """Let a task obey the first `count` takedowns; those that name it are in its fingerprint.
+
+    One that does not name it found no document in any part of that name, so that none which is
+    published has to be read again.
+    """
+    if not count:
+        return task
+    fingerprint = obeying(task.fingerprint, named.get(task.name, ()))
+    return replace(task, fingerprint=fingerprint, payload=replace(task.payload, takedowns=count))
 
 
 def read_part(task: Task[RawInputs]) -> list[PartRecord]:
@@ -179,7 +318,7 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
     """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
     inputs = task.payload
-    chunks = read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
+    chunks = before_patches(task) or chunks_of(inputs)
     drafts: list[Draft] = []
     try:
         for number, chunk in enumerate(chunks):
@@ -191,6 +330,35 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
     return drafts
 
 
+def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
+    """Return the part of a stream's range with fewer patches or takedowns, now with all patches.
+
+    None if no such part is published.
+    """
+    inputs, name = task.payload, stream_name(task.name, 0)
+    found = (task.folder.find_part(name, fingerprint) for fingerprint in inputs.unpatched)
+    record = next((each for each in found if each is not None), None)
+    if record is None:
+        return None
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
+    chunk = Chunk(
+        documents=tables["documents"],
+        quarantine=tables.get("quarantine", no_quarantine()),
+        rows_in=record.stats.rows_in,
+        skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
+        left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
+    )
+    return [patch_chunk(chunk, inputs.source, inputs.patches) if inputs.patches else chunk]
+
+
+def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
+    """Read the inputs of a task, whatever they are."""
+    if inputs.stream is not None:
+        return read_range(inputs.stream, inputs.source, inputs.patches)
+    return read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
+
+
 def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
     """Read a slice of one file, to the size that it stops at, and check it when it is read."""
     [file], left = inputs.files, inputs.cap
@@ -199,7 +367,10 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
         [file] = with_content([file])
     most = inputs.cap.documents
     try:
-        for chunk in read_chunks(file, file_slice, inputs.source, inputs.part_bytes, most):
+        chunks = read_chunks(
+            file, file_slice, inputs.source, inputs.part_bytes, most, inputs.patches
+        )
+        for chunk in chunks:
             yield chunk
             left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
             if left.is_spent():
@@ -212,7 +383,7 @@ def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
 
 def read_group(inputs: RawInputs) -> Iterator[Chunk]:
     """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents)
+    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents, inputs.patches)
     left = inputs.cap
     for file in with_content(inputs.files):
         try:
@@ -241,19 +412,28 @@ def write_draft(
     task: Task[RawInputs], number: int, chunk: Chunk, damaged: Collection[str]
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
-    documents = kept_documents(chunk, task.payload.source, damaged)
-    num_damaged = chunk.documents.height - documents.height
-    left_out = {"field_filter": chunk.skipped_by_filter, DAMAGED_FILE: num_damaged}
+    documents, quarantine = kept_documents(chunk, task.payload.source, damaged), chunk.quarantine
+    left_out = {
+        **chunk.left_out,
+        FIELD_FILTER: chunk.skipped_by_filter,
+        DAMAGED_FILE: chunk.documents.height - documents.height,
+    }
+    if count := task.payload.takedowns:
+        before = documents.height + quarantine.height
+        wanted = wanted_at(task.root, count)
+        documents, quarantine = without_taken_down(documents, quarantine, wanted)
+        num_taken = before - documents.height - quarantine.height
+        left_out[TAKEN_DOWN] = left_out.get(TAKEN_DOWN, 0) + num_taken
     writer = task.writer(stream_name(task.name, number))
     writer.write_parquet("documents", documents)
-    if chunk.quarantine.height:
-        writer.write_parquet("quarantine", chunk.quarantine)
+    if quarantine.height:
+        writer.write_parquet("quarantine", quarantine)
     num_bytes = count_bytes(documents["text"])
     stats = Stats(
         rows_in=chunk.rows_in,
         rows_kept=documents.height,
         rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=chunk.quarantine.height,
+        quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
         numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),
@@ -316,7 +496,25 @@ def unread_lines(manifest: RawManifest) -> list[str]:
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
             "`quarantine`, each with a next step."
         )
-    return lines
+    return lines + lost_entries(manifest)
+
+
+def lost_entries(manifest: RawManifest) -> list[str]:
+    """Say in a line for each stream what was gone before it was read."""
+    streams = manifest.provenance.streams or {}
+    return [
+        f"{manifest.partition}: {sum(gap.count for gap in state.gaps):,} entries of {name} were "
+        f"trimmed or deleted before they were read: {'; '.join(map(gap_text, state.gaps[-MOST:]))}"
+        ". Build more often, or let the server keep more."
+        for name, state in streams.items()
+        if state.gaps
+    ]
+
+
+def gap_text(gap: Gap) -> str:
+    """Describe a gap: the last entry known before it, and the first there behind it."""
+    known = f"{gap.after} is known" if gap.after else "none is known"
+    return f"{gap.count:,}, where {known} and the first there is {gap.first or 'none'}"
 
 
 def named(items: list[str], number: int) -> str:
@@ -345,6 +543,18 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     return Conclusion(lines, {**counts, **more})
 
 
+def profile_of_raw(_: Corpus, __: RawManifest, parts: Sequence[PartRecord[RawNumbers]]) -> Profile:
+    """Return the bytes of a document, and the share of records in quarantine, of some parts."""
+    stats = add_stats(part.stats for part in parts)
+    return Profile(
+        stats.rows_in,
+        numbers={
+            "bytes per document": stats.text_bytes / max(1, stats.rows_kept),
+            "quarantined share": stats.quarantined / max(1, stats.rows_in),
+        },
+    )
+
+
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
 RAW = Stage(
@@ -360,6 +570,7 @@ RAW = Stage(
     numbers=RawNumbers,
     settings=settings_of_raw,
     plan=plan_raw,
+    is_held=True,
     work=read_part,
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
@@ -367,7 +578,16 @@ RAW = Stage(
     warning_check=WarningCheck(
         "inputs_read", "every file that `where` matches is read, from its first row to its last"
     ),
-    flags={REHASH: "read every input file, also where size and time say that it is unchanged"},
+    refusal=Refusal(
+        "few_bad_records",
+        "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
+        too_many_bad,
+    ),
+    flags={
+        REHASH: "read every input file, also where size and time say that it is unchanged",
+        NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
+    },
+    drift=DriftCheck(profile_of_raw, judge_drift),
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

@@ -22,7 +22,7 @@ UNPACKED = 4  # bytes of text per byte of a compressed file: web text in gz 3, i
 
 def text_bytes(file: InputFile) -> int:
     """Return the size of a file's text, as far as its name tells."""
-    is_packed = file.compression is not None or file.format == "parquet"
+    is_packed = file.compression is not None or file.format in ("parquet", "zip")
     return file.bytes * UNPACKED if is_packed else file.bytes
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
@@ -42,11 +43,64 @@ class Cap(NamedTuple):
 NO_CAP = Cap()
 
 
+class EntryRange(msgspec.Struct, frozen=True, array_like=True):
+    """Entries of a stream, from the first to the last: those of one part.
+
+    `bytes` are those of their fields.
+    """
+
+    first: str
+    last: str
+    count: int
+    bytes: int
+
+
+class Gap(msgspec.Struct, frozen=True, array_like=True):
+    """Entries that were gone before they were read.
+
+    after   the last entry that is known; "" if none is
+    first   the first one there when they were missed; "" if there was none
+    count   their number
+    """
+
+    after: str
+    first: str
+    count: int
+
+
+class StreamState(msgspec.Struct, frozen=True):
+    """Entries of a stream that a source has: its offset, which is committed with its documents.
+
+    num_added   entries that the server had been given in all, up to the last one here
+    """
+
+    ranges: tuple[EntryRange, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    num_added: int = 0
+
+    @property
+    def last(self) -> str:
+        """The last entry that is known; "" if none is."""
+        return self.ranges[-1].last if self.ranges else ""
+
+
+@dataclass(frozen=True)
+class StreamPart:
+    """A range of a stream, by the stream's identity; `is_known`: published before."""
+
+    name: str
+    entries: EntryRange
+    is_known: bool
+
+
 @dataclass(frozen=True)
 class RawInputs:
-    """Inputs of a task: a slice of one file, or a group of small files that are read whole.
+    """Inputs of a task: a slice of one file, a group of small files that are read whole, a stream.
 
-    Reading stops after the chunk in which the texts reach `cap`, and soon after its documents.
+    `patches` are those of records among them, in the order in which they came. The first
+    `takedowns` of the store are obeyed. `unpatched` are the fingerprints that a stream's part had
+    with fewer of both, the last one first. Reading stops after the chunk in which the texts reach
+    `cap`, and soon after its documents. Of a stream there are no files.
     """
 
     files: tuple[InputFile, ...]
@@ -54,6 +108,10 @@ class RawInputs:
     source: Source
     part_bytes: int
     cap: Cap = NO_CAP
+    stream: StreamPart | None = None
+    patches: tuple[Patch, ...] = ()
+    unpatched: tuple[str, ...] = ()
+    takedowns: int = 0
 
 
 class RawNumbers(msgspec.Struct, frozen=True):
@@ -77,6 +135,9 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out       why a file that `where` matches is not read, by name, of the first of them
     num_left_out   all of these files
     size_cap       fingerprint of the source's size cap, if any
+    streams        the entries that the source has, by the identity of a stream; in `files` is the
+                   last entry of each
+    takedowns      ids of the takedowns that have changed parts of the source
     commits        commit of each repository of the Hugging Face hub, by name
     """
 
@@ -86,6 +147,8 @@ class RawProvenance(msgspec.Struct, frozen=True):
     left_out: dict[str, str] | UnsetType = UNSET
     num_left_out: int | UnsetType = UNSET
     size_cap: str | UnsetType = UNSET
+    streams: dict[str, StreamState] | UnsetType = UNSET
+    takedowns: tuple[str, ...] | UnsetType = UNSET
     commits: dict[str, str] | UnsetType = UNSET
 
 

@@ -20,15 +20,18 @@ from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.progress import current
-from resources.settings.sources import SourceConfig, is_web_url
+from resources.settings.sources import SourceConfig, web_places
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
 
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
-    """Run the tasks; reading a source with a cap stops at the cap."""
-    caps = {source.name: cap_of(source) for source in corpus.settings.sources}
+    """Run the tasks; reading a source with a cap stops at the cap; streams are planned up to it."""
+    caps = {
+        source.name: NO_CAP if source.is_stream else cap_of(source)
+        for source in corpus.settings.sources
+    }
     outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
     for source, cap in caps.items():
         if cap != NO_CAP:
@@ -61,7 +64,7 @@ def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> lis
 
 def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
     """Return the tasks of sources with URLs that are not published, by source."""
-    remote = [task for task in tasks if any(map(is_web_url, task.payload.source.where))]
+    remote = [task for task in tasks if web_places(task.payload.source)]
     missing: dict[str, list[Task[RawInputs]]] = {}
     for task, records in zip(remote, look_up(remote), strict=True):
         if records is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, drawn_paths
@@ -11,15 +12,16 @@ from resources.store.store import Partition, Store, StoreError, newest_first
 MIXED = "mixed"
 
 
-def drawn_places(partition: Partition) -> set[Path]:
+def drawn_places(partition: Partition, keep_manifests: int | None = None) -> set[Path]:
     """Return the folders of a source's shards, and the files of removed rows, of kept mixtures.
 
-    A mixture that is damaged may name any of them: all stay until it is repaired.
+    `keep_manifests`: of those mixtures that are left when so many are kept, and of tags. A mixture
+    that is damaged may name any of them: all stay until it is repaired.
     """
     store = Store(partition.folder.parent.parent)
     phases = [phase for phase in store.partitions() if phase.stage == MIXED]
     try:
-        manifests = [manifest for phase in phases for manifest in newest_first(phase)]
+        manifests = [each for phase in phases for each in mixtures_of(phase, keep_manifests)]
         places = {place for each in manifests for place in places_of(store, each)}
     except StoreError:
         medium, root = partition.medium, partition.folder
@@ -27,6 +29,13 @@ def drawn_places(partition: Partition) -> set[Path]:
         rows = {name for name in files if name.endswith(".rows")}
         return {root / name for name in rows | (set(medium.names(root)) - files)}
     return {place for place in places if place.parent == partition.folder}
+
+
+def mixtures_of(phase: Partition, keep_manifests: int | None) -> Iterator[Manifest]:
+    """Yield the manifests of a phase that are kept, or all that are there."""
+    if keep_manifests is None:
+        return newest_first(phase)
+    return (phase.read_manifest(number) for number in phase.kept_numbers(keep_manifests))
 
 
 def places_of(store: Store, manifest: Manifest) -> set[Path]:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from assets.sharded.formats import ShardSchema
 from assets.sharded.generations import HeldSequences, PartKey, Sequences
@@ -77,13 +78,14 @@ class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Generations of a source, and the bucketed parts whose sequences they are.
 
     `base` is the fingerprint of all that every shard depends on besides its sequences, `newest` the
-    number of the newest generation ever.
+    number of the newest generation ever, `takedowns` the ids of those that its generations obey.
     """
 
     base: str
     newest: int
     parts: tuple[PartKey, ...]
     generations: tuple[Generation, ...]
+    takedowns: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def fingerprint(self) -> str:

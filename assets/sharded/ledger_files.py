@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xxhash
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from assets.sharded.generation_files import (
@@ -68,6 +69,8 @@ class LedgerInputs:
     before                the ledger of the last run, None for a new one
     is_exported           True if `before` comes from another build: nothing of it is written here
     lost                  numbers of its generations of which a file is missing
+    rewrite_share         share of marked rows above which a generation is rewritten
+    takedowns             ids of those that the next ledger obeys
     text_bytes_per_token  mean of the source
     """
 
@@ -76,6 +79,8 @@ class LedgerInputs:
     bucketed: str
     parts: tuple[BucketedPart, ...]
     text_bytes_per_token: float
+    rewrite_share: float
+    takedowns: tuple[str, ...] = ()
     before: PublishedLedger | None = None
     is_exported: bool = False
     lost: frozenset[int] = frozenset()
@@ -88,7 +93,7 @@ def write_ledger(task: Task[LedgerInputs]) -> list[PartRecord]:
     continued = continue_generations(
         [rows_before(inputs, generation) for generation in earlier],
         [part.rows() for part in inputs.parts],
-        inputs.source.config.rewrite_share,
+        inputs.rewrite_share,
     )
     generations = [
         keep_generation(writer, inputs, earlier[place], holders)
@@ -99,7 +104,7 @@ def write_ledger(task: Task[LedgerInputs]) -> list[PartRecord]:
         newest += 1
         generations.append(add_generation(writer, inputs, newest, continued.new))
     parts = tuple(part.key for part in inputs.parts)
-    ledger = Ledger(inputs.base, newest, parts, tuple(generations))
+    ledger = Ledger(inputs.base, newest, parts, tuple(generations), inputs.takedowns or UNSET)
     writer.write_text(LEDGER, "json", to_json(ledger).decode())
     return [writer.publish(Stats())]
 

@@ -19,6 +19,7 @@ from assets.sharded.ledger_files import BucketedPart, LedgerInputs
 from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.shard_files import ShardInputs, part_fingerprint, part_name, shard_schema
 from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
+from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.store.records import Manifest, fingerprint_of, required_file
@@ -62,21 +63,26 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
     found, fingerprint = ledger_before(folder, newest, base)
     exported = None if newest else exported_ledger(corpus, source.name, base)
     lost = frozenset(lost_generations(folder, newest, found, source))
+    obeyed = obeyed_takedowns(corpus, manifest, found.ledger if found else None)
+    share = source.config.rewrite_share if obeyed.is_all else 0.0  # nothing stays marked
     inputs = LedgerInputs(
         source=source,
         base=base,
         bucketed=manifest.fingerprint,
         parts=parts,
         text_bytes_per_token=manifest.stats.text_bytes / max(1, manifest.stats.tokens),
+        rewrite_share=share,
+        takedowns=obeyed.ids,
         before=found or exported,
         is_exported=exported is not None,
         lost=lost,
     )
     keys = tuple(part.key for part in parts)
-    if found is None or not is_still_right(found, keys, lost, source.config.rewrite_share):
+    if found is None or not is_still_right(found, keys, lost, share):
         before = [fingerprint, exported and exported.ledger.fingerprint, sorted(lost)]
-        decided = [source.config.rewrite_share, *before] if inputs.before else []
-        fingerprint = fingerprint_of(base, [part.fingerprint for part in parts], *decided)
+        decided = [share, *before] if inputs.before else []
+        ids = [obeyed.ids] if obeyed.ids else []
+        fingerprint = fingerprint_of(base, [part.fingerprint for part in parts], *decided, *ids)
     work_bytes = sum(part.ids.bytes for part in parts)
     return maker.with_fingerprint(LEDGER, fingerprint, inputs, work_bytes=work_bytes)
 

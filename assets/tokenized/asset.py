@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from assets.deduped.asset import DEDUPED
+from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from assets.tokenized.encode_documents import (
     NO_TOKENS,
@@ -41,8 +42,10 @@ from assets.tokenized.token_kinds import token_kinds
 from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
+from resources.profiles import Profile
 from resources.stage import (
     Conclusion,
+    DriftCheck,
     HistoryCheck,
     MainTable,
     Metadata,
@@ -51,7 +54,7 @@ from resources.stage import (
 )
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats, add_stats, required_file
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -239,6 +242,16 @@ def fit_at_training(corpus: Corpus, tokenizer: str) -> Sequence[ServedText]:
     return numbers.served if is_same and numbers.served is not UNSET else ()
 
 
+def profile_of_tokenized(
+    _: Corpus, __: TokenizedManifest, parts: Sequence[PartRecord[TokenizedNumbers]]
+) -> Profile:
+    """Return the tokens per byte of some parts."""
+    stats = add_stats(part.stats for part in parts)
+    return Profile(
+        stats.rows_in, numbers={"tokens per byte": stats.tokens / max(1, stats.text_bytes)}
+    )
+
+
 TOKENIZED = Stage(
     name="tokenized",
     code_version="3",
@@ -258,4 +271,5 @@ TOKENIZED = Stage(
     check=ROUND_TRIP_CHECK,
     warning_check=SERVED_CHECK,
     conclude=compare_fertility,
+    drift=DriftCheck(profile_of_tokenized, judge_drift),
 )

@@ -17,6 +17,7 @@ VERBS = {  # group: {verb: help}
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
         "build": "Build the corpus, or some sources, or as far as a stage.",
+        "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": "Explain what a part was made of, and why it would be computed again.",
         "config": "List every key of pipeline.yaml with its meaning and default.",
         "presets": "List the presets of rules, or print one as YAML.",
@@ -34,6 +35,13 @@ VERBS = {  # group: {verb: help}
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",
+        "takedown": "Remove documents for good, everywhere; `takedown prove` proves it.",
+        "find": "Find the documents, kept or removed, that contain a string.",
+        "history": "List the kept states of a source, and what changed in each.",
+        "diff": "Compare two states: documents in and out, numbers, thresholds.",
+        "rollback": "Go back to an earlier state of a source, and hold it there.",
+        "tag": "Name the state of the corpus: it stays, and can be trained on.",
+        "gc": "List what nothing names any more; remove it with --delete.",
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
@@ -49,6 +57,11 @@ DUPLICATES = {
 TOKENIZER = {
     "tokenizer_verbs:retrain": "Train the next one; the next build encodes everything again.",
     "tokenizer_verbs:path": "Print the path of its file, to load it elsewhere.",
+}
+QUARANTINE = {
+    "quarantine_list:list_quarantine": "Count them by source, file and error, with next steps.",
+    "quarantine_show:show_records": "Show where each is, why, and its bytes.",
+    "quarantine_replay:replay": "Read them again after a fix, or with patched records.",
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -134,6 +147,25 @@ def add_verbs() -> None:
     text = "Write the generations of all sources to a folder, for another `shards.ledger`."
     shards.command(f"{HERE}.life.shard_ledger:ledger_of_shards", name="ledger", help=text)
     app.command(shards)
+    loader = App(name="loader", help="Simulate the reads of training jobs.", group=GROUPS["train"])
+    text = "Compute order, shares, bytes and cache hits of a job, without reading a token."
+    loader.command(f"{HERE}.train.loader_verbs:simulate", name="simulate", help=text)
+    app.command(loader)
+    quarantine = App(
+        name="quarantine",
+        help="See and replay records that could not be read.",
+        group=GROUPS["life"],
+    )
+    for function, text in QUARANTINE.items():
+        verb = function.partition(":")[0].rpartition("_")[2]
+        quarantine.command(f"{HERE}.life.{function}", name=verb, help=text)
+    app.command(quarantine)
+    thresholds = App(
+        name="thresholds", help="Thresholds that training speaks for.", group=GROUPS["train"]
+    )
+    text = "Propose thresholds and weights from losses; print the edit, and change nothing."
+    thresholds.command(f"{HERE}.train.thresholds:propose", name="propose", help=text)
+    app.command(thresholds)
     language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
     text = "Compare our labels with langdetect's on a sample, and name the differences."
     language.command(f"{HERE}.look.language:check", name="check", help=text)

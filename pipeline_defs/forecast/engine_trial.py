@@ -30,7 +30,7 @@ from assets.raw.asset import RAW
 from assets.stages import BY_NAME
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
-from resources.materialization import publish_partitions
+from resources.materialize.materialization import publish_partitions
 from resources.settings.pipeline import load_settings
 from resources.source_faults import SourceFaults
 from resources.stage import Stage, partition_names

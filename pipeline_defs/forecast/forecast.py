@@ -18,8 +18,9 @@ from pipeline_defs.forecast.costs import cpu_per_mb
 from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
+from resources.held_sources import held_plan, under_holds
 from resources.settings.pipeline import SettingsError
-from resources.settings.sources import is_web_url
+from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -85,6 +86,7 @@ class Before:
 
 def forecast(corpus: Corpus) -> list[Forecast]:
     """Foresee every partition of every used stage, in the order of the flow."""
+    corpus = under_holds(corpus)
     done: dict[tuple[str, str], Forecast] = {}
     for stage in used_stages(corpus.settings).values():
         for partition in partition_names(stage, corpus.settings):
@@ -141,6 +143,9 @@ def look(
     newest, note = None, ""
     try:
         newest = corpus.store.partition(stage.name, partition).newest_manifest()
+        if held := held_plan(corpus, stage, partition):
+            planned, note = compare(corpus, stage, partition, held), str(corpus.held[partition])
+            return Before(stage, partition, newest, planned, note, upstream)
         if stage.name == RAW.name and has_urls(corpus, partition):
             note = "URLs are not requested: their files count as unchanged"
             return Before(stage, partition, newest, None, note, upstream)
@@ -154,7 +159,7 @@ def look(
 
 def has_urls(corpus: Corpus, source: str) -> bool:
     """Return whether a source reads URLs, which planning downloads."""
-    return any(map(is_web_url, corpus.settings.source(source).where))
+    return bool(web_places(corpus.settings.source(source)))
 
 
 def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:

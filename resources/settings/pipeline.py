@@ -45,6 +45,7 @@ from resources.settings.filtering.language_rules import (
     without_rules,
 )
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.logs import LoggingConfig
 from resources.settings.named_files import NamedFileError
 from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
@@ -131,6 +132,9 @@ class Settings(BaseModel):
     )
     notify: NotifyConfig = Field(
         default=NotifyConfig(), description="hook that is called when a run fails"
+    )
+    logging: LoggingConfig = Field(
+        default=LoggingConfig(), description="lines of JSON about runs, for log collectors"
     )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"

@@ -24,10 +24,12 @@ from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split
 from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool
-FileFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]
+RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+FileFormat = Literal[RecordFormat, "txt", "md", "html", "warc", "wet", "tar", "zip"]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
+DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
 HUB_KEYS = ("config", "split", "revision")
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
@@ -80,8 +82,21 @@ def is_hub_url(place: str) -> bool:
     return place.startswith("hf://")
 
 
-def without_credentials(places: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `where`; ValueError if a URL of an object store or the hub has a secret."""
+def is_stream_url(place: str) -> bool:
+    """Return whether an entry of `where` is a stream: of Redis, or a topic of Kafka."""
+    return place.startswith(("redis://", "rediss://", "kafka://"))
+
+
+def usable_places(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `where`.
+
+    ValueError if a URL of an object store or the hub has a secret, and if streams are among files.
+    """
+    streams = [place for place in places if is_stream_url(place)]
+    if streams and len(streams) < len(places):
+        raise ValueError(
+            f"{shown(streams[0])} is a stream, and other entries are files. Make a source of each"
+        )
     for place in places:
         parts = split_url(place)
         if is_hub_url(place) and (parts.user or "=" in parts.query):
@@ -112,13 +127,15 @@ class InputPlaces(BaseModel):
         description="name of the source, its partition and its folder",
     )
     where: Annotated[
-        tuple[NonEmpty, ...], BeforeValidator(_as_tuple), AfterValidator(without_credentials)
+        tuple[NonEmpty, ...], BeforeValidator(_as_tuple), AfterValidator(usable_places)
     ] = Field(
         min_length=1,
         repr=False,
         description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
-        "datasets of the Hugging Face hub (hf://owner/name), or http(s)/file URLs; ${NAME} in an "
-        "http(s) URL is an environment variable",
+        "datasets of the Hugging Face hub (hf://owner/name), files of Common Crawl "
+        "(cc://CC-MAIN-2024-10?segments=0-9&kind=wet), http(s)/file URLs, or streams "
+        "(redis://host/stream, kafka://brokers/topic); ${NAME} in the URL of a stream or of "
+        "http(s) is an environment variable",
     )
     format: Literal["auto", FileFormat] = Field(
         default="auto", description="file format; auto: by the file name"
@@ -128,6 +145,11 @@ class InputPlaces(BaseModel):
         exclude=True,
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
+    )
+    base_url: NonEmpty = Field(
+        default="https://data.commoncrawl.org/",
+        exclude=True,
+        description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
     config: str | None = Field(
         default=None,
@@ -185,6 +207,17 @@ class InputPlaces(BaseModel):
         return [identity_of(place, self.identity_query) for place in where]
 
 
+def is_crawl(place: str) -> bool:
+    """Return whether an entry of `where` selects files of a Common Crawl."""
+    return place.startswith("cc://")
+
+
+def web_places(inputs: InputPlaces) -> list[str]:
+    """Return the entries of `where` whose files are behind http(s) URLs."""
+    is_web = is_web_url(inputs.base_url)
+    return [place for place in inputs.where if is_web_url(place) or (is_web and is_crawl(place))]
+
+
 def is_web_url(place: str) -> bool:
     """Return whether an entry of `where` is an http(s) URL."""
     return place.partition("://")[0].lower() in ("http", "https") and "://" in place
@@ -192,6 +225,8 @@ def is_web_url(place: str) -> bool:
 
 def identity_of(place: str, keys: Collection[str]) -> str:
     """Return the identity of an entry of `where`: a URL without its secrets, a path as it is."""
+    if is_stream_url(place):
+        return identity(place, (*keys, DATABASE))
     return identity(place, keys) if is_web_url(place) else place
 
 
@@ -246,6 +281,12 @@ class SourceConfig(InputPlaces):
         "text: tags and scripts are removed and entities decoded; a text without a tag or entity "
         "stays",
     )
+    stream_field: str | None = Field(
+        None,
+        min_length=1,
+        description="field of the entries of a Redis stream that holds the record as JSON. Without "
+        "it, that is a single field `json` or `data`; else an entry's fields are the record",
+    )
     field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
@@ -276,7 +317,24 @@ class SourceConfig(InputPlaces):
     max_documents: int | None = Field(
         None, ge=1, description="cap of the whole source, documents; reading stops there"
     )
-    allow_no_files: bool = Field(False, description="accepts that no file matches `where`")
+    max_entries: int | None = Field(
+        None,
+        ge=1,
+        exclude=True,
+        description="entries that a run takes of a stream at most (Kafka: of a partition); the "
+        "next run goes on behind them",
+    )
+    max_bad_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        exclude=True,
+        description="share of the records that may be in quarantine; above it the source fails in "
+        "`raw`, and later stages keep its last good state",
+    )
+    allow_no_files: bool = Field(
+        False, description="accepts that no file matches `where`, or that a stream is empty"
+    )
     on_damage: Literal["keep", "drop"] = Field(
         "keep",
         description="documents of a compressed file that is cut or damaged. keep: all that can be "
@@ -299,6 +357,11 @@ class SourceConfig(InputPlaces):
             if path and path not in columns and path.partition(".")[0] not in columns:
                 raise ValueError(f"columns: {path!r} of {key} is missing. Add it")
         return self
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether the source is made of streams."""
+        return any(map(is_stream_url, self.where))
 
     @property
     def declared_language(self) -> str | None:

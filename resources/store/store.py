@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, overload
@@ -47,6 +47,7 @@ from resources.store.disk import (
     xxh3_of,
 )
 from resources.store.medium import Hold, medium_of
+from resources.store.named_states import numbers_named
 from resources.store.power_cuts import Lock, boot_before, note_boot
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -276,17 +277,12 @@ class Partition:
 
         `keep` names files and folders of the partition that something else still needs.
         """
-        numbers = self.manifest_numbers()
-        named = self.named_by(numbers[-keep_manifests:])
-        old = [self.manifest_path(number) for number in numbers[:-keep_manifests]]
-        below = self.medium.files_below(self.folder)
-        unnamed = [self.folder / name for name in below if name not in named]
-        needed = {self.manifests, *(keep(self) if keep else ())}
-        removed = old + [
-            path
-            for path in unnamed
-            if path.name != ".lock" and not needed.intersection((path, path.parent))
-        ]
+        removed = self.garbage(keep_manifests, keep)
+        self.remove_garbage(removed)
+        return removed
+
+    def remove_garbage(self, removed: Sequence[Path]) -> None:
+        """Remove files, then folders that are empty without them."""
         for start in range(0, len(removed), REMOVED_AT_ONCE):
             if self.held is not None:
                 self.held.check()
@@ -295,7 +291,29 @@ class Partition:
             if folder != self.manifests:
                 with suppress(OSError):  # it has other files
                     folder.rmdir()
-        return removed
+
+    def garbage(self, keep_manifests: int, keep: Keep | None = None) -> list[Path]:
+        """Return what `collect_garbage` removes: manifests first, which name the files after them.
+
+        While another writer works here, files that it has not committed are among them.
+        """
+        numbers, kept = self.manifest_numbers(), self.kept_numbers(keep_manifests)
+        named = self.named_by(kept)
+        old = [self.manifest_path(number) for number in numbers if number not in kept]
+        below = self.medium.files_below(self.folder)
+        unnamed = [self.folder / name for name in below if name not in named]
+        needed = {self.manifests, *(keep(self) if keep else ())}
+        return old + [
+            path
+            for path in unnamed
+            if path.name != ".lock" and not needed.intersection((path, path.parent))
+        ]
+
+    def kept_numbers(self, keep_manifests: int) -> list[int]:
+        """Return the numbers of the newest manifests, and of those that a tag or a hold names."""
+        numbers = self.manifest_numbers()
+        named = numbers_named(self.folder.parent.parent, self.stage, self.name)
+        return [n for n in numbers if n in named or n in numbers[-keep_manifests:]]
 
     def named_by(self, numbers: Iterable[int]) -> set[str]:
         """Return the files and records that some manifests name, relative to the folder."""
@@ -351,6 +369,23 @@ class Partition:
             yield
             if hold.is_alone():
                 self.collect_garbage(keep_manifests, keep)
+
+    def sweep(
+        self, keep_manifests: int, keep: Keep | None = None, *, is_dry: bool
+    ) -> dict[Path, int] | None:
+        """Collect garbage outside of a run, or look for it; return what goes, with its bytes.
+
+        None while a writer works here: what it has not committed yet looks like garbage.
+        """
+        with self.medium.hold(self.folder) as hold:
+            if not hold.is_alone():
+                return None
+            self.held = hold
+            found = self.garbage(keep_manifests, keep)
+            sizes = self.medium.each(self.medium.size, found)
+            if not is_dry:
+                self.remove_garbage(found)
+            return dict(zip(found, (size or 0 for size in sizes), strict=True))
 
 
 Keep = Callable[[Partition], set[Path]]

@@ -19,7 +19,7 @@ from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.commands.look.tracing.trace_rows import byte_of
 from pipeline_defs.commands.main import main
-from resources.materialization import manifest_of
+from resources.materialize.materialization import manifest_of
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
 LINE = "this line is on the page of every one of them, and says nothing of the town"
@@ -267,7 +267,7 @@ def test_the_language_of_a_document_in_another_one_is_named(
         (["--source", "prose", "--shard", "0", "--row", "9999"], 1, "there is no row 9,999"),
         (["--phase", "main", "--sample", "0", "--token", "128"], 1, "128 tokens: no 128"),
         (["--shard", "nowhere/shard-0.bin", "--row", "0"], 1, "nowhere/shard-0.idx: missing"),
-        (["--phase", "main", "--sample", "0", "--data", "f00"], 1, "has the fingerprint f00"),
+        (["--phase", "main", "--sample", "0", "--data", "f0" * 16], 1, "has the fingerprint f0f0"),
         (["abc"], 2, "'abc' is too short"),
         (["ffff0000ffff"], 2, "there is no document 'ffff0000ffff'"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,9 +11,10 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
-from assets.deduped.duplicates_asset import DUPLICATES, cluster_parts
+from assets.deduped.duplicates_asset import DUPLICATES, PASSES, cluster_parts, plan_duplicates
+from resources.passes import run_passes
 from resources.run_reports import read_report
 
 CUTS = ("repeated", "substrings", "evaluation")
@@ -244,6 +246,52 @@ def test_a_night_writes_only_the_clusters_that_documents_join_or_leave(
     report = read_report(corpus.store.root, "duplicates", "all")
     assert report.parts_computed == len(changed) + 1  # the state
     assert report.parts_reused == len(after) - len(changed)
+
+
+def several_batches(corpus: Any) -> Any:
+    """The same corpus, with memory for a few members of clusters at a time."""
+    dedup = corpus.settings.dedup.model_copy(update={"memory_bytes": 1 << 19})
+    return replace(corpus, settings=corpus.settings.model_copy(update={"dedup": dedup}))
+
+
+def test_clusters_do_not_depend_on_the_number_of_batches(tmp_path: Path, build: Build) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, dedup={"near": True}, part_bytes=2048))
+    for number in range(30):
+        names = [f"{source}/{number}.jsonl" for source in ("prose", "notes")]
+        play(corpus, {name: records(text(300 + number), text(400 + number)) for name in names})
+    build(corpus, *STAGES)
+    before = hashes(corpus.store.root / "duplicates")
+    shutil.rmtree(corpus.store.root / "duplicates")
+
+    limited = several_batches(corpus)
+    plan = plan_duplicates(limited, "all")
+    run_passes(limited, plan.tasks, PASSES[:3])
+    parts = corpus.store.root / "duplicates" / "all" / "_parts"
+    assert len(list(parts.glob("decisions-*"))) > 3
+    assert len(list(parts.glob("members-*"))) > 3
+    build(limited, "duplicates")
+
+    assert hashes(corpus.store.root / "duplicates") == before
+
+
+def test_members_are_not_compared_again_after_a_kill(tmp_path: Path, build: Build) -> None:
+    corpus = with_dedup(tmp_path)
+    play(corpus, {"prose/m.jsonl": records(text(300)), "notes/x.jsonl": records(text(300))})
+    build(corpus, *STAGES)
+    before = outcome(corpus)
+    shutil.rmtree(corpus.store.root / "duplicates")
+
+    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:3])
+    folder = corpus.store.root / "duplicates" / "all"
+    [decided] = folder.glob("*.decisions.arrow")
+    inode = decided.stat().st_ino
+    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:4])
+    assert [path.stat().st_ino for path in folder.glob("*.decisions.arrow")] == [inode]
+
+    build(corpus, "duplicates")
+    assert outcome(corpus) == before
+    kinds = {path.name.split(".")[1] for path in folder.glob("*.*.*")}
+    assert kinds == {"clusters", "summary", "digests", "parts"}  # and nothing of other passes
 
 
 def test_a_lost_file_of_the_index_is_built_again(tmp_path: Path, build: Build) -> None:

@@ -18,7 +18,7 @@ from assets.deduped.clusters.report import (
 )
 from assets.report.histograms import add_summaries
 from assets.report.plots import heat_map
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 
 SCHEMA = {"row": pl.UInt32} | {k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}
 Row = tuple[str, int, str, str, float | None, str | None]

@@ -10,7 +10,7 @@ from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped.decontamination.contamination import find_contamination
 from assets.deduped.evaluation_asset import EVALUATION, find_evaluation_index, load_index
-from resources.materialization import stage_asset
+from resources.materialize.materialization import stage_asset
 from resources.run_reports import read_report
 from resources.store.store import StoreError
 

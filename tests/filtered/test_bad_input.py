@@ -197,6 +197,7 @@ NUMBERS_OR_NULL = {
     "visible_html_chars": "no HTML",
     "data_file_chars": "no data file",
     "foreign_domain": "no URL",
+    "opted_out": "no URL",
     "quality_score": "no words",
     "quality_percentile": "no words",
     "other_language": "no sure language, or a text that is too short",

@@ -240,7 +240,17 @@ CASES = [
 ELSEWHERE = {
     *("page.boilerplate", "page.navigation", "page.keyword_spam", "page.link_list"),
     *("page.machine_noise", "page.truncated"),
-    *("metadata", "language", "refinedweb", "medical", "profanity", "copyright", "pii", "quality"),
+    *(
+        "metadata",
+        "opt_out",
+        "language",
+        "refinedweb",
+        "medical",
+        "profanity",
+        "copyright",
+        "pii",
+        "quality",
+    ),
     *(
         "code_content",
         "expected_language",

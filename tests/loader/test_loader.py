@@ -25,11 +25,18 @@ from loader_corpus import (
     write_phase,
 )
 
-from corpus_loader import Batch, CorpusLoader, Documents, LoaderOptions
+from corpus_loader import (
+    Batch,
+    CorpusError,
+    CorpusLoader,
+    Documents,
+    LoaderOptions,
+    LoaderStats,
+)
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
-from corpus_loader.split import Last, Split
+from corpus_loader.split import Last, Split, skipped
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -160,6 +167,79 @@ def test_a_run_goes_on_at_the_exact_sample_with_any_split(
     seen += [p for taken in zip(*last, strict=True) for s in taken for p in range(s.first, s.stop)]
 
     assert seen == list(range((cursor // 37 + 1) * 37))
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 120), st.integers(1, 40)), max_size=4),
+    split=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    after=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stop_at=st.integers(0, 20),
+    last=st.sampled_from(["pad", "short"]),
+)
+def test_skipped_positions_are_in_no_step_and_all_others_in_one(
+    ranges: list[tuple[int, int]],
+    split: tuple[int, int],
+    after: tuple[int, int],
+    stop_at: int,
+    last: Last,
+) -> None:
+    left_out = skipped([(first, first + count) for first, count in ranges])
+    seen: list[int] = []
+    cursor = 0
+    for (ranks, batch_size), most in ((split, stop_at), (after, 1000)):
+        splits = [Split(37, rank, ranks, batch_size, last, left_out) for rank in range(ranks)]
+        while cursor < 4 * 37 and most:
+            start = cursor
+            for step in zip(*(each.steps(cursor) for each in splits), strict=True):
+                own = [p for each in step for p in each.positions()[: each.stop - each.first]]
+                assert all(start <= p < splits[0].epoch_end(start) for p in own)
+                assert len({each.cursor for each in step}) == 1
+                seen += own
+                cursor = step[0].cursor
+                most -= 1
+                if not most:
+                    break
+            cursor = cursor if cursor != start else splits[0].epoch_end(start)
+
+    out = {p for first, count in ranges for p in range(first, first + count)}
+    assert seen == [p for p in range(4 * 37) if p not in out]
+
+
+def test_a_range_is_left_out_after_a_state_from_before_it(store: Path) -> None:
+    whole = numbers(every_sample(store))
+    loader = CorpusLoader(store, batch_size=4)
+    next(iter(loader))
+    options = LoaderOptions(skip=[(6, 11), (11, 14)], drop_last=False)
+    ranks = [
+        CorpusLoader(store, rank=r, world_size=2, batch_size=3, options=options) for r in (0, 1)
+    ]
+    for rank in ranks:
+        rank.load_state_dict(loader.state_dict())
+
+    assert len(ranks[0]) == 5  # steps of 29 samples
+    assert global_order(ranks) == whole[4:6] + whole[14:]
+    assert len(ranks[0]) == 7  # the next epoch
+    assert len(global_order(ranks)) == 37
+
+
+@pytest.mark.parametrize("wrong", [(3, 3), (-1, 2), (5, 2), (0.0, 2), (1,), "ab", 7])
+def test_a_skipped_range_that_is_none_is_named(wrong: Any) -> None:
+    with pytest.raises(CorpusError, match=r"skip has .*; it takes ranges of positions"):
+        LoaderOptions(skip=[wrong])
+
+
+def test_stats_tell_waiting_for_data_from_training(store: Path) -> None:
+    loader = CorpusLoader(store, batch_size=8)
+    assert loader.stats() == LoaderStats()
+    for _ in loader:
+        time.sleep(0.01)
+    before, after = loader.stats(), next(iter(loader)) and loader.stats()
+
+    assert (before.batches, before.samples) == (4, 32)
+    assert before.used_seconds >= 0.04
+    assert 0 < before.wait_share < 1
+    assert before.samples_per_second < 32 / 0.04
+    assert (after.batches, after.samples) == (5, 40)
 
 
 def test_state_is_small_json_and_resumes_with_another_world_and_batch_size(store: Path) -> None:
@@ -425,3 +505,38 @@ def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]],
     is_document = found.starts == 7
     assert (found.doc_ids.any(axis=1) == is_document).all()
     assert is_document.sum() == sum(map(len, lengths))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("path", 5),
+        ("phase", None),
+        ("rank", "0"),
+        ("world_size", 2.0),
+        ("batch_size", True),
+        ("seed", "1"),
+        ("options", {"dtype": "int64"}),
+    ],
+)
+def test_an_argument_of_another_type_is_named(store: Path, name: str, value: Any) -> None:
+    given: dict[str, Any] = {"path": store} | {name: value}
+    with pytest.raises(CorpusError, match=f"^{name} is "):
+        CorpusLoader(**given)
+
+
+def test_a_state_of_another_phase_says_which(tmp_path: Path) -> None:
+    two_sources(tmp_path)
+    two_sources(tmp_path, phase="late", seed=3)
+    state = CorpusLoader(tmp_path, "late").state_dict()
+
+    with pytest.raises(CorpusError, match="the state is of the phase 'late': open the loader with"):
+        CorpusLoader(tmp_path).load_state_dict(state)
+    with pytest.raises(CorpusError, match="a state is what state_dict"):
+        CorpusLoader(tmp_path).load_state_dict(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inside", ["mixed", "mixed/general", "sharded"])
+def test_a_folder_inside_of_a_corpus_names_the_corpus(store: Path, inside: str) -> None:
+    with pytest.raises(CorpusError, match=r"inside of the corpus .*Give that folder"):
+        CorpusLoader(store / inside)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
-import resources.materialization as module
+import resources.materialize.materialization as module
 from assets.stages import BY_NAME
 from pipeline_defs.definitions import build_defs
 from pipeline_defs.partitions import partitions_of, run_tags

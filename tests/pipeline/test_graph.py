@@ -133,7 +133,8 @@ def test_every_stage_has_blocking_checks() -> None:
     every = {(asset, check) for asset in GRAPH for check in names}
     complete = {(asset, "sources_complete") for asset in GRAPH}
     own = {("raw", "inputs_read"), ("deduped", "duplicate_rate"), ("tokenized", "round_trip")}
-    own |= {("tokenized", "served_by_tokenizer")}
+    own |= {("tokenized", "served_by_tokenizer"), ("raw", "few_bad_records")}
+    own |= {(stage, "drift") for stage in ("raw", "filtered", "deduped", "tokenized")}
     assert checks == every | complete | own
     for key in graph.asset_check_keys:
         assert graph.get_check_spec(key).blocking == (key.name in names)

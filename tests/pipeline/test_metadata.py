@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from assets.stages import BY_NAME, used_stages
-from resources.metadata import log_line
-from resources.preview import CELL_CHARS, ROWS, cell_text, preview
+from resources.materialize.metadata import log_line
+from resources.materialize.preview import CELL_CHARS, ROWS, cell_text, preview
 from resources.run_reports import RunReport
 from resources.store.records import Stats
 

@@ -317,4 +317,4 @@ def test_json_may_be_nested_to_the_limit_and_no_deeper() -> None:
 
     assert parse_record(0, nested(MAX_DEPTH)).error == ""
     too_deep = nested(MAX_DEPTH + 1)
-    assert parse_record(0, too_deep) == (0, None, too_deep, TOO_DEEP, 0)
+    assert parse_record(0, too_deep) == InputRecord(0, None, too_deep, TOO_DEEP)

@@ -271,6 +271,24 @@ def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path
     assert [f.name for f in find(tmp_path, url)] == [url]
 
 
+def test_a_readme_is_read_where_a_glob_names_it(tmp_path: Path) -> None:
+    base = tmp_path / "docs"
+    base.mkdir()
+    for name in ("README.md", "a.md"):
+        (base / name).write_text("# Hi\n")
+
+    folder, glob = (
+        find_inputs(SourceConfig(name="s", where=(where,)), base, tmp_path / "s/d")
+        for where in (".", "*.md")
+    )
+
+    assert [file.name for file in folder.files] == ["a.md"]
+    assert [each.reason for each in folder.left_out] == [
+        "about its folder: name it, or a glob for it, in `where` to read it"
+    ]
+    assert [file.name for file in glob.files] == ["README.md", "a.md"]
+
+
 def test_a_pattern_that_matches_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ import assets.raw.asset as asset
 import resources.store.store as store
 from builders import open_corpus
 from every_stage import run_stage
-from resources.materialization import typed
+from resources.materialize.materialization import typed
 from pathlib import Path
 
 def end(*_, **__):

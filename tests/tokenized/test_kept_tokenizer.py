@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assets.tokenized.kept_tokenizer import Encoded, config_of, refusal, training_changes
 from assets.tokenized.tokenizer_asset import make_tokenizer, plan_tokenizer
-from resources.materialization import manifest_of
+from resources.materialize.materialization import manifest_of
 from resources.settings.tokenizer import TokenizerConfig
 from resources.stage import Stage
 from resources.store.records import Manifest, Stats, fingerprint_of

@@ -1,35 +1,42 @@
-"""Gather the members of candidate components from signed parts into batches on disk.
+"""Find the members of candidate components, and gather them from signed parts.
 
-Clusters are decided from the signatures of their members, which may not fit the memory. They are
-read part by part, in ingest order, and appended to the batch of their component, so that a batch
-holds whole components. A component with the same members as in the last run is not gathered again:
-the last decision still holds.
+The first pass, one task, finds the components; the second publishes, per signed part, the members
+to decide on, sorted by the batch of their component. A batch holds whole components, as many as fit
+the memory. A component with the same members as in the last run is not gathered again: the last
+decision still holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.cleanliness import text_facts
-from assets.deduped.clusters.component_files import Components
+from assets.deduped.clusters.component_files import Components, find_components, split_pairs
 from assets.deduped.clusters.components import batch_of
 from assets.deduped.index.ledger import LedgerEntry
 from assets.deduped.index.row_ids import rows_of
 from corpus_loader.permutation import mix64
+from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
-from resources.store.published import PublishedFile
+from resources.store.disk import TEMPORARY_PREFIX
+from resources.store.mapped_files import map_arrow
+from resources.store.published import PublishedArray, PublishedFile
+from resources.store.records import PartRecord, Stats
+from resources.tasks import SIMULTANEOUS, Task
 
 BLOCK_ROWS = 1 << 20
 SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
 FIXED_MEMBER_BYTES = 540  # of a member in a Polars frame, without its signature and shingles
+WORKING_SPACE = 4  # memory that deciding takes, over the members of a batch
 
 Words = NDArray[np.uint64]
 
@@ -42,6 +49,102 @@ class SignedFiles:
     signatures: PublishedFile
     documents: PublishedFile  # the filtered part that was signed
     text_bytes: int
+
+
+@dataclass(frozen=True)
+class PairInputs:
+    """Inputs of the first pass: all pairs, and the digests of the last run, if there are any.
+
+    `numbers`, int64 [p, 2], are id and rows of each part, ascending; `text_bytes` the mean length
+    of a text.
+    """
+
+    numbers: NDArray[np.int64]
+    pairs: Sequence[PublishedFile]
+    digests: PublishedFile | None
+    text_bytes: float
+    config: DedupConfig
+
+
+class BatchNumbers(msgspec.Struct, frozen=True):
+    """Number of batches in which the members are decided; 0 if all are known."""
+
+    batches: int
+
+
+@dataclass(frozen=True)
+class PartMembers:
+    """The place of a part's members in the file of all members, and how many are to be decided."""
+
+    files: PassFiles
+    start: int
+    stop: int
+    to_decide: int
+
+    @property
+    def count(self) -> int:
+        """Number of the part's documents with a candidate."""
+        return self.stop - self.start
+
+    def read(self) -> Components:
+        """Read the part's members."""
+        (file,) = self.files.read()
+        count = file.bytes // 17  # two words and a flag
+        row_ids, labels, is_known = (
+            PublishedArray(file, dtype, count, offset * count).read(self.start, self.stop)
+            for dtype, offset in ((np.uint64, 0), (np.uint64, 8), (np.bool_, 16))
+        )
+        return Components(row_ids, labels, is_known)
+
+
+@dataclass(frozen=True)
+class GatherInputs:
+    """Inputs of the second pass over a signed part."""
+
+    part: SignedFiles
+    members: PartMembers
+    batches: int
+    config: DedupConfig
+
+
+def find_members(task: Task[PairInputs]) -> list[PartRecord]:
+    """First pass: find all components, and the pairs of each batch of those not known."""
+    inputs, memory_bytes, writer = task.payload, task.payload.config.memory_bytes, task.writer()
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=task.folder.folder) as folder:
+        scratch, ids = Path(folder), inputs.numbers[:, 0]
+        pairs = [file.checked() for file in inputs.pairs]
+        membership = find_components(pairs, (ids, inputs.numbers[:, 1]), scratch, memory_bytes)
+        row_ids, labels = membership.open()
+        digests = digest_components(row_ids, labels, scratch)
+        is_known = known_members(labels, digests, read_digests(inputs.digests))
+        members = Components(row_ids, labels, is_known)
+        of_parts = [members.of_part(number) for number in ids.tolist()]
+        counts = np.array([part.count for part in of_parts], np.int64)
+        to_decide = np.array([(~part.is_known).sum() for part in of_parts], np.int64)
+        writer.write_arrays("counts", ids, counts, to_decide)
+        writer.write_arrays("components", row_ids, labels, is_known)
+        writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
+        batches = count_batches(int(to_decide.sum()), inputs)
+        if batches:
+            split = split_pairs(pairs, ids, members, batches, scratch, memory_bytes)
+            for batch, path in enumerate(split):
+                kind = f"pairs-{batch}"
+                writer.add_file(kind, path, writer.new_file(kind, "bin")[1], 0)
+        return [writer.publish(Stats(numbers=BatchNumbers(batches)))]
+
+
+def count_batches(to_decide: int, inputs: PairInputs) -> int:
+    """Return the number of batches, so that SIMULTANEOUS of them fit the memory."""
+    of_members = to_decide * member_bytes(inputs.config, inputs.text_bytes)
+    return -(-of_members * WORKING_SPACE * SIMULTANEOUS // inputs.config.memory_bytes)
+
+
+def read_digests(file: PublishedFile | None) -> tuple[Words, Words]:
+    """Read labels and digests of the components, as `digest_components` returned them."""
+    if file is None:
+        return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    table = np.fromfile(file.checked(), np.uint64).reshape(3, -1)
+    return table[0], np.ascontiguousarray(table[1:].T)
 
 
 def digest_components(row_ids: Words, labels: Words, scratch: Path) -> tuple[Words, Words]:
@@ -89,56 +192,26 @@ def member_bytes(config: DedupConfig, text_bytes: float) -> int:
     return FIXED_MEMBER_BYTES + 4 * config.num_values + int(shingles)
 
 
-def gather_batches(
-    parts: Sequence[SignedFiles],
-    components: Components,
-    batches: int,
-    config: DedupConfig,
-    scratch: Path,
-) -> list[list[Path]]:
-    """Return the files of each batch's members (see `read_members`), ascending by row id."""
-    files: list[list[Path]] = [[] for _ in range(batches)]
-    held: list[pl.DataFrame] = []
-    flush_bytes = max(1 << 20, config.memory_bytes // 16)
-    for members in members_of_parts(parts, components, config):
-        held.append(members)
-        if sum(frame.estimated_size() for frame in held) >= flush_bytes:
-            flush(held, files, scratch)
-    flush(held, files, scratch)
-    return files
+def gather_members(task: Task[GatherInputs]) -> list[PartRecord]:
+    """Second pass: gather the members of a part whose component is not known, sorted by batch."""
+    inputs, members = task.payload, task.payload.members.read()
+    row_ids, labels = members.row_ids[~members.is_known], members.labels[~members.is_known]
+    batches = batch_of(labels, inputs.batches).astype(np.uint32)
+    order = np.argsort(batches, kind="stable")
+    gathered = read_members(inputs.part, row_ids[order], inputs.config)
+    writer = task.writer()
+    writer.write_arrow("members", gathered.with_columns(batch=pl.Series(batches[order])))
+    return [writer.publish(Stats())]
 
 
-def members_of_parts(
-    parts: Sequence[SignedFiles], components: Components, config: DedupConfig
-) -> Iterator[pl.DataFrame]:
-    """Yield the members to decide on, part by part; two parts are read at the same time."""
-
-    def read(part: SignedFiles) -> pl.DataFrame | None:
-        return read_members(part, components, config)
-
-    with ThreadPoolExecutor(2) as pool:
-        for start in range(0, len(parts), 2):
-            for members in pool.map(read, parts[start : start + 2]):
-                if members is not None:
-                    yield members
-
-
-def read_members(
-    part: SignedFiles, components: Components, config: DedupConfig
-) -> pl.DataFrame | None:
-    """Read the members of one part whose component is not known; None if there are none.
+def read_members(part: SignedFiles, row_ids: Words, config: DedupConfig) -> pl.DataFrame:
+    """Read members of one part.
 
     Returns the columns that `decide` reads, and `shingles` List(UInt64) if texts are compared.
     """
-    of_part = components.of_part(part.entry.id)
-    is_new = ~of_part.is_known
-    row_ids, labels = of_part.row_ids[is_new], of_part.labels[is_new]
-    if len(row_ids) == 0:
-        return None
     rows = rows_of(row_ids)
-    members = pl.read_ipc(part.signatures.checked())[rows].with_columns(
+    members = map_arrow(part.signatures.checked())[rows].with_columns(
         ref=pl.Series(row_ids),
-        component=pl.Series(labels),
         source=pl.lit(part.entry.source),
         generation=generations_of(part.entry, rows),
     )
@@ -182,24 +255,3 @@ def list_buffers(series: pl.Series) -> tuple[Words, NDArray[np.int64]]:
         values[array.values.offset :][: len(array.values)],
         offsets[array.offset :][: len(array) + 1],
     )
-
-
-def flush(held: list[pl.DataFrame], files: list[list[Path]], scratch: Path) -> None:
-    """Write the held members to a new file of each batch that has any of them; hold no more."""
-    if not held:
-        return
-    members = pl.concat(held)
-    held.clear()
-    batches = batch_of(members["component"].to_numpy(), len(files))
-    for batch in np.unique(batches):
-        path = scratch / f"members-{batch}-{len(files[batch])}.arrow"
-        members.filter(pl.Series(batches == batch)).write_ipc(path, compression="uncompressed")
-        files[batch].append(path)
-
-
-def read_batch(files: Sequence[Path]) -> pl.DataFrame:
-    """Read the members of one batch, and remove its files."""
-    members = pl.concat([pl.read_ipc(path) for path in files], rechunk=True)
-    for path in files:
-        path.unlink()
-    return members

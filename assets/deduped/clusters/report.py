@@ -14,7 +14,7 @@ import polars as pl
 
 from assets.report.histograms import Summary, counted
 from assets.report.plots import as_markdown, bar_chart, heat_map, histogram
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 
 ARROW = " > "  # between two names of sources, which hold no blank
 STEPS = 40

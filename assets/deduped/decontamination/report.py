@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 
 SHOWN = 20  # hits in the report
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from assets.text.buffers import blocks, text_buffers
 from assets.text.table_rows import replace_rows
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 from resources.settings.repeats import RepeatedLinesConfig
 
 Unit = Literal["lines", "paragraphs"]

@@ -11,7 +11,7 @@ import polars as pl
 
 from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA
 from assets.text.table_rows import replace_rows
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 from resources.settings.repeats import SubstringsConfig
 
 NUM_LONGEST = 10

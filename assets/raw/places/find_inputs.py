@@ -8,15 +8,18 @@ their digest. There may be a million files: paths are strings here.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
-from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
+from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
@@ -28,13 +31,18 @@ from resources.settings.sources import (
     FileFormat,
     SourceConfig,
     identity_of,
+    is_crawl,
     is_hub_url,
     is_listed_url,
+    is_web_url,
 )
 
 FORMATS: dict[str, FileFormat] = {
     **{f".{name}": name for name in get_args(FileFormat)},
     ".ndjson": "jsonl",
+    ".feather": "arrow",
+    ".markdown": "md",
+    ".htm": "html",
 }
 COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
@@ -104,7 +112,7 @@ def find_inputs(
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
             found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, _Match)]
-            readable = [each for match in matches if (each := _readable(match, source))]
+            readable = [kept for match in matches if (kept := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all)
             if source.requests_per_second:
                 pace = source.requests_per_second
@@ -116,7 +124,9 @@ def find_inputs(
         left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
         is_read = {file.name for file in inputs}
         left_out |= {
-            match.name: LeftOut(match.name.encode("utf-8", "replace").decode(), why_unread(source))
+            match.name: LeftOut(
+                match.name.encode("utf-8", "replace").decode(), why_unread(source, match.name)
+            )
             for match in matches
             if match.name not in is_read
         }
@@ -156,35 +166,59 @@ def _find(
     pattern: str, source: SourceConfig, base: Path, downloads: Path, *, needs_copies: bool
 ) -> Iterator[_Match | LeftOut]:
     scheme = pattern.partition(":")[0].lower()
-    if scheme in ("http", "https"):
+    if is_web_url(pattern):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
         yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
     elif scheme == "file":
-        path = url2pathname(urlsplit(pattern).path)
-        if os.path.exists(path) and not os.path.isdir(path):
-            yield _Match(pattern, "named", named_file(path).status)
+        yield from _find_file_url(pattern)
+    elif is_crawl(pattern):
+        find = partial(_find_in_crawl, source, base, downloads, needs_copies)
+        with ThreadPoolExecutor(THREADS) as pool:
+            places = crawl_files(pattern, source, base, downloads)
+            yield from chain.from_iterable(pool.map(find, places))
+    elif is_hub_url(pattern):
+        yield from _find_on_hub(pattern, source)
     elif is_listed_url(pattern):
         for object_ in _find_listed(scheme, pattern, downloads):
             status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
             yield _Match(object_.name, object_.matched_by, status, object_.digest)
-    elif is_hub_url(pattern):
-        for file in find_hub_files(pattern, source):
-            status = FileStatus(file.place, file.digest.bytes, 0, 0)
-            yield _Match(file.name, file.matched_by, status, file.digest)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, http://, https://, file://, hf:// or a local path; copy the files first."
+            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy the files "
+            "first."
         )
     else:
-        output = os.path.realpath(downloads.parent)
-        if is_below(
-            os.path.realpath(base), output
-        ):  # a config inside the store has its inputs there
-            output = os.path.realpath(downloads)
-        yield from _find_local(pattern, source.follow_links, str(base), output)
+        yield from _find_local(pattern, source.follow_links, str(base), _output(base, downloads))
+
+
+def _output(base: Path, downloads: Path) -> str:
+    """Return the folder of the output; a config inside the store has its inputs there."""
+    output = os.path.realpath(downloads.parent)
+    is_inside = is_below(os.path.realpath(base), output)
+    return os.path.realpath(downloads) if is_inside else output
+
+
+def _find_file_url(pattern: str) -> Iterator[_Match]:
+    path = url2pathname(urlsplit(pattern).path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        yield _Match(pattern, "named", named_file(path).status)
+
+
+def _find_in_crawl(
+    source: SourceConfig, base: Path, downloads: Path, needs_copies: bool, place: str
+) -> list[_Match | LeftOut]:
+    if not is_web_url(place) and not os.path.exists(place):
+        return [LeftOut(place, "in the list of its crawl, and not in the folder `base_url`")]
+    return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
+
+
+def _find_on_hub(pattern: str, source: SourceConfig) -> Iterator[_Match]:
+    for file in find_hub_files(pattern, source):
+        status = FileStatus(file.place, file.digest.bytes, 0, 0)
+        yield _Match(file.name, file.matched_by, status, file.digest)
 
 
 def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
@@ -223,18 +257,25 @@ def _find_local(
             yield LeftOut(named.encode("utf-8", "replace").decode(), reason)
 
 
-def why_unread(source: SourceConfig) -> str:
+def why_unread(source: SourceConfig, name: str) -> str:
     """Return why a file that a folder or glob matches is not read, as a short clause."""
+    if is_readme(name):
+        return "about its folder: name it, or a glob for it, in `where` to read it"
     if source.format == "auto":
         return "no reader for its format"
     return f"its name is not of the format {source.format}"
+
+
+def is_readme(name: str) -> bool:
+    """Return whether a file describes its folder: it is read where a path or glob names it."""
+    return name.rpartition("/")[2].lower() == "readme.md"
 
 
 def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
     """Return a file with the format in which it is read; None if no reader takes it."""
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
-    if match.matched_by == "folder" and told != file_format:
+    if match.matched_by == "folder" and (told != file_format or is_readme(match.name)):
         return None
     if match.matched_by != "named" and file_format is None:
         return None
@@ -267,6 +308,8 @@ def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
     path = unquote(urlsplit(name).path) if "://" in name else name
     inner = path.rstrip("/").rpartition("/")[2]
     suffix = _suffix(inner)
+    if suffix == ".tgz":
+        return "tar", "gz"
     compression = COMPRESSIONS.get(suffix)
     return FORMATS.get(_suffix(inner[: -len(suffix)]) if compression else suffix), compression
 

@@ -3,7 +3,7 @@
 A file is read for its digest only if its size, time of change or inode differ from those of its
 last digest, so that planning and observing cost a stat per file. The digests that are known are
 kept under DAGSTER_HOME: they are in no fingerprint, and the file that holds them may be deleted.
-URLs are not requested by observations: their files count as unchanged since `raw` was last
+URLs and streams are not requested by observations: they count as unchanged since `raw` was last
 materialized.
 """
 
@@ -21,13 +21,14 @@ from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.run_reports import report_path
-from resources.settings.sources import is_web_url
+from resources.settings.sources import web_places
 from resources.store.records import fingerprint_of
 
 INPUT_FILES = "input_files"  # the asset
 NOT_FOUND = "not found"
 REMOTE = ("http://", "https://")
-REHASH = "rehash"  # flag of `raw`
+REHASH = "rehash"  # flags of `raw`
+NO_NEW_ENTRIES = "no_new_entries"
 RACY_NS = 2 * 10**9  # the coarsest clock of a file system (FAT); most have less than 10 ms
 
 
@@ -54,7 +55,10 @@ def remote_files(files: Mapping[str, str]) -> dict[str, str]:
 def observe_inputs(corpus: Corpus, name: str, last: Mapping[str, str]) -> str:
     """Return the data version of a source's input files; `last` has those of the last run."""
     source = corpus.settings.source(name)
-    local = tuple(each for each in source.where if not is_web_url(each))
+    if source.is_stream:
+        return version_of(last)
+    on_web = web_places(source)
+    local = tuple(each for each in source.where if each not in on_web)
     files = remote_files(last)
     known = known_files(corpus, name)
     if local:

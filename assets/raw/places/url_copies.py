@@ -22,10 +22,11 @@ def fetch_copies(source: SourceConfig, files: Iterable[InputFile], downloads: Pa
     urls = {identity_of(url, keys): url for url in source.where if is_web_url(url)}
     for file in files:
         planned = FileDigest(file.bytes, file.digest, file.blocks)
-        if file.is_remote or file.name not in urls or has_content(file.path, planned):
+        url = urls.get(file.name, file.name)  # a file of a crawl is in a list, and not in `where`
+        if file.is_remote or not is_web_url(url) or has_content(file.path, planned):
             continue
         try:
-            _, now = download(urls[file.name], file.name, downloads, source.max_download_bytes)
+            _, now = download(url, file.name, downloads, source.max_download_bytes)
         except DownloadError as error:
             raise InputError(f"source {source.name!r}: {error}", keys) from error
         if now != planned:

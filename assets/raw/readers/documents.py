@@ -2,12 +2,12 @@
 
 Every input format (JSON lines, Parquet, CSV, WARC, ...) ends in the same nine columns. A record
 that is no document goes to quarantine with its position, a reason and its bytes. Nothing is dropped
-in silence: rows_in == documents + quarantine + skipped_by_filter, always.
+in silence: rows_in == documents + quarantine + skipped_by_filter + left_out, always.
 
 Price: 100 bytes of memory per record where `id_field` is set.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +17,9 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.raw.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
+from assets.raw.patch import Patch, shown_digest
+from assets.raw.positions import position_text
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -25,6 +28,7 @@ from assets.raw.readers.input_record import (
     document_columns,
     encode_error,
     matches_filter,
+    parse_record,
 )
 from assets.raw.readers.next_steps import next_step
 from assets.text.table_rows import count_bytes
@@ -61,7 +65,6 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "next_step": pl.String(),
     "raw": pl.Binary(),
 }
-RAW_LIMIT_BYTES = 65536
 MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
@@ -71,7 +74,7 @@ class Chunk:
     """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
 
     `files` are the names of the files that they are from; `faults` the error that ended the reading
-    of a file in this run, if any.
+    of a file in this run, if any; `left_out` counts members of archives by reason.
     """
 
     documents: pl.DataFrame
@@ -80,6 +83,7 @@ class Chunk:
     skipped_by_filter: int
     files: tuple[str, ...] = ()
     faults: Mapping[str, FileFault] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -100,13 +104,20 @@ class DocumentBuilder:
     """Collector of the records of files; `take` returns them as a Chunk and starts the next.
 
     The first of the records of a file that share an id stays, over all chunks of the builder. It
-    asks for no more records once it has `most_documents`, over all chunks too.
+    asks for no more records once it has `most_documents`, over all chunks too. Where a record has a
+    patch, that is added instead of going to quarantine.
     """
 
-    def __init__(self, least_bytes: int = 0, most_documents: int | None = None) -> None:
+    def __init__(
+        self,
+        least_bytes: int = 0,
+        most_documents: int | None = None,
+        patches: Iterable[Patch] = (),
+    ) -> None:
         self._least_bytes = least_bytes
         self._num_wanted = most_documents
         self._num_taken = 0
+        self._patches = {patch.key: patch for patch in patches}
         self._start()
 
     def start_file(
@@ -137,12 +148,16 @@ class DocumentBuilder:
         self._faults: dict[str, FileFault] = {}
         self._is_mixed = False
         self._skipped = 0
+        self._left_out = Counter[str]()
         self._pending_bytes = 0
         self._cut_bytes = 0
         self.num_bytes = 0  # since the start of the file, or the last cut
 
     def add(self, record: InputRecord) -> None:
         """Add one record to the documents, the quarantine or the number of skipped records."""
+        if record.left_out:
+            self._left_out[record.left_out] += 1
+            return None
         if record.fields is None:
             return self._reject(record, record.error)
         if self._source.field_filter and not matches_filter(
@@ -233,7 +248,9 @@ class DocumentBuilder:
 
     def _reject(self, record: InputRecord, error: str) -> None:
         raw = as_json(record.fields) if record.raw is None else record.raw
-        position = f"{self._unit} {record.row}"
+        if (patch := self._patch_for(record, raw)) and not isinstance(error, FileFault):
+            return self.add(parse_record(record.row, patch.record.encode(), record.line))
+        position = position_text(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         before = self._lines_before() if record.line else None
         line = None if before is None else before + (record.line or 0)
@@ -243,6 +260,12 @@ class DocumentBuilder:
         if isinstance(error, FileFault):
             self._faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
+
+    def _patch_for(self, record: InputRecord, raw: bytes) -> Patch | None:
+        """Take the patch of a record: none is used twice, so that no two replace each other."""
+        if not self._patches:
+            return None
+        return self._patches.pop((self._file, record.row, shown_digest(raw)), None)
 
     def cut(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, within a file."""
@@ -282,10 +305,11 @@ class DocumentBuilder:
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),
-            rows_in=len(documents) + len(self._rejected) + self._skipped,
+            rows_in=len(documents) + len(self._rejected) + self._skipped + self._left_out.total(),
             skipped_by_filter=self._skipped,
             files=tuple(self._files),
             faults=self._faults,
+            left_out=self._left_out,
         )
         self._start()
         return chunk

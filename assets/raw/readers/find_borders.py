@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -22,10 +23,14 @@ from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile
+from assets.raw.readers.read_arrow import arrow_starts
 from assets.raw.readers.read_lines import BOM
 from assets.raw.readers.read_tables import DELIMITERS, read_header
+from assets.raw.readers.read_tar import tar_starts
+from assets.raw.readers.read_warc import warc_starts
+from assets.raw.readers.read_zip import zip_borders
 from assets.raw.readers.zstd_frames import frame_spans
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import FileFormat, SourceConfig
 
 NEVER = 2**62
 AT, ROWS, LINES, STATE_SIZE = 0, 3, 4, 5  # of the state of the kernels
@@ -35,6 +40,14 @@ MEMBERS: dict[Compression, re.Pattern[bytes]] = {  # how a member begins: a few 
     "xz": re.compile(rb"\xfd7zXZ\0"),
 }
 MEMBER_BYTES = 10  # of the longest pattern
+Starts = Callable[[Iterator[bytes]], Iterator[tuple[int, int]]]  # offset and row of records
+STARTS: dict[FileFormat, Callable[..., Iterator[tuple[int, int]]]] = {
+    "warc": warc_starts,
+    "wet": warc_starts,
+    "tar": tar_starts,
+    "arrow": arrow_starts,
+}
+CONTENT_PER_TEXT = {"warc": 8}  # bytes of pages per byte of their main text
 PROBED_BYTES = 8 << 20  # bgzip's members have 64 KiB, seekable zst's frames a few MB
 
 
@@ -47,7 +60,9 @@ def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
             return True
         case "txt":
             return source.text_documents == "blank_line"
-    return False
+        case "zip":
+            return file.compression is None
+    return file.format in STARTS and not file.is_remote  # else all of it is fetched twice
 
 
 def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list[Border]:
@@ -55,12 +70,18 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
 
     There are none if it is to be read as one stream.
     """
+    if file.format == "zip":
+        return zip_borders(file, part_bytes)
     if file.compression is not None and not _has_members(file):
         return []
     if file.format in DELIMITERS and read_header(file, source) is None:
         return []
     try:
-        *borders, end = _borders(file, _finder(file, source), part_bytes)
+        if starts := STARTS.get(file.format):
+            found = _borders_at(file, partial(starts, file, source), part_bytes)
+        else:
+            found = _borders(file, _finder(file, source), part_bytes)
+        *borders, end = found
     except BrokenStream:
         return []
     borders = [border for border in borders if border.offset < end.offset]
@@ -113,6 +134,40 @@ def _borders(
                 yield Border(entry.place, last - entry.offset, last, row, line)
                 entry = entry._replace(offset=NEVER)
         end += len(block.data)
+    yield Border(file.bytes, 0, end, 0, 0)
+
+
+def _borders_at(file: InputFile, starts: Starts, part_bytes: int) -> Iterator[Border]:
+    """Yield a border at the first start behind every `part_bytes`, and then the end.
+
+    Of a compressed file that is the first one behind a place where decompression can begin.
+    """
+    entries = deque[Border]()  # such places, the last of them at or before the next start
+    end = 0
+    part_bytes *= CONTENT_PER_TEXT.get(file.format, 1)
+
+    def blocks() -> Iterator[bytes]:
+        nonlocal end
+        place = -1
+        for block in placed_blocks(file):
+            if block.place != place:
+                entries.append(Border(block.place, 0, end, 0, 0))
+            place = block.place
+            end += len(block.data)
+            yield block.data
+
+    last = 0
+    for offset, row in starts(blocks()):
+        while len(entries) > 1 and entries[1].offset <= offset:
+            entries.popleft()
+        if offset - last < part_bytes:
+            continue
+        if file.compression is None:
+            yield Border(offset, 0, offset, row, 0)
+            last = offset
+        elif entries[0].offset > last:
+            yield Border(entries[0].place, offset - entries[0].offset, offset, row, 0)
+            last = offset
     yield Border(file.bytes, 0, end, 0, 0)
 
 

@@ -29,6 +29,7 @@ class InputRecord(NamedTuple):
     `line` the number of its first line, from 1 at the start of the slice; 0 if it has no lines.
     `raw` is the JSON text that `fields` was decoded from. None means that the fields come from
     another format, so that their strings are still to be checked and quarantine shows them as JSON.
+    `left_out` is the reason why a member of an archive is neither read nor an error.
     """
 
     row: int
@@ -36,6 +37,7 @@ class InputRecord(NamedTuple):
     raw: bytes | None = None
     error: str = ""
     line: int = 0
+    left_out: str = ""
 
 
 def parse_record(row: int, text: bytes, line: int = 0) -> InputRecord:

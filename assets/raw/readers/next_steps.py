@@ -5,10 +5,19 @@ import re
 ENCODE_AGAIN = "Convert the file to UTF-8."
 ESCAPES = "Correct the escape, or the program that wrote the file."
 GET_AGAIN = "Get the file again, or set `on_damage: drop` to leave out all of its rows."
+GET_AGAIN_WHOLE = "Get the file again, or write it again."
 LARGER = "Raise max_record_bytes of the source, or split the record."
 SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error that names its remedy
+ARCHIVE = "Write the archive again, with names that are relative and without `..`."
 STEPS = (  # the first part of an error that is found decides
     ("decompression bomb", "Unpack the file to read it anyway."),
+    ("it is encrypted", "Unpack the archive with its password, and name the folder in `where`."),
+    ("compression method", "Write the archive again with deflate, or unpack it."),
+    ("members overlap", "Do not read the archive: no ordinary program writes such a one."),
+    (" leads out of its archive", ARCHIVE),
+    (" has an absolute name", ARCHIVE),
+    ("its sample has a ", "Give each sample one text, one .json and one .cls."),
+    ("zip member ", "Unpack the archive, or write it again."),
     ("must be held whole", "Unpack the file: Parquet compresses inside."),
     (" stream is broken", GET_AGAIN),
     ("(truncated)", GET_AGAIN),
@@ -16,13 +25,19 @@ STEPS = (  # the first part of an error that is found decides
     ("not valid UTF-8", ENCODE_AGAIN),
     ("lone surrogate", ESCAPES),
     ("levels deep", "Flatten the record, or leave it out of the file."),
+    ("stream field `", "Name the field of the record in `stream_field`, or leave that out."),
+    ("the id is beyond", "Let the server make the ids (XADD with *)."),
     ("text field `", "Name the field of the text in `text_field`, or set `field_filter`."),
     ("no column `", "Name the column of the text in `text_field`."),
     ("columns are named `", "Rename all of these columns but one."),
     ("was seen before", "Give the record an id of its own, or leave out `id_field`."),
-    ("Parquet", "Get the file again, or write it again."),
+    ("zip archive", GET_AGAIN_WHOLE),
+    ("tar header", "Get the archive again; its other members are read."),
+    ("Arrow", GET_AGAIN_WHOLE),
+    ("Parquet", GET_AGAIN_WHOLE),
     ("CSV is broken", "Quote the field as RFC 4180 says, or set `format`."),
     (" fields, the header has ", "Quote separators inside of fields, or correct the row."),
+    ("HTML page", "Leave the page out, or save its text."),
     ("WARC", "Get the file again; the other records are read."),
     ("JSON", "Correct the line, or the program that wrote it."),
 )

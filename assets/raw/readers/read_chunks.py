@@ -10,7 +10,7 @@ stream, which is read front to back and cut into chunks. The cuts depend on the 
 Price: memory of about five times part_bytes for a stream, as the next chunk is read ahead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,8 @@ from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from assets.raw.patch import Patch
+from assets.raw.positions import MEMBER
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import (
@@ -31,6 +33,7 @@ from assets.raw.readers.input_file import (
 )
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
+from assets.raw.readers.read_arrow import read_arrow
 from assets.raw.readers.read_json import read_json
 from assets.raw.readers.read_lines import (
     LineRun,
@@ -40,11 +43,19 @@ from assets.raw.readers.read_lines import (
     read_text,
     run_records,
 )
+from assets.raw.readers.read_pages import read_page
 from assets.raw.readers.read_tables import group_bytes, parquet_metadata, read_csv, read_parquet
-from assets.raw.readers.read_warc import read_warc
-from resources.settings.sources import SourceConfig
+from assets.raw.readers.read_tar import read_tar
+from assets.raw.readers.read_warc import read_warc, read_wet
+from assets.raw.readers.read_zip import read_zip
+from resources.settings.sources import FileFormat, SourceConfig
 
 MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
+UNITS = {"jsonl": "byte", "parquet": "row", "arrow": "row", "tar": "member", "zip": MEMBER}
+SPAN_READERS: dict[FileFormat, Callable[[InputFile, SourceConfig, Span], Iterator[InputRecord]]] = {
+    **{"csv": read_csv, "tsv": read_csv, "txt": read_text, "arrow": read_arrow},
+    **{"warc": read_warc, "wet": read_wet, "tar": read_tar, "zip": read_zip},
+}
 AHEAD_BYTES = 1 << 20  # a thread costs 0.1 ms, and a part may have 20,000 small files
 T = TypeVar("T")
 
@@ -118,7 +129,9 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
     if file_slice.unit == "stream":
         return [(0, file.bytes)]
     if file_slice.unit == "records":
-        return [(file_slice.span.first.place, file_slice.span.end.place)]
+        span = (file_slice.span.first.place, file_slice.span.end.place)
+        shared = {"zip": (file.bytes - 1, file.bytes), "arrow": (0, 1)}  # directory, schema
+        return [span, *[shared[key] for key in shared if key == file.format]]
     try:
         metadata = parquet_metadata(file)
         groups = range(file_slice.start, file_slice.stop)
@@ -135,6 +148,7 @@ def read_chunks(
     source: SourceConfig,
     part_bytes: int,
     most_documents: int | None = None,
+    patches: Sequence[Patch] = (),
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
@@ -144,7 +158,8 @@ def read_chunks(
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice. Reading stops soon after `most_documents`.
     """
-    chunks = _chunks(DocumentBuilder(0, most_documents), file, file_slice, source, part_bytes)
+    builder = DocumentBuilder(0, most_documents, patches)
+    chunks = _chunks(builder, file, file_slice, source, part_bytes)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
 
@@ -204,8 +219,8 @@ def _add_file(
             return None  # to count them is to fetch all before
         return file_slice.span.first.line or lines_before(file, start)
 
-    if file.format == "warc":
-        source = source.model_copy(update={"html": "keep"})  # its pages are text already
+    if file.format in ("warc", "html"):
+        source = source.model_copy(update={"html": "keep"})  # the pages are text already
     builder.start_file(source, file.name, _position_unit(file), before)
     for piece in _pieces(file, file_slice, source):
         yield from _add(builder, piece, source, most)
@@ -234,7 +249,7 @@ def _add(
 
 
 def _position_unit(file: InputFile) -> str:
-    return {"jsonl": "byte", "parquet": "row"}.get(file.format, "record")
+    return UNITS.get(file.format, "record")
 
 
 def _pieces(
@@ -248,14 +263,19 @@ def _pieces(
             )
             known = span if unit == "records" else None
             return read_jsonl_runs(file, source, start, stop, known)
-        case "json":
-            return read_json(file, source)
-        case "csv" | "tsv":
-            return read_csv(file, source, span)
         case "parquet":
             groups = None if unit == "stream" else (file_slice.start, file_slice.stop)
             return read_parquet(file, source, groups)
-        case "txt":
-            return read_text(file, source, span)
-        case "warc":
-            return read_warc(file, source)
+        case _:
+            return read_records(file, source, span)
+
+
+def read_records(
+    file: InputFile, source: SourceConfig, span: Span = WHOLE
+) -> Iterator[InputRecord]:
+    """Yield the records of a span of a file, of any format but JSON lines and Parquet."""
+    if file.format in ("md", "html"):
+        return read_page(file, source)
+    if file.format == "json":
+        return read_json(file, source)
+    return SPAN_READERS[file.format](file, source, span)

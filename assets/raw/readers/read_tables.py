@@ -158,10 +158,11 @@ def _row_error(values: list[str], header: list[str], text_field: str) -> str:
         return "" if is_whole else f"row has {len(values)} fields, the header has {len(header)}"
     if values.count(text_field) > 1:
         return f"{values.count(text_field)} columns are named `{text_field}`; rename all but one"
-    return "" if not values or text_field in values else _no_text_column(text_field, values)
+    return "" if not values or text_field in values else no_text_column(text_field, values)
 
 
-def _no_text_column(text_field: str, columns: list[str]) -> str:
+def no_text_column(text_field: str, columns: list[str]) -> str:
+    """Say that a table has no column of the text."""
     return (
         f"no column `{text_field}`; columns: {', '.join(columns[:50])}. "
         "Name the column with the text in `text_field`."
@@ -193,7 +194,7 @@ def read_parquet(
     if source.text_field not in table.schema_arrow.names:
         if first == 0:
             yield InputRecord(
-                0, None, b"", _no_text_column(source.text_field, table.schema_arrow.names)
+                0, None, b"", no_text_column(source.text_field, table.schema_arrow.names)
             )
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
@@ -263,7 +264,7 @@ def _read_row_group(
                 error_text = f"decompression bomb: {stored:,} bytes of Parquet"
                 yield InputRecord(row, None, file_head(file), error_text)
                 return
-            yield from _batch_records(batch, row)
+            yield from batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error)
@@ -271,7 +272,8 @@ def _read_row_group(
         yield InputRecord(row, None, file_head(file), error_text)
 
 
-def _batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:
+def batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:
+    """Yield the records of a batch, the first of which is `row`."""
     try:
         rows = batch.cast(pa.schema(map(_in_microseconds, batch.schema))).to_pylist()
     except UNREADABLE:

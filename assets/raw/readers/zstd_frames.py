@@ -77,3 +77,36 @@ class FrameFile(io.RawIOBase):
         data = self._file.read(min(len(buffer), self._stop - self._file.tell()))
         buffer[: len(data)] = data
         return len(data)
+
+
+def end_of_blocks(head: bytes) -> int:
+    """Return the end of the last whole block in the first bytes of a zst file, 0 without one."""
+    file, at, end = io.BytesIO(head), 0, 0
+    while len(data := _bytes_at(file, at, 4 + HEADER_BYTES)) >= 5:
+        magic = int.from_bytes(data[:4], "little")
+        if magic & ~15 == SKIPPABLE:
+            at += 8 + int.from_bytes(data[4:8], "little")
+            continue
+        if magic != FRAME:
+            break
+        has_checksum, at, is_last = data[4] >> 2 & 1, at + 4 + _header_size(data[4]), 0
+        while not is_last and len(block := _bytes_at(file, at, 3)) == 3:
+            header = int.from_bytes(block, "little")
+            is_last = header & 1
+            at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+            if at > len(head):
+                return end
+            end = at
+        at += 4 * has_checksum
+    return end
+
+
+def content_of_frame(head: bytes) -> int:
+    """Return the size of the content that the first frame's header tells, 0 if it does not."""
+    if len(head) < 5 or int.from_bytes(head[:4], "little") != FRAME:
+        return 0
+    descriptor = head[4]
+    size = (descriptor >> 5 & 1, 2, 4, 8)[descriptor >> 6]
+    start = 4 + _header_size(descriptor) - size
+    told = int.from_bytes(head[start : start + size], "little")
+    return told + 256 if size == 2 else told

@@ -26,10 +26,10 @@ from assets.raw.places.find_inputs import FORMATS, find_inputs
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import read_jsonl, read_text
-from assets.raw.readers.read_tables import parquet_metadata, read_csv, read_parquet
-from assets.raw.readers.read_warc import read_warc
+from assets.raw.readers.read_arrow import arrow_columns
+from assets.raw.readers.read_chunks import read_records
+from assets.raw.readers.read_lines import read_jsonl
+from assets.raw.readers.read_tables import parquet_metadata, read_parquet
 from corpus_loader.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
@@ -164,30 +164,23 @@ def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
 def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator[Fields]:
     """Yield the fields of the first records of the first files."""
     for file in islice(files, NUM_FILES):
-        records = (entry.fields for entry in read_records(file, source))
+        records = (entry.fields for entry in all_records(file, source))
         yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
 
 
-def read_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Read a file's records, whatever the name of its text field."""
     match file.format:
         case "jsonl":
             return read_jsonl(file, source, 0, STREAM_END)
-        case "json":
-            return read_json(file, source)
-        case "csv" | "tsv" | "parquet":
+        case "csv" | "tsv" | "parquet" | "arrow":
             # These readers require the name of a text column: any column will do.
             columns = column_names(file)
             named = source.model_copy(update={"text_field": (columns or ["text"])[0]})
-            return (
-                read_csv(file, named)
-                if file.format != "parquet"
-                else read_parquet(file, named, None)
-            )
-        case "txt":
-            return read_text(file, source)
-        case "warc":
-            return read_warc(file, source)
+            is_parquet = file.format == "parquet"
+            return read_parquet(file, named, None) if is_parquet else read_records(file, named)
+        case _:
+            return read_records(file, source)
 
 
 def column_names(file: InputFile) -> list[str]:
@@ -195,6 +188,8 @@ def column_names(file: InputFile) -> list[str]:
     try:
         if file.format == "parquet":
             return list(parquet_metadata(file).schema.to_arrow_schema().names)
+        if file.format == "arrow":
+            return arrow_columns(file)
         separator = "\t" if file.format == "tsv" else ","
         head = next(read_blocks(file), b"")
         return pl.read_csv(head, n_rows=0, separator=separator).columns

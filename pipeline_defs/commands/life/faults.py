@@ -23,6 +23,7 @@ import xxhash
 
 from assets.mixed.asset import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
+from assets.sharded.shard_files import MANIFEST_NAME
 from resources.store.medium import medium_of
 from resources.store.records import (
     FileRecord,
@@ -159,11 +160,13 @@ def drawn_files(store: Store) -> Iterator[tuple[Path, tuple[Fault, FileRecord]]]
 def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
     """Return the files in folders of shards that no kept manifest names.
 
-    Folders below them are ignored: they are readers' caches.
+    Folders below them are ignored: they are readers' caches. So is the manifest.json of an older
+    state: the folder stays as it was while a mixture draws from it.
     """
     newest = partition.manifest_numbers()[-1]
     folders = {path.parent for path in named} - {partition.folder}
     strays = [path for folder in sorted(folders) for path in files_of(folder) if path not in named]
+    strays = [path for path in strays if path.name != MANIFEST_NAME]
     return [Fault(partition, newest, None, path, STRAY, REMOVE) for path in strays]
 
 

@@ -10,12 +10,14 @@ from uuid import uuid4
 
 import dagster as dg
 
+from assets.raw.asset import RAW
+from assets.raw.places.observed_inputs import NO_NEW_ENTRIES
 from assets.stages import used_stages
 from pipeline_defs.commands.life.rebuild_checks import NotRebuilt, OtherPlan, check_plan, planned
 from pipeline_defs.lost_runs import ENDS, step_faults
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
-from resources.materialization import stage_asset
+from resources.materialize.materialization import stage_asset
 from resources.runs.run_notes import OpenNote, RunNote, new_note
 from resources.store.medium import medium_of
 from resources.store.store import Partition
@@ -90,13 +92,22 @@ def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstan
             partition_key=key,
             instance=instance,
             tags={"tokenmill/repair": "true"},
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            run_config=run_config(partition.stage),
             raise_on_error=False,
         )
     if not result.success:
         failed = [e.step_failure_data for e in result.all_events if e.is_step_failure]
         reason = failed[-1].error_display_string if failed else f"run {result.run_id} failed"
         raise NotRebuilt(reason.strip())
+
+
+def run_config(stage: str) -> dict[str, object]:
+    """Return the config of a run that makes what was there, and takes nothing new."""
+    level = {"config": {"log_level": "CRITICAL"}}
+    console: dict[str, object] = {"loggers": {"console": level}}
+    if stage != RAW.name:
+        return console
+    return console | {"ops": {stage: {"config": {NO_NEW_ENTRIES: True}}}}
 
 
 @contextmanager

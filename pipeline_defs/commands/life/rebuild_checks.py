@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from assets.raw.places.observed_inputs import NO_NEW_ENTRIES
 from assets.stages import BY_NAME
 from resources.corpus import Corpus
 from resources.store.records import Manifest, as_json_object, to_json
@@ -25,7 +27,11 @@ class OtherPlan(NotRebuilt):
 
 
 def planned(corpus: Corpus, partition: Partition) -> Plan:
-    """Plan the stage with the current config and inputs; NotRebuilt if that fails."""
+    """Plan the stage with the current config and inputs; NotRebuilt if that fails.
+
+    Of streams, without what is new on the server.
+    """
+    corpus = replace(corpus, flags=corpus.flags | {NO_NEW_ENTRIES})
     try:
         return BY_NAME[partition.stage].plan(corpus, partition.name)
     except (ValueError, RuntimeError, OSError, pl.exceptions.PolarsError) as error:

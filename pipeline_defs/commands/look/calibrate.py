@@ -38,7 +38,7 @@ from assets.filtered.rules.threshold_replay import (
 from pipeline_defs.commands.look.calibrate_show import Calibration, LanguageKept, Removed, show
 from pipeline_defs.commands.look.decisions import decision_files, filter_data, pick_sources
 from pipeline_defs.commands.look.decisions import rules_config as rules_of
-from pipeline_defs.commands.look.whatif import Replay, count, replay, totals
+from pipeline_defs.commands.look.whatif_replay import Replay, count, replay, totals
 from pipeline_defs.commands.look.whatif_show import Kept
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json

@@ -30,6 +30,7 @@ from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
 from resources.store.medium import medium_of
+from resources.store.named_states import read_holds
 from resources.store.scratch import place_of
 
 # assets.stages has them too, and takes 2 s to import; a test compares the two.
@@ -90,7 +91,10 @@ Stages = dict[str, StageState]
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Runs of a corpus, and the states of its stages by source, over all sources and by phase."""
+    """Runs of a corpus, and the states of its stages by source, over all sources and by phase.
+
+    `held` are the sources that runs leave as they are, with the state and reason of the hold.
+    """
 
     store: str
     running: tuple[Running, ...]
@@ -98,6 +102,7 @@ class Status(msgspec.Struct, frozen=True):
     sources: dict[str, Stages]
     all_sources: Stages
     phases: dict[str, Stages]
+    held: dict[str, str]
 
 
 class ManifestRows(msgspec.Struct, frozen=True):
@@ -143,6 +148,7 @@ def status_of(settings: Settings, store: Path, num_ended: int) -> Status:
         sources=states_of(store, ended, settings.source_names(), SOURCE_STAGES),
         all_sources=states_of(store, ended, [GLOBAL], GLOBAL_STAGES)[GLOBAL],
         phases=states_of(store, ended, settings.phase_names(), PHASE_STAGES),
+        held={source: str(hold) for source, hold in read_holds(store).items()},
     )
 
 
@@ -260,6 +266,9 @@ def show(found: Status) -> None:
     for table in (ended_table(found.ended), stage_table(found)):
         if table.row_count:
             console.print(table)
+    for source, hold in found.held.items():
+        line = f"{hold}: `corpus rollback {source} --release` ends it.".translate(ONE_LINE)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if not (found.running or found.ended):
         console.print(f"Nothing has run yet on {found.store}. Run: corpus build", markup=False)
 

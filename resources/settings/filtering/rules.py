@@ -15,6 +15,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from resources.settings.limits import Amount, Count, Share
 
+# Crawlers that collect texts to train models, or names by which sites tell them not to.
+AI_AGENTS = (
+    *("GPTBot", "CCBot", "Google-Extended", "anthropic-ai", "ClaudeBot", "Applebot-Extended"),
+    *("Bytespider", "cohere-ai", "Meta-ExternalAgent", "Amazonbot", "AI2Bot", "Diffbot"),
+)
+
 # The eight words of Gopher's stop-word rule.
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
@@ -109,6 +115,30 @@ class MetadataRules(RuleGroup):
     )
     url: bool = _limit(True, "url_blocked", "url_hits")
     max_url_soft_words: Count = _limit(1, "url_suspicious", "url_soft_hits")
+
+
+class OptOutRules(RuleGroup):
+    """Sites that ask not to be trained on, by lists, or by snapshots of robots.txt and ai.txt.
+
+    A listed domain includes its subdomains. Of each site the newest snapshots count, whenever a
+    document was fetched; a change of a list or snapshot filters the parts anew that it concerns.
+    """
+
+    domains: tuple[str, ...] = Field(default=(), description="domains or URLs that are opted out")
+    domains_file: str | None = Field(
+        default=None, description="file with one domain or URL per line (# comments)"
+    )
+    snapshots: str | None = Field(
+        default=None,
+        description="JSON lines, or a folder of them, with url, date, sha256 and text of each "
+        "robots.txt and ai.txt",
+    )
+    agents: tuple[str, ...] = Field(
+        default=AI_AGENTS,
+        min_length=1,
+        description="names of crawlers; a page that one of them may not fetch is opted out",
+    )
+    opted_out: bool = _limit(True, "opted_out", "opted_out")
 
 
 class ExpectedLanguageRules(RuleGroup):
@@ -340,6 +370,11 @@ class RulesConfig(BaseModel):
 
     length: LengthRules | None = Field(default=LengthRules(), description="characters and words")
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
+    opt_out: OptOutRules | None = Field(
+        default=None,
+        exclude_if=lambda group: group is None,  # configs without it keep their fingerprints
+        description="sites that ask not to be trained on",
+    )
     language: LanguageRules | None = Field(
         default=None, description="certainty and choice of languages"
     )

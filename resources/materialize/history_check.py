@@ -10,13 +10,13 @@ from typing import Any
 import dagster as dg
 
 from resources.corpus import Corpus
-from resources.stage import HistoryCheck, WarningCheck
+from resources.stage import HistoryCheck, Refusal, WarningCheck
 
 RUNS = 10  # earlier materializations that are read, one query a partition
 
 
-def check_spec(check: HistoryCheck | WarningCheck, asset: str) -> dg.AssetCheckSpec:
-    """Return the check as Dagster lists it; it warns, and blocks nothing."""
+def check_spec(check: HistoryCheck | WarningCheck | Refusal, asset: str) -> dg.AssetCheckSpec:
+    """Return the check as Dagster lists it; it blocks nothing."""
     return dg.AssetCheckSpec(check.name, asset=asset, description=check.description)
 
 

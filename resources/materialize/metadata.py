@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from resources.corpus import Corpus
-from resources.preview import column_schema, main_file, preview
+from resources.materialize.preview import column_schema, main_file, preview
 from resources.run_reports import RunReport
 from resources.stage import Metadata, MetadataValue, Stage, Table
 from resources.store.records import Manifest, Stats

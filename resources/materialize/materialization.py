@@ -4,6 +4,7 @@ Every stage goes through `run_stage`, so that every materialization has the same
 same checks and the same guarantees. Each partition fails alone (`resources/source_faults.py`).
 """
 
+import logging
 import traceback
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -12,19 +13,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
+import msgspec
 from msgspec import UNSET
 
-from resources.asset_events import (
+from resources.corpus import Corpus
+from resources.engine.system_errors import final_errors_explained
+from resources.event_lines import (
+    About,
+    EventNumbers,
+    events_written,
+    message_of,
+    write_event,
+)
+from resources.held_sources import held_line, held_manifest, hold_of, under_holds
+from resources.materialize.asset_events import (
     materialized,
     no_events_by_dagster,
     observed,
     partition_key,
     provenance_tags,
 )
-from resources.corpus import Corpus
-from resources.engine.system_errors import final_errors_explained
-from resources.history_check import check_history, check_spec
-from resources.metadata import log_line, metadata_of, shown
+from resources.materialize.drift_check import check_drift, drift_spec, made_under, profile_metadata
+from resources.materialize.history_check import check_history, check_spec
+from resources.materialize.metadata import log_line, metadata_of, shown
+from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
 from resources.settings.pipeline import Settings
@@ -40,13 +52,21 @@ from resources.source_faults import (
     sentence,
     state_of,
 )
-from resources.stage import Conclusion, InputVersions, Metadata, Partitioning, Stage, WarningCheck
+from resources.stage import (
+    Conclusion,
+    InputVersions,
+    Metadata,
+    Partitioning,
+    Refusal,
+    Stage,
+    WarningCheck,
+)
 from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.scratch import scratch_of
 from resources.store.snapshot import Listing
-from resources.store.store import Partition, typed
+from resources.store.store import Partition, StoreError, typed
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
@@ -76,8 +96,9 @@ def stage_asset(
         for name, description in CHECKS.items()
     ]
     checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
-    others = (stage.check, stage.warning_check)
+    others = (stage.check, stage.warning_check, stage.refusal)
     checks += [check_spec(check, stage.name) for check in others if check]
+    checks += [drift_spec(stage.name)] if stage.drift else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
@@ -123,30 +144,41 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     earlier = earlier_failures(context)
     flags = frozenset(flag for flag in stage.flags if context.op_execution_context.op_config[flag])
     corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
+    corpus = under_holds(corpus)
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    faults = SourceFaults(stops_on_error(corpus), earlier)
+    holds = {source: str(hold) for source, hold in corpus.held.items()}
+    faults = SourceFaults(stops_on_error(corpus), holds | earlier)
     tags = provenance_tags(context)
-    with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
+    with (
+        events_written(corpus, context.run.run_id),
+        shown_progress(stage.name, context.log.info),
+        wrong_use_is_not_retried(),
+    ):
         with final_errors_explained(corpus.store.root):
-            done = publish_partitions(corpus, stage, partitions, faults)
+            held = commit_held(corpus, stage, partitions, faults)
+            planned = [name for name in partitions if hold_of(corpus, stage, name) is None]
+            done = publish_partitions(corpus, stage, planned, faults)
+        write_partitions(stage, done, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
+    for each in held:
+        context.log.warning(held_line(stage.name, corpus.held[each.manifest.partition]))
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
         yield from observed_inputs(stage, stage.inputs, done)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
-    results = check_results(done)
-    if stage.check:  # before this run's own numbers are part of the history
-        described = {each.manifest.partition: each.described for each in done}
-        results.append(check_history(context, stage.check, corpus, described))
+    # Compared before this run's own numbers are part of the history.
+    results = [*check_results(done), *compared_with_history(context, stage, corpus, done)]
     concluded = conclude(context, stage, corpus, done)
-    for each in concluded:
+    for each in (*concluded, *held):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
     if stage.warning_check:
         results.append(warning_result(stage.warning_check, concluded))
+    if stage.refusal:
+        results.append(refusal_result(corpus, stage, stage.refusal, done))
     left_out = {name: why for each in done for name, why in each.left_out.items()}
     skipped = report_skipped(context, corpus, stage, faults, left_out)
     complete = check_complete(failed, skipped, left_out)
@@ -155,6 +187,21 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     here = {source: f"{stage.name}: {reason}" for source, reason in failed.items()}
     is_all_else_well = all(check.passed for check in results if check.check_name in CHECKS)
     fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
+
+
+def compared_with_history(
+    context: dg.AssetExecutionContext,
+    stage: Stage[Any, Any],
+    corpus: Corpus,
+    done: Sequence["Committed"],
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of the checks that compare a run with earlier ones."""
+    if stage.check:
+        described = {each.manifest.partition: each.described for each in done}
+        yield check_history(context, stage.check, corpus, described)
+    if stage.drift:
+        profiles = {each.manifest.partition: each.profile for each in done if each.profile}
+        yield check_drift(context, stage.drift, profiles)
 
 
 def observed_inputs(
@@ -166,12 +213,32 @@ def observed_inputs(
         yield observed(inputs.asset, each.manifest, version)
 
 
+def commit_held(
+    corpus: Corpus, stage: Stage[Any, Any], partitions: Sequence[str], faults: SourceFaults
+) -> list["Committed"]:
+    """Leave the partitions that are held as they are; a rollback that was killed is finished."""
+    done = []
+    for name in partitions:
+        hold = hold_of(corpus, stage, name)
+        if hold is None:
+            continue
+        folder = corpus.store.partition(stage.name, name)
+        with faults.of(name), folder.writing(corpus.settings.keep_manifests, stage.keep):
+            manifest = held_manifest(corpus, stage, hold)
+            if manifest is not None:
+                manifest = folder.commit(manifest, has_new_files=False)
+                own = {"held": str(hold)}
+                metadata = metadata_of(corpus, stage, manifest, report_of([]), own)
+                done.append(Committed(manifest, metadata, {}, [], []))
+    return done
+
+
 @dataclass(frozen=True)
 class Committed:
     """A partition that a run has committed, with its metadata, damaged files and outcomes.
 
     `described` is the metadata of the stage's own, `left_out` are sources that it does without,
-    `warnings` those of `conclude`.
+    `warnings` those of `conclude`, `profile` is that of what the run added, if it added anything.
     """
 
     manifest: Manifest
@@ -181,6 +248,7 @@ class Committed:
     outcomes: list[Outcome]
     left_out: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    profile: Profile | None = None
 
 
 def publish_partitions(
@@ -209,6 +277,7 @@ def publish_partitions(
                     done.append(
                         commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
                     )
+                    refuse(corpus, stage, done[-1].manifest)
             error = faults.failed.get(name)
             with faults.of(name):  # after an error, finished parts are kept for the next attempt
                 writers[name].__exit__(type(error) if error else None, error, None)
@@ -230,14 +299,77 @@ def commit(
     ran = report_of(outcomes)
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
+    profile = profile_of(corpus, stage, manifest, outcomes)
+    metadata = metadata_of(corpus, stage, manifest, ran, described)
     return Committed(
         manifest,
-        metadata_of(corpus, stage, manifest, ran, described),
+        metadata | (profile_metadata(profile) if profile else {}),
         described,
         damaged_files(corpus, manifest, outcomes),
         outcomes,
         plan.left_out,
+        profile=profile,
     )
+
+
+def refuse(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> None:
+    """Raise StoreError if the stage refuses a manifest that was committed."""
+    if stage.refusal and (reason := stage.refusal.reason(corpus, typed(manifest, stage))):
+        raise StoreError(reason)
+
+
+def refusal_result(
+    corpus: Corpus, stage: Stage[Any, Any], refusal: Refusal, done: Sequence[Committed]
+) -> dg.AssetCheckResult:
+    """Return the result of the check that fails single partitions.
+
+    It does not block in Dagster, where that would stop the other partitions, too.
+    """
+    found = (refusal.reason(corpus, typed(each.manifest, stage)) for each in done)
+    reasons = [reason for reason in found if reason]
+    return dg.AssetCheckResult(
+        check_name=refusal.name,
+        passed=not reasons,
+        description="\n".join(reasons) or None,
+        metadata={"refused": reasons},
+    )
+
+
+def profile_of(
+    corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, outcomes: Sequence[Outcome]
+) -> Profile | None:
+    """Return the numbers of the parts that a run computed, None if there are none to compare."""
+    new = {record.name for each in outcomes if not each.is_reused for record in each.records}
+    if stage.drift is None or not new:
+        return None
+    given = typed(manifest, stage)
+    profile = stage.drift.profile(corpus, given, [p for p in given.parts if p.name in new])
+    return msgspec.structs.replace(profile, made_under=made_under(manifest))
+
+
+def write_partitions(
+    stage: Stage[Any, Any], done: Sequence[Committed], faults: SourceFaults
+) -> None:
+    """Write an event for each partition that was committed or failed."""
+    for each in done:
+        stats, ran = each.manifest.stats, report_of(each.outcomes)
+        numbers: EventNumbers = {
+            "rows_in": stats.rows_in,
+            "rows_kept": stats.rows_kept,
+            "rejected": sum(stats.rejected.values()),
+            "duplicates": stats.duplicates,
+            "quarantined": stats.quarantined,
+            "bytes": stats.bytes,
+            "tokens": stats.tokens,
+            "parts_computed": ran.parts_computed,
+            "parts_reused": ran.parts_reused,
+            "seconds": ran.seconds,
+            "cpu_seconds": ran.cpu_seconds,
+        }
+        write_event("committed", "", About(stage.name, each.manifest.partition), numbers)
+    for name, error in faults.failed.items():
+        place = About(stage.name, name)
+        write_event("failed", message_of(error), place, level=logging.ERROR)
 
 
 def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:
@@ -288,7 +420,9 @@ def report_skipped(
         for name, error in faults.skipped.items()
     }
     if skipped:
-        context.log.warning(f"{stage.name} skips {names_of(skipped)}, which failed before")
+        line = f"{stage.name} skips {names_of(skipped)}, which failed before"
+        is_held = not corpus.held.keys().isdisjoint(skipped)
+        context.log.warning(f"{line} or are held" if is_held else line)
     return skipped
 
 

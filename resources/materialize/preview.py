@@ -9,7 +9,7 @@ import dagster as dg
 import polars as pl
 
 from resources.corpus import Corpus
-from resources.excerpts import as_excerpt
+from resources.materialize.excerpts import as_excerpt
 from resources.stage import MainTable
 from resources.store.mapped_files import map_arrow
 from resources.store.records import Manifest

@@ -1,0 +1,117 @@
+"""Opt-outs: documents whose site asks not to be trained on, by lists, robots.txt or ai.txt.
+
+A listed domain covers those below it, a listed URL itself alone. The newest snapshot of a host's
+robots.txt and of its ai.txt count, whenever a document was fetched: an opt-out is retroactive, and
+one that is taken back brings the documents back. Agents are those of the config: a document is
+opted out if one of them may not fetch its URL, by its own group of the file or, without one, by
+that of `*`, as RFC 9309 says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from assets.text.addresses import address_of, domains_above, host_of
+
+if TYPE_CHECKING:
+    from protego import Protego
+
+NO_DOMAIN = "(no registrable domain)"
+
+
+@dataclass(frozen=True)
+class OptOut:
+    """Listed domains and URLs, texts of the files of each host, and the agents that count."""
+
+    listed: frozenset[str] = frozenset()
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+
+    @cached_property
+    def urls_by_host(self) -> dict[str, list[str]]:
+        """Listed URLs by host."""
+        by_host: dict[str, list[str]] = {}
+        for entry in self.listed:
+            host, slash, _ = entry.partition("/")
+            if slash:
+                by_host.setdefault(host, []).append(entry)
+        return by_host
+
+    def among(self, urls: pl.Series) -> OptOut:
+        """Return what concerns the hosts of some URLs: all else makes no difference to them."""
+        hosts = set(hosts_and_addresses(urls)["host"].drop_nulls())
+        listed = {name for host in hosts for name in domains_above(host) if name in self.listed}
+        listed |= {url for host in hosts for url in self.urls_by_host.get(host, ())}
+        files = {host: self.files[host] for host in sorted(hosts & self.files.keys())}
+        return OptOut(frozenset(listed), files, self.agents)
+
+
+def hosts_and_addresses(urls: pl.Series) -> pl.DataFrame:
+    """Return the different URLs with their host and address; nulls are left out."""
+    lower = pl.col("url").str.to_lowercase()
+    different = urls.alias("url").drop_nulls().unique(maintain_order=True).to_frame()
+    return different.with_columns(host=host_of(lower), address=address_of(lower))
+
+
+def find_opted_out(urls: pl.Series, opt_out: OptOut) -> pl.Series:
+    """Return 1 for each URL that is opted out, else 0, Int64; null for null."""
+    applied = opt_out.among(urls)
+    verdicts = {
+        url: int(is_opted_out(url, host, address, applied))
+        for url, host, address in hosts_and_addresses(urls).iter_rows()
+    }
+    return pl.Series("opted_out", [verdicts.get(url) for url in urls], dtype=pl.Int64)
+
+
+def is_opted_out(url: str, host: str | None, address: str, opt_out: OptOut) -> bool:
+    """Check one URL."""
+    if host is None:
+        return False
+    if address in opt_out.listed or any(name in opt_out.listed for name in domains_above(host)):
+        return True
+    return any(
+        not parsed(text).can_fetch(url, agent)
+        for text in opt_out.files.get(host, ())
+        for agent in opt_out.agents
+    )
+
+
+@lru_cache(maxsize=4096)
+def parsed(text: str) -> Protego:
+    """Parse a robots.txt or ai.txt."""
+    from protego import Protego
+
+    return Protego.parse(text)
+
+
+def count_by_domain(urls: pl.Series) -> pl.DataFrame:
+    """Count URLs (String, no nulls) by registrable domain: domain, documents; most first."""
+    from publicsuffixlist import PublicSuffixList
+
+    suffixes = PublicSuffixList()
+    hosts = urls.to_frame("url").select(host=host_of(pl.col("url").str.to_lowercase()))
+    counted = hosts.group_by("host").len("documents")
+    domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in counted["host"]]
+    by_domain = counted.with_columns(domain=pl.Series(domains, dtype=pl.String)).group_by("domain")
+    return by_domain.agg(pl.col("documents").sum()).sort(
+        "documents", "domain", descending=[True, False]
+    )
+
+
+def newest_files(
+    snapshots: Mapping[tuple[str, str], Mapping[str, str]],
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each host with the newest text of each of its files.
+
+    `snapshots` are texts by date, by host and name of the file.
+    """
+    by_host: dict[str, list[str]] = {}
+    for (host, _), by_date in sorted(snapshots.items()):
+        by_host.setdefault(host, []).append(by_date[max(by_date)])
+    for host, texts in by_host.items():
+        yield host, tuple(texts)

@@ -1,0 +1,83 @@
+"""Patches of a source in the store, in files that are only ever added.
+
+<store>/_patches/<source>/00000001.json is part of the corpus, as the ledger is: a build from
+nothing with the same patches gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from assets.raw.patch import Patch
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_chunks import Slice
+from corpus_loader.seal import sealed, unsealed
+from resources.corpus import Corpus
+from resources.store.disk import make_folder
+from resources.store.medium import medium_of
+from resources.store.records import to_line
+from resources.store.store import StoreError
+
+FOLDER = "_patches"
+
+
+class PatchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Patches that were added together."""
+
+    patches: tuple[Patch, ...]
+
+
+def folder_of(corpus: Corpus, source: str) -> Path:
+    """Return the folder of a source's patches."""
+    return corpus.store.root / FOLDER / source
+
+
+def read_patches(corpus: Corpus, source: str) -> list[Patch]:
+    """Return the patches of a source in the order in which they were added."""
+    folder = folder_of(corpus, source)
+    medium = medium_of(corpus.store.root)
+    patches: list[Patch] = []
+    for name in medium.names(folder):
+        try:
+            content = unsealed(medium.read(folder / name))
+            patches += msgspec.json.decode(content, type=PatchFile).patches
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise StoreError(
+                f"{folder / name}: no file of patches: {error}. Bring it back from a copy of the "
+                "store, or remove it and replay its patches again."
+            ) from error
+    return patches
+
+
+def add_patches(corpus: Corpus, source: str, patches: Sequence[Patch]) -> None:
+    """Add a file of patches; StoreError if another process added one meanwhile."""
+    folder = folder_of(corpus, source)
+    number = len(medium_of(corpus.store.root).names(folder)) + 1
+    path = folder / f"{number:08d}.json"
+    make_folder(folder)
+    if not medium_of(corpus.store.root).create(path, sealed(to_line(PatchFile((*patches,))))):
+        raise StoreError(f"{path} was written by another process meanwhile. Replay again.")
+
+
+def patches_among(
+    patches: Iterable[Patch], files: Sequence[InputFile], cut: Slice | None
+) -> tuple[Patch, ...]:
+    """Return the patches of records of some files, or of a slice of one.
+
+    Where a slice has no numbers of its rows, all patches of the file are its own.
+    """
+    names = {file.name: file for file in files}
+    return tuple(patch for patch in patches if patch.file in names and may_hold(cut, names, patch))
+
+
+def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bool:
+    """Return whether the record of a patch may be in a slice of its file."""
+    if cut is None or cut.unit in ("stream", "row_groups"):
+        return True
+    if files[patch.file].format == "jsonl":
+        return cut.start <= patch.row < cut.stop
+    first, end = cut.span.first.row, cut.span.end.row
+    return first <= patch.row and (patch.row < end or not end)

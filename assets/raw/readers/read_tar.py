@@ -1,0 +1,131 @@
+"""Tar archives as WebDataset has them: adjacent members of one key are a sample, and a document.
+
+    0001.txt + 0001.json + 0001.cls  ->  the text, the fields of the object, and `cls`
+
+The key is the name up to the first dot behind the last slash. The text is that of a member .txt,
+.md or .html, or else the text field of the object. Members of other kinds are counted and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
+from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
+from assets.raw.readers.documents import RAW_LIMIT_BYTES
+from assets.raw.readers.input_file import WHOLE, InputFile, Span
+from assets.raw.readers.input_record import InputRecord, parse_record
+from assets.raw.readers.read_pages import page_record
+from assets.raw.readers.tar_members import TarMember, tar_members
+from resources.settings.sources import SourceConfig
+
+TEXTS = {"text": "txt", **{each: each for each in ("txt", "md", "markdown", "html", "htm")}}
+ROLES = {**dict.fromkeys(TEXTS, "text"), "json": "json", "cls": "cls"}
+
+
+@dataclass
+class _Sample:
+    """The members of a key; `row` is the number of the first, in whose name `suffix` ends."""
+
+    key: str
+    row: int
+    name: str
+    parts: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # suffix, bytes by role
+
+
+def read_tar(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+    """Yield a record per sample, and one per member that is left out or broken.
+
+    Its row is the number of the sample's first member that is read.
+    """
+    blocks = read_blocks(file, span.first, span.end.place)
+    stream = BlockStream(blocks, span.first.offset)
+    sample: _Sample | None = None
+    for member in tar_members(stream, span.first.row):
+        if member.offset >= span.end.offset:
+            break
+        key, suffix = _key(member)
+        if other := _other_record(member, suffix):
+            yield other
+            continue
+        if sample is None or sample.key != key:
+            if sample:
+                yield _sample_record(sample, source)
+            sample = _Sample(key, member.number, member.name)
+        error, data = _take(stream, member, source.max_record_bytes)
+        if not error and ROLES[suffix] in sample.parts:
+            error = f"member {member.name[:200]!r}: its sample has a {ROLES[suffix]} member before"
+        if error:
+            yield InputRecord(member.number, None, data, error)
+        else:
+            sample.parts[ROLES[suffix]] = suffix, data
+    if sample:
+        yield _sample_record(sample, source)
+
+
+def tar_starts(
+    _file: InputFile, _source: SourceConfig, blocks: Iterator[bytes]
+) -> Iterator[tuple[int, int]]:
+    """Yield offset and number of the first member of each sample; BrokenStream for a damage."""
+    last = ""
+    for member in tar_members(BlockStream(blocks)):
+        if member.error:
+            raise BrokenStream(member.error)
+        key, suffix = _key(member)
+        if not _other_record(member, suffix) and key != last:
+            yield member.offset, member.number
+            last = key
+
+
+def _key(member: TarMember) -> tuple[str, str]:
+    """Return the key of a member's sample, and the rest of its name in lower case."""
+    folder, slash, name = member.name.rpartition("/")
+    stem, _, suffix = name.partition(".")
+    return f"{folder}{slash}{stem}", suffix.lower()
+
+
+def _other_record(member: TarMember, suffix: str) -> InputRecord | None:
+    """Return the record of a member that is no part of a sample; None of one that is."""
+    if error := member.error or name_error(member.name):
+        return InputRecord(member.number, None, member.data or member.name.encode(), error)
+    is_hidden = member.name.rpartition("/")[2].startswith(".")
+    if member.kind == "file" and suffix in ROLES and not is_hidden:
+        return None
+    reason = why_left_out(suffix) if member.kind == "file" else f"{member.kind}_member"
+    return InputRecord(member.number, None, left_out=reason)
+
+
+def _take(stream: BlockStream, member: TarMember, max_bytes: int) -> tuple[str, bytes]:
+    """Return an error, or "", and the bytes of a member."""
+    size = member.num_bytes
+    if size > max_bytes:
+        error = f"tar member has {size:,} bytes, above max_record_bytes={max_bytes:,}"
+        return error, stream.peek(RAW_LIMIT_BYTES)[:size]
+    data = stream.take(size)
+    if len(data) == size:
+        return "", data
+    cut = FileFault(f"tar member ends after {len(data):,} of {size:,} bytes (truncated)")
+    error, stream.broken = stream.broken or cut, FileFault()
+    return error, data
+
+
+def _sample_record(sample: _Sample, source: SourceConfig) -> InputRecord:
+    """Return the record of a sample: the fields of its object, its class and its text."""
+    fields: dict[str, object] = {"member": sample.name}
+    if "json" in sample.parts:
+        parsed = parse_record(sample.row, sample.parts["json"][1])
+        if parsed.fields is None:
+            return parsed
+        fields |= parsed.fields
+    if "cls" in sample.parts:
+        label = sample.parts["cls"][1].decode("utf-8", "surrogateescape").strip()
+        fields["cls"] = int(label) if label.isdecimal() and len(label) < 19 else label
+    if "text" in sample.parts:
+        suffix, data = sample.parts["text"]
+        page = page_record(sample.row, data, MEMBER_FORMATS[TEXTS[suffix]], source)
+        if page.fields is None:
+            return page
+        fields |= page.fields
+    return InputRecord(sample.row, fields)

@@ -1,0 +1,159 @@
+"""Leave out the documents, and the records in quarantine, that a takedown means.
+
+A document is meant if its id, its address, its domain or the words of its text are. A record in
+quarantine is no document, but its bytes may be those of one: it is meant if its place has the id,
+or if its bytes have the text, a passage of it, or the address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from assets.raw.readers.documents import document_id
+from assets.text.addresses import address_of, domains_above, host_of
+from assets.text.marks import Marks, find_doc_ids, find_passages, find_texts, marks_of
+from resources.takedowns import Takedown, read_takedowns
+
+TAKEN_DOWN = "taken_down"  # why `raw` leaves a document out
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What some takedowns mean: sha256 of addresses and domains, and marks."""
+
+    addresses: frozenset[str]
+    domains: frozenset[str]
+    ids: Marks
+    texts: Marks
+    passages: Marks
+
+
+def wanted_by(takedowns: Sequence[Takedown]) -> Wanted:
+    """Return what takedowns mean together; owners of marks are their places."""
+    return Wanted(
+        addresses=frozenset(one for each in takedowns for one in each.addresses),
+        domains=frozenset(one for each in takedowns for one in each.domains),
+        ids=marks_of((place, each.ids) for place, each in enumerate(takedowns)),
+        texts=marks_of((place, each.texts) for place, each in enumerate(takedowns)),
+        passages=marks_of((place, each.passages) for place, each in enumerate(takedowns)),
+    )
+
+
+@lru_cache(maxsize=2)
+def wanted_at(root: Path, count: int) -> Wanted:
+    """Return what the first takedowns of a store mean."""
+    return wanted_by(read_takedowns(root, count))
+
+
+def hash_of(part_of_url: str) -> str:
+    """Return the sha256 of an address or a domain."""
+    return sha256(part_of_url.encode()).hexdigest()
+
+
+def without_taken_down(
+    documents: pl.DataFrame, quarantine: pl.DataFrame, wanted: Wanted
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return documents and quarantine without those that are wanted."""
+    return (
+        documents.filter(~is_wanted(documents, wanted)),
+        quarantine.filter(~is_record_wanted(quarantine, wanted)),
+    )
+
+
+def is_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
+    """Check which documents (doc_id, url, text) are meant, Boolean."""
+    by_id = [found.row for found in find_doc_ids(documents["doc_id"], wanted.ids)]
+    by_text = [found.row for found in find_texts(documents["text"], wanted.texts)]
+    is_found = np.zeros(documents.height, np.bool_)
+    is_found[[*by_id, *by_text]] = True
+    return pl.Series(is_found) | is_url_wanted(documents["url"], wanted)
+
+
+def is_url_wanted(urls: pl.Series, wanted: Wanted) -> pl.Series:
+    """Check which URLs (String, may be null) are meant, Boolean without nulls."""
+    if not wanted.addresses and not wanted.domains:
+        return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(urls))
+    different = urls.drop_nulls().unique()
+    parts = pl.DataFrame({"url": different}).select(
+        "url",
+        address=address_of(pl.col("url").str.to_lowercase()),
+        host=host_of(pl.col("url").str.to_lowercase()),
+    )
+    meant = [
+        url
+        for url, address, host in parts.iter_rows()
+        if (wanted.addresses and hash_of(address) in wanted.addresses)
+        or (wanted.domains and host and is_domain_wanted(host, wanted))
+    ]
+    return urls.is_in(meant).fill_null(False)
+
+
+def is_domain_wanted(host: str, wanted: Wanted) -> bool:
+    """Check that a host is meant, or a domain that it is in."""
+    return any(hash_of(domain) in wanted.domains for domain in domains_above(host))
+
+
+def is_record_wanted(quarantine: pl.DataFrame, wanted: Wanted) -> pl.Series:
+    """Check which records in quarantine are meant, Boolean."""
+    rows = quarantine.select("source", "file", "position", "raw").iter_rows()
+    meant = [
+        is_place_wanted(source, file, position, wanted) or is_raw_wanted(raw or b"", wanted)
+        for source, file, position, raw in rows
+    ]
+    return pl.Series(meant, dtype=pl.Boolean)
+
+
+def is_place_wanted(source: str, file: str, position: str, wanted: Wanted) -> bool:
+    """Check that the document at a place of a file, "row 3", is meant."""
+    row = position.rpartition(" ")[2]
+    if not row.isdecimal():
+        return False
+    doc_id = pl.Series([document_id(source, file, int(row))])
+    return bool(find_doc_ids(doc_id, wanted.ids))
+
+
+def is_raw_wanted(raw: bytes, wanted: Wanted) -> bool:
+    """Check that the bytes of a record have something that is meant."""
+    values = pl.Series([*texts_in(raw)], dtype=pl.String)
+    if find_texts(values, wanted.texts) or find_passages(values, wanted.passages):
+        return True
+    urls = pl.Series([url for text in values for url in ADDRESS.findall(text)], dtype=pl.String)
+    return is_url_wanted(urls, wanted).any()
+
+
+def texts_in(raw: bytes) -> Iterator[str]:
+    """Yield the strings of a JSON record; of bytes that are none, all of them as one text."""
+    try:
+        yield from strings_in([msgspec.json.decode(raw)])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        text = raw.decode("utf-8", "replace")
+        yield re.sub(r"\\u([0-9a-fA-F]{4})", unescaped, text.replace("\\n", " "))
+
+
+def unescaped(match: re.Match[str]) -> str:
+    """Return the character of an escape in JSON; a blank for half of a pair."""
+    code = int(match[1], 16)
+    return " " if 0xD800 <= code < 0xE000 else chr(code)
+
+
+def strings_in(values: Iterable[object]) -> Iterator[str]:
+    """Yield the strings in values of JSON, at any depth."""
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value.encode("utf-8", "replace").decode()
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value

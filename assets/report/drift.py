@@ -1,0 +1,165 @@
+"""Drift: what a run adds to a partition, against what its earlier runs added.
+
+A number is compared by a robust z-score: its distance from the median, by the median absolute
+deviation (Iglewicz and Hoaglin, 1993) and by what chance alone gives as few documents. Counts are
+compared by the population stability index, sum((p - q) ln(p / q)), against the same index of the
+earlier runs. Either must also be large enough to matter: a corpus whose nights are all alike would
+otherwise raise an alarm over a thousandth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assets.report.plots import BLUE, GREY, ORANGE, as_markdown, box, label, svg
+from resources.profiles import Judgement, Profile
+
+LEAST_RUNS = 8  # of history: the deviation of fewer is too uncertain
+MOST_RUNS = 30  # that are compared with
+LEAST_DOCUMENTS = 50  # of a run that is compared or counts
+MOST_Z = 5.0  # of a number: one ordinary night in thousands has more, with eight runs in hundreds
+LEAST_SHARE_CHANGE = 0.02  # of a share, below which no drift matters
+LEAST_RELATIVE_CHANGE = 0.05  # of any other number
+MOST_INDEX = 0.10  # of stability: above 0.1 a change is called moderate, above 0.25 large
+INDEX_DEVIATIONS = 5.0
+MAD = 1.4826  # from the median absolute deviation to the standard deviation
+SMOOTHED = 0.5  # documents added to each count, so that none is 0
+RARE = 0.01  # of the documents: rarer values are counted together
+OTHERS = "others"
+SHARES = ("share", "rate")
+PLOT_WIDTH, PLOT_HEIGHT, MARGIN, ROW = 260, 46, 8, 62
+Floats = NDArray[np.float64]
+
+
+def judge_drift(profile: Profile, earlier: Sequence[Profile]) -> Judgement:
+    """Compare a run with earlier ones, the newest first; short history says so and passes."""
+    if profile.documents < LEAST_DOCUMENTS:
+        return Judgement(
+            note=f"{profile.documents:,} new documents, too few to compare: {LEAST_DOCUMENTS}"
+        )
+    alike = [
+        each
+        for each in earlier
+        if each.made_under == profile.made_under and each.documents >= LEAST_DOCUMENTS
+    ][:MOST_RUNS]
+    if len(alike) < LEAST_RUNS:
+        return Judgement(
+            note=f"{len(alike)} earlier runs under this config, too few to compare: {LEAST_RUNS}"
+        )
+    facts = {
+        **{name: number_facts(name, profile, alike) for name in profile.numbers},
+        **{f"index of {name}": index_facts(name, profile, alike) for name in profile.counts},
+    }
+    drifts = [
+        f"{name} is {found['now']:.3g}, {found['usual']:.3g} in the median of {len(alike)} runs "
+        f"(limit {found['limit']:.3g} from it)"
+        for name, found in facts.items()
+        if found["distance"] > found["limit"]
+    ]
+    return Judgement(drifts, "", facts, picture_of(facts, profile, alike) if facts else "")
+
+
+def number_facts(name: str, profile: Profile, earlier: Sequence[Profile]) -> dict[str, float]:
+    """Return a number now and usually, its z-score, and how far it may be from the usual one."""
+    past = np.array([each.numbers[name] for each in earlier if name in each.numbers])
+    now = profile.numbers[name]
+    if len(past) < LEAST_RUNS:
+        return {"now": now, "usual": now, "z": 0.0, "distance": 0.0, "limit": 1.0}
+    usual = float(np.median(past))
+    is_share = name.endswith(SHARES)
+    deviation = MAD * float(np.median(np.abs(past - usual)))
+    if is_share:  # of few documents, chance alone moves it
+        sure = min(max(usual, 1 / profile.documents), 1 - 1 / profile.documents)
+        deviation = math.hypot(deviation, math.sqrt(sure * (1 - sure) / profile.documents))
+    least = LEAST_SHARE_CHANGE if is_share else LEAST_RELATIVE_CHANGE * abs(usual)
+    distance = abs(now - usual)
+    return {
+        "now": now,
+        "usual": usual,
+        "z": (now - usual) / deviation if deviation else 0.0,
+        "distance": distance,
+        "limit": max(MOST_Z * deviation, least),
+    }
+
+
+def index_facts(name: str, profile: Profile, earlier: Sequence[Profile]) -> dict[str, float]:
+    """Return the stability index of counts, and what it usually is: of each earlier run."""
+    past = [each.counts[name] for each in earlier if each.counts.get(name)]
+    if len(past) < LEAST_RUNS or not profile.counts[name]:
+        return {"now": 0.0, "usual": 0.0, "distance": 0.0, "limit": MOST_INDEX}
+    names, table = counts_table([profile.counts[name], *past])
+    del names
+    every = table[1:].sum(0)
+    now = stability_index(table[0], every)
+    usual = np.array([stability_index(each, every - each) for each in table[1:]])
+    middle = float(np.median(usual))
+    deviation = MAD * float(np.median(np.abs(usual - middle)))
+    limit = max(MOST_INDEX, INDEX_DEVIATIONS * deviation, middle)
+    return {"now": now, "usual": middle, "distance": max(0.0, now - middle), "limit": limit}
+
+
+def counts_table(counts: Sequence[Mapping[str, int]]) -> tuple[list[str], Floats]:
+    """Return the values that are not rare, and how often each run has them, [runs, values]."""
+    totals: dict[str, int] = {}
+    for each in counts:
+        for value, number in each.items():
+            totals[value] = totals.get(value, 0) + number
+    least = RARE * sum(totals.values())
+    frequent = {value for value, number in totals.items() if number >= least}
+    frequent |= {v for v, n in counts[0].items() if n >= RARE * sum(counts[0].values())}
+    names = sorted(frequent)
+    rows = [
+        [
+            *(each.get(value, 0) for value in names),
+            sum(number for value, number in each.items() if value not in frequent),
+        ]
+        for each in counts
+    ]
+    return [*names, OTHERS], np.array(rows, np.float64)
+
+
+def stability_index(now: Floats, usual: Floats) -> float:
+    """Return the population stability index of two rows of counts."""
+    one, other = ((row + SMOOTHED) / (row + SMOOTHED).sum() for row in (now, usual))
+    return float(np.sum((one - other) * np.log(one / other)))
+
+
+def length_bins(lengths: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
+    """Count lengths by power of two; a bin has the name of its least length."""
+    sizes = np.asarray(lengths, np.int64)
+    powers = np.floor(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    found, counts = np.unique(powers, return_counts=True)
+    bins = zip(found.tolist(), counts.tolist(), strict=True)
+    return {f"{2**power}": count for power, count in bins}
+
+
+def picture_of(
+    facts: Mapping[str, Mapping[str, float]], profile: Profile, earlier: Sequence[Profile]
+) -> str:
+    """Draw each number run by run, the oldest on the left; of counts, the usual index and now's."""
+    shapes = []
+    for row, (name, found) in enumerate(facts.items()):
+        past = [each.numbers[name] for each in reversed(earlier) if name in each.numbers]
+        values = (
+            [*past, found["now"]] if name in profile.numbers else [found["usual"], found["now"]]
+        )
+        colour = ORANGE if found["distance"] > found["limit"] else BLUE
+        shapes += columns(name, values, colour, row * ROW)
+    return as_markdown(svg(PLOT_WIDTH + 2 * MARGIN, ROW * len(facts) + MARGIN, shapes), "drift")
+
+
+def columns(title: str, values: Sequence[float], colour: str, top: float) -> list[str]:
+    """Draw values as columns from 0, the last one in a colour."""
+    largest = max((abs(value) for value in values), default=0.0) or 1.0
+    width = PLOT_WIDTH / len(values)
+    shapes = [label(MARGIN, top + 12, f"{title}: {values[-1]:.3g}")]
+    for place, value in enumerate(values):
+        height = (PLOT_HEIGHT - 4) * abs(value) / largest
+        fill = colour if place == len(values) - 1 else GREY
+        x, y = MARGIN + place * width, top + ROW - height
+        shapes.append(box(x, y, (max(1.0, width - 1), height), fill))
+    return shapes

@@ -1,0 +1,159 @@
+"""Find the places of a text, or of any bytes, whose check is in a set.
+
+The check of a passage comes from a hash that rolls: one multiplication a byte, however long the
+passage. A bit per possible prefix of a check turns nearly all places down; those that are left are
+compared with all checks, and by the caller with a digest.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+
+import numpy as np
+from numba import njit, uint32, uint64
+from numpy.typing import NDArray
+
+from assets.text.kernels.hashing import INCREMENT, MULTIPLIER, finish
+from assets.text.kernels.many_bytes import read_8
+
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+Checks = NDArray[np.uint32]
+PASSAGE_BYTES = 64
+FILTER_BITS = 22
+BASE = uint64(0x5851F42D4C957F2D)
+ID_BYTES = 16
+
+_inlined = {"cache": True, "nogil": True, "forceinline": True}
+
+
+@njit(**_inlined)
+def _is_in(check: int, checks: Checks, bits: Bytes) -> bool:
+    prefix = uint64(check) >> uint64(32 - FILTER_BITS)
+    if not bits[prefix >> uint64(3)] >> (prefix & uint64(7)) & uint64(1):
+        return False
+    place = np.searchsorted(checks, check)
+    return bool(place < len(checks) and checks[place] == check)
+
+
+@njit(**_inlined)
+def _check_of(key: int) -> int:
+    return uint32(finish(key) >> uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def passage_checks(joined: Bytes, starts: Offsets) -> Checks:
+    """Return the check of the PASSAGE_BYTES bytes from each start on, uint32 [n]."""
+    checks = np.empty(len(starts), np.uint32)
+    for number, start in enumerate(starts):
+        key = uint64(0)
+        for place in range(start, start + PASSAGE_BYTES):
+            key = key * BASE + uint64(joined[place])
+        checks[number] = uint32(key >> uint64(32))
+    return checks
+
+
+@njit(cache=True, nogil=True)
+def find_passages(
+    joined: Bytes, edges: Offsets, checks: Checks, bits: Bytes, most: int
+) -> tuple[Offsets, int]:
+    """Find where passages of n texts have a check of the sorted `checks`, not across texts.
+
+    Text i is joined[edges[i]:edges[i + 1]]. Returns the first `most` positions, int64, and the
+    number of all.
+    """
+    found, count = np.empty(most, np.int64), 0
+    out, last = uint64(1), uint64(PASSAGE_BYTES - 1)
+    for _ in range(PASSAGE_BYTES - 1):
+        out *= BASE
+    for text in range(len(edges) - 1):
+        start, stop = edges[text], edges[text + 1]
+        if stop - start < PASSAGE_BYTES:
+            continue
+        key = uint64(0)
+        for place in range(uint64(start), uint64(start + PASSAGE_BYTES - 1)):
+            key = key * BASE + uint64(joined[place])
+        for place in range(uint64(start), uint64(stop - PASSAGE_BYTES + 1)):
+            key = key * BASE + uint64(joined[place + last])
+            if _is_in(uint32(key >> uint64(32)), checks, bits):
+                if count < most:
+                    found[count] = place
+                count += 1
+            key -= out * uint64(joined[place])
+    return found[: min(count, most)], count
+
+
+@njit(**_inlined)
+def _id_check(low: int, high: int) -> int:
+    return _check_of((low * MULTIPLIER) ^ (high * INCREMENT))
+
+
+@njit(cache=True, nogil=True)
+def id_checks(ids: Bytes) -> Checks:
+    """Return the check of each id of 16 bytes, uint32 [n]."""
+    count = len(ids) // ID_BYTES
+    checks = np.empty(count, np.uint32)
+    for number in range(count):
+        at = uint64(number * ID_BYTES)
+        checks[number] = _id_check(read_8(ids, at), read_8(ids, at + uint64(8)))
+    return checks
+
+
+@njit(cache=True, nogil=True)
+def find_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[Offsets, int]:
+    """Find where 16 bytes have the check of an id, at any place: the first `most`, and how many."""
+    found, count = np.empty(most, np.int64), 0
+    for place in range(uint64(max(0, len(data) - ID_BYTES + 1))):
+        low, high = read_8(data, place), read_8(data, place + uint64(8))
+        if _is_in(_id_check(low, high), checks, bits):
+            if count < most:
+                found[count] = place
+            count += 1
+    return found[: min(count, most)], count
+
+
+@njit(**_inlined)
+def _digit(byte: int) -> int:
+    if 48 <= byte <= 57:
+        return byte - 48
+    return byte - 87 if 97 <= byte <= 102 else -1
+
+
+@njit(cache=True, nogil=True)
+def find_hex_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[Offsets, int]:
+    """Find runs of 32 small hex digits with the check of an id: the first `most`, and how many."""
+    found, count = np.empty(most, np.int64), 0
+    spelled = np.empty(ID_BYTES, np.uint8)
+    run = 0
+    for place in range(len(data)):
+        run = run + 1 if _digit(data[place]) >= 0 else 0
+        if run < 2 * ID_BYTES:
+            continue
+        start = place - 2 * ID_BYTES + 1
+        for i in range(ID_BYTES):
+            spelled[i] = _digit(data[start + 2 * i]) << 4 | _digit(data[start + 2 * i + 1])
+        if _is_in(_id_check(read_8(spelled, uint64(0)), read_8(spelled, uint64(8))), checks, bits):
+            if count < most:
+                found[count] = start
+            count += 1
+    return found[: min(count, most)], count
+
+
+@njit(cache=True, nogil=True)
+def spell(ids: NDArray[np.uint32], spelled: tuple[Bytes, Offsets], is_mark: Bytes) -> Bytes:
+    """Return the bytes of token ids end to end; a zero in place of marks and unknown ids.
+
+    `spelled` are the bytes of every id end to end, and their edges, int64 [ids + 1].
+    """
+    data, edges = spelled
+    size = 0
+    for token in ids:
+        is_known = token < len(is_mark) and not is_mark[token]
+        size += edges[token + 1] - edges[token] if is_known else 1
+    written = np.zeros(size, np.uint8)
+    at = 0
+    for token in ids:
+        if token < len(is_mark) and not is_mark[token]:
+            for place in range(edges[token], edges[token + 1]):
+                written[at] = data[place]
+                at += 1
+        else:
+            at += 1
+    return written

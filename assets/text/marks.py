@@ -1,0 +1,195 @@
+"""Marks of documents: what is kept of a text or an id to find it again, and not to read it.
+
+A mark is 20 bytes: a check of 32 bits, by which a search turns nearly all places down, and 16 bytes
+of a sha256, which decide. There are marks of
+
+* ids: of the 16 bytes of a doc_id;
+* texts: of the words of a whole text; the check is their length;
+* passages: of 64 bytes of words, one in every 256. Any copy of 320 bytes of a text's words, about
+  55 English words, holds a whole one.
+
+Words are lower-case, with a blank after each and nothing else between them, so that white space,
+punctuation and line breaks make no difference. Passages do not overlap and have gaps of 192 bytes:
+who knows one cannot guess his way into the next, and 64 bytes of prose are some 70 bits that a
+search would have to try. A mark confirms a text that one has already; it gives none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.text.buffers import blocks, code_point_entries, text_buffers
+
+MARK_BYTES = 20
+DIGEST_BYTES = 16
+STRIDE_BYTES = 256
+FIRST_PLACES = 1 << 10  # of a search; a block with more is searched again
+
+Bytes = NDArray[np.uint8]
+
+
+class Words(NamedTuple):
+    """Words of some texts: text i has joined[edges[i]:edges[i + 1]]; `first` is its row."""
+
+    first: int
+    joined: Bytes
+    edges: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """A mark that was found: the row, the number of its owner, and the digest."""
+
+    row: int
+    owner: int
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Marks to search for: sorted checks, bits of their prefixes, and the owner of each digest."""
+
+    checks: NDArray[np.uint32]
+    bits: Bytes
+    owners: dict[bytes, int]
+
+    def __bool__(self) -> bool:
+        return bool(self.owners)
+
+
+def marks_of(owned: Iterable[tuple[int, bytes]]) -> Marks:
+    """Return the marks that some owners have, to search for; the first owner of a mark counts."""
+    from assets.text.kernels.marked_places import FILTER_BITS
+
+    owners: dict[bytes, int] = {}
+    checks = []
+    for owner, marks in owned:
+        for start in range(0, len(marks), MARK_BYTES):
+            checks.append(int.from_bytes(marks[start : start + 4], "little"))
+            owners.setdefault(marks[start + 4 : start + MARK_BYTES], owner)
+    sorted_checks = np.unique(np.array(checks, np.uint32))
+    is_prefix = np.zeros(1 << FILTER_BITS, np.bool_)
+    is_prefix[sorted_checks >> np.uint32(32 - FILTER_BITS)] = True
+    return Marks(sorted_checks, np.packbits(is_prefix, bitorder="little"), owners)
+
+
+def mark(check: int, content: bytes) -> bytes:
+    """Return the mark of some content."""
+    return int(check).to_bytes(4, "little") + digest_of(content)
+
+
+def digest_of(content: bytes) -> bytes:
+    """Return the digest of a mark."""
+    return sha256(content).digest()[:DIGEST_BYTES]
+
+
+def words_of(texts: pl.Series) -> Iterator[Words]:
+    """Yield the words of texts (String, no nulls), in runs of 256 texts."""
+    from assets.text.kernels.words import join_words
+
+    data, offsets = text_buffers(texts.rechunk())
+    for rows, edges in blocks(offsets):
+        joined, starts, word_offsets = join_words(data, edges, code_point_entries())
+        yield Words(rows.start, joined, starts[word_offsets])
+
+
+def text_marks(texts: pl.Series) -> list[bytes]:
+    """Return the mark of each text; none of a text without words."""
+    return [
+        mark(stop - start, words.joined[start:stop].tobytes()) if stop > start else b""
+        for words in words_of(texts)
+        for start, stop in zip(words.edges[:-1].tolist(), words.edges[1:].tolist(), strict=True)
+    ]
+
+
+def passage_marks(texts: pl.Series) -> list[bytes]:
+    """Return the marks of the passages of each text, end to end; none of a short text."""
+    from assets.text.kernels.marked_places import PASSAGE_BYTES, passage_checks
+
+    marks = []
+    for words in words_of(texts):
+        for start, stop in zip(words.edges[:-1].tolist(), words.edges[1:].tolist(), strict=True):
+            starts = np.arange(start, stop - PASSAGE_BYTES + 1, STRIDE_BYTES)
+            checks = passage_checks(words.joined, starts).tolist()
+            passages = (words.joined[at : at + PASSAGE_BYTES].tobytes() for at in starts.tolist())
+            marks.append(b"".join(map(mark, checks, passages)))
+    return marks
+
+
+def id_marks(doc_ids: Sequence[str]) -> list[bytes]:
+    """Return the mark of each doc_id."""
+    from assets.text.kernels.marked_places import ID_BYTES, id_checks
+
+    ids = bytes.fromhex("".join(doc_ids))
+    checks = id_checks(np.frombuffer(ids, np.uint8)).tolist()
+    return [mark(check, ids[ID_BYTES * i : ID_BYTES * (i + 1)]) for i, check in enumerate(checks)]
+
+
+def find_texts(texts: pl.Series, marks: Marks) -> list[Found]:
+    """Find the texts (String, no nulls) whose words have a mark."""
+    found = []
+    for words in words_of(texts) if marks else ():
+        lengths = np.diff(words.edges)
+        for text in np.flatnonzero(np.isin(lengths, marks.checks) & (lengths > 0)).tolist():
+            content = words.joined[words.edges[text] : words.edges[text + 1]]
+            found += owned(marks, words.first + text, content.tobytes())
+    return found
+
+
+def find_passages(texts: pl.Series, marks: Marks) -> list[Found]:
+    """Find the marked passages in texts (String, no nulls)."""
+    from assets.text.kernels import marked_places
+
+    found = []
+    for words in words_of(texts) if marks else ():
+        sought = words.joined, words.edges, marks.checks, marks.bits
+        places, count = marked_places.find_passages(*sought, FIRST_PLACES)
+        if count > len(places):
+            places, _ = marked_places.find_passages(*sought, count)
+        rows = np.searchsorted(words.edges, places, side="right") - 1
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+            passage = words.joined[place : place + marked_places.PASSAGE_BYTES]
+            found += owned(marks, words.first + row, passage.tobytes())
+    return found
+
+
+def find_doc_ids(doc_ids: pl.Series, marks: Marks) -> list[Found]:
+    """Find the rows of a column of doc_ids (String, no nulls) that have a mark."""
+    from assets.text.kernels.marked_places import ID_BYTES, id_checks
+
+    if not marks or doc_ids.is_empty():
+        return []
+    ids = bytes.fromhex("".join(doc_ids.to_list()))
+    checks = id_checks(np.frombuffer(ids, np.uint8))
+    found = []
+    for row in np.flatnonzero(np.isin(checks, marks.checks)).tolist():
+        found += owned(marks, row, ids[ID_BYTES * row : ID_BYTES * (row + 1)])
+    return found
+
+
+def find_ids(data: Bytes, marks: Marks) -> list[Found]:
+    """Find marked ids in bytes, as 16 bytes or as 32 hex digits; the row is the place."""
+    from assets.text.kernels import marked_places
+
+    found = []
+    for search, size in ((marked_places.find_ids, 16), (marked_places.find_hex_ids, 32)):
+        places, count = search(data, marks.checks, marks.bits, FIRST_PLACES)
+        if count > len(places):
+            places, _ = search(data, marks.checks, marks.bits, count)
+        for place in places.tolist():
+            content = data[place : place + size].tobytes()
+            found += owned(marks, place, bytes.fromhex(content.decode()) if size > 16 else content)
+    return found
+
+
+def owned(marks: Marks, row: int, content: bytes) -> list[Found]:
+    """Return the mark of some content, if it is one."""
+    digest = digest_of(content)
+    owner = marks.owners.get(digest)
+    return [] if owner is None else [Found(row, owner, digest)]

@@ -1,0 +1,1 @@
+"""Batches, ranks and checkpoints as training frameworks expect them."""

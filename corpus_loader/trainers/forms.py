@@ -1,0 +1,84 @@
+"""Batches as training frameworks expect them, from the tensors of a CorpusDataset.
+
+The loader must give documents: CorpusLoader(..., options=LoaderOptions(with_documents=True)). A
+label is the token itself (`hugging_face`, whose models shift by themselves) or the next one
+(`next_token`), and IGNORED where nothing is learned: in padding, in a repeated row, and for the
+first token of a document, which does not follow from the one before it.
+"""
+
+from __future__ import annotations
+
+import torch  # noqa: TID253  whoever imports this module uses torch
+
+from corpus_loader.errors import CorpusError
+
+Tensors = dict[str, torch.Tensor]
+FlatBatch = dict[str, torch.Tensor | int]
+IGNORED = -100  # ignore_index of torch's cross_entropy
+
+
+def hugging_face(batch: Tensors) -> Tensors:
+    """Return input_ids, labels and position_ids, int64 [rows, length].
+
+    Positions begin at 0 in each document, by which models of transformers with flash attention
+    tell packed documents apart; with other attention, see `document_mask`.
+    """
+    check_documents(batch)
+    return {
+        "input_ids": batch["tokens"],
+        "labels": learned(batch),
+        "position_ids": batch["position_ids"].long(),
+    }
+
+
+def hugging_face_flat(batch: Tensors) -> FlatBatch:
+    """Return the same in one row without padding between documents, int64 [1, rows x length].
+
+    With cu_seq_lens_q and _k, int32 [documents + 1], and max_length_q and _k, as
+    DataCollatorWithFlattening gives them to attention over segments of varying length.
+    """
+    flat = {name: tensor.reshape(1, -1) for name, tensor in hugging_face(batch).items()}
+    edges, longest = batch["cu_seqlens"].int(), int(batch["max_seqlen"])
+    return flat | {
+        "cu_seq_lens_q": edges,
+        "cu_seq_lens_k": edges,
+        "max_length_q": longest,
+        "max_length_k": longest,
+    }
+
+
+def next_token(batch: Tensors) -> tuple[Tensors, torch.Tensor]:
+    """Return ({"input", "positions"}, labels), int64 [rows, length]: torchtitan's form.
+
+    labels[i] is the token after i; that of the last token of a row is IGNORED.
+    """
+    check_documents(batch)
+    labels = torch.full_like(batch["tokens"], IGNORED)
+    labels[:, :-1] = learned(batch)[:, 1:]
+    return {"input": batch["tokens"], "positions": batch["position_ids"].long()}, labels
+
+
+def document_ids(batch: Tensors) -> torch.Tensor:
+    """Number the documents of each row from 1, int64 [rows, length]; padding is one of its own."""
+    check_documents(batch)
+    return (batch["position_ids"] == 0).cumsum(1)
+
+
+def document_mask(batch: Tensors) -> torch.Tensor:
+    """Mask bool [rows, 1, length, length]: True for an earlier token of the same document."""
+    number = document_ids(batch)
+    return torch.tril(number[:, :, None] == number[:, None, :])[:, None]
+
+
+def learned(batch: Tensors) -> torch.Tensor:
+    """Return the tokens that are learned, and IGNORED for all others."""
+    return torch.where(batch["loss_mask"], batch["tokens"], IGNORED)
+
+
+def check_documents(batch: Tensors) -> None:
+    """Raise CorpusError for a batch without documents."""
+    if "loss_mask" not in batch:
+        raise CorpusError(
+            "the batch has no documents, so it is not known which tokens are learned. Open the "
+            "loader with LoaderOptions(with_documents=True)."
+        )

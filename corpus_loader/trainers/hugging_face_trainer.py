@@ -1,0 +1,113 @@
+"""The Trainer of transformers on a corpus: exact resume with any number of ranks.
+
+    args = TrainingArguments("out", max_steps=1000, per_device_train_batch_size=8)
+    loader = CorpusLoader(store, rank=args.process_index, world_size=args.world_size, batch_size=8,
+                          options=LoaderOptions(with_documents=True))
+    trainer = CorpusTrainer(model, args, corpus=CorpusDataLoader(CorpusDataset(loader)))
+    trainer.train(resume_from_checkpoint=has_checkpoint)
+
+A checkpoint's folder has the loader's state. The Trainer itself resumes by reading batches again to
+skip them, which takes hours and is wrong for another number of ranks: it is told not to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from transformers import Trainer, TrainerCallback
+from transformers.trainer_utils import get_last_checkpoint
+
+from corpus_loader.errors import CorpusError
+from corpus_loader.torch_dataset import CorpusDataLoader
+from corpus_loader.trainers.forms import Tensors, hugging_face
+
+STATE_FILE = "corpus_loader.json"
+
+
+class EndlessBatches:
+    """Batches of one epoch after the other, which end with `max_steps`."""
+
+    def __init__(self, corpus: CorpusDataLoader, form: Callable[[Tensors], Any]) -> None:
+        self.corpus = corpus
+        self.form = form
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield batches from where the loader is."""
+        while True:
+            yield from map(self.form, self.corpus)
+
+
+class SaveLoader(TrainerCallback):  # type: ignore[misc]
+    """Write the loader's state into the folder of each checkpoint."""
+
+    def __init__(self, corpus: CorpusDataLoader) -> None:
+        self.corpus = corpus
+
+    def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Write it once the other files are there, by one process: it is the same on all."""
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir, f"checkpoint-{state.global_step}")
+            (folder / STATE_FILE).write_text(json.dumps(self.corpus.state_dict()))
+
+
+class CorpusTrainer(Trainer):  # type: ignore[misc]
+    """transformers' Trainer whose training batches are those of a corpus.
+
+    `form` makes a batch of the loader's tensors, by default `hugging_face`. All others are the
+    Trainer's. Raises CorpusError without `max_steps`, or for a loader of other ranks than those of
+    the training.
+    """
+
+    def __init__(
+        self,
+        *positional: Any,
+        corpus: CorpusDataLoader,
+        form: Callable[[Tensors], Any] = hugging_face,
+        **options: Any,
+    ) -> None:
+        super().__init__(*positional, **options)
+        self.corpus = corpus
+        self.form = form
+        split = corpus.dataset.loader.split
+        ranks = self.args.process_index, self.args.world_size
+        if (split.rank, split.world_size) != ranks:
+            raise CorpusError(
+                f"the loader is for rank {split.rank} of {split.world_size}, this process is rank "
+                f"{ranks[0]} of {ranks[1]}. Give CorpusLoader rank=args.process_index and "
+                "world_size=args.world_size."
+            )
+        if self.args.max_steps <= 0:
+            raise CorpusError(
+                "max_steps is not set, by which the training ends: its batches have no end. An "
+                f"epoch of the phase has {len(corpus.dataset):,} batches for each rank."
+            )
+        self.args.ignore_data_skip = True
+        self.add_callback(SaveLoader(corpus))
+
+    def get_train_dataloader(self) -> EndlessBatches:
+        """Return the batches of the corpus."""
+        return EndlessBatches(self.corpus, self.form)
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **others: Any) -> Any:
+        """Train, from a checkpoint and the loader's state in it if one is given; True: the last."""
+        folder = resume_from_checkpoint
+        if folder is True:
+            folder = get_last_checkpoint(self.args.output_dir)
+        if folder:
+            self.corpus.load_state_dict(read_state(Path(folder) / STATE_FILE))
+        return super().train(resume_from_checkpoint=folder or None, **others)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read the loader's state of a checkpoint; CorpusError if there is none."""
+    try:
+        state: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CorpusError(
+            f"{path} cannot be read ({error}): the checkpoint is not whole, or of a training "
+            "without CorpusTrainer. Resume from an earlier one."
+        ) from error
+    return state

@@ -1,0 +1,34 @@
+"""Options that the examples share, and the loader that they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from corpus_loader import CorpusLoader, LoaderOptions
+from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+
+
+def parse(description: str | None) -> argparse.Namespace:
+    """Read the command line of an example."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    parser.add_argument("store", help="folder or URL of the corpus")
+    parser.add_argument("--phase", default="general")
+    parser.add_argument("--steps", type=int, default=20, help="steps of the optimizer, in all")
+    parser.add_argument("--batch-size", type=int, default=2, help="samples of a rank")
+    parser.add_argument("--accumulate", type=int, default=2, help="batches of a step")
+    parser.add_argument("--out", type=Path, default=Path("checkpoints"), help="for checkpoints")
+    return parser.parse_args()
+
+
+def open_batches(options: argparse.Namespace, rank: int, world_size: int) -> CorpusDataLoader:
+    """Open the batches of one rank."""
+    loader = CorpusLoader(
+        options.store,
+        options.phase,
+        rank,
+        world_size,
+        options.batch_size,
+        options=LoaderOptions(with_documents=True),
+    )
+    return CorpusDataLoader(CorpusDataset(loader))

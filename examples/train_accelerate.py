@@ -1,0 +1,55 @@
+"""Accelerate on a corpus; run it again to go on from the last checkpoint.
+
+    torchrun --nproc-per-node 2 examples/train_accelerate.py corpus_store --steps 20
+
+The batches stay out of `prepare`: every rank reads its own samples, and nothing is broadcast.
+"""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from accelerate import Accelerator
+from options import open_batches, parse
+from small_model import SmallModel, loss_of
+
+from corpus_loader.trainers.forms import next_token
+
+
+def main() -> None:
+    """Train a small model, with a checkpoint after every step."""
+    options = parse(__doc__)
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=options.accumulate)
+    batches = open_batches(options, accelerator.process_index, accelerator.num_processes)
+    model = SmallModel(batches.dataset.loader.mixture.vocab_size)
+    model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), lr=1e-3))
+    place, steps = options.out / "corpus_loader.json", 0
+    if place.exists():
+        saved = json.loads(place.read_text())
+        steps = saved["steps"]
+        accelerator.load_state(str(options.out / f"step-{steps}"))
+        batches.load_state_dict(saved["loader"])
+    while steps < options.steps:
+        for batch in batches:
+            inputs, labels = next_token(batch)
+            with accelerator.accumulate(model):
+                loss = loss_of(model(inputs["input"]), labels)
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+            if not accelerator.sync_gradients:
+                continue
+            steps += 1
+            accelerator.save_state(str(options.out / f"step-{steps}"))
+            if accelerator.is_main_process:
+                written = place.with_suffix(".new")
+                written.write_text(json.dumps({"steps": steps, "loader": batches.state_dict()}))
+                written.replace(place)
+            if steps == options.steps:
+                break
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()

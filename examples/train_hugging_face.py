@@ -1,0 +1,45 @@
+"""transformers' Trainer on a corpus; run it again to go on from the last checkpoint.
+
+    torchrun --nproc-per-node 2 examples/train_hugging_face.py corpus_store --steps 20
+
+With any other number of processes it goes on at the same sample.
+"""
+
+from __future__ import annotations
+
+from options import open_batches, parse
+from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
+
+
+def main() -> None:
+    """Train a very small Llama."""
+    options = parse(__doc__)
+    options.out.mkdir(parents=True, exist_ok=True)
+    args = TrainingArguments(
+        str(options.out),
+        max_steps=options.steps,
+        per_device_train_batch_size=options.batch_size,
+        gradient_accumulation_steps=options.accumulate,
+        save_steps=1,
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+    )
+    batches = open_batches(options, args.process_index, args.world_size)
+    mixture = batches.dataset.loader.mixture
+    config = LlamaConfig(
+        vocab_size=mixture.vocab_size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+    )
+    trainer = CorpusTrainer(LlamaForCausalLM(config), args, corpus=batches)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(options.out)))
+
+
+if __name__ == "__main__":
+    main()

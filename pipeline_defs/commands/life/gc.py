@@ -1,0 +1,157 @@
+"""`corpus gc`: list what nothing names any more, and remove it with --delete.
+
+A run removes the same after each commit, with `keep_manifests`. This command is for fewer states,
+for what a deleted tag has named, and after runs that were killed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from rich.console import Console
+from rich.markup import escape
+
+from assets.mixed.asset import MIXED
+from assets.sharded.asset import SHARDED
+from assets.sharded.drawn_files import drawn_places
+from corpus_loader.files import TAGS
+from pipeline_defs.commands.terminal.options import Json, Positive
+from pipeline_defs.commands.terminal.output import (
+    ONE_LINE,
+    new_table,
+    print_json,
+    table_console,
+)
+from pipeline_defs.load_corpus import load_corpus
+from resources.runs.run_lock import run_lock, this_holder
+from resources.store.disk import TEMPORARY_PREFIX
+from resources.store.medium import medium_of
+from resources.store.named_states import HOLDS
+from resources.store.scratch import place_of
+from resources.store.store import MANIFESTS, Partition, Store
+
+NAMED = 3  # files of a partition in the table; JSON has all
+
+
+class Garbage(msgspec.Struct, frozen=True):
+    """Files of a partition that nothing names, with their bytes; `is_busy`: a run writes there."""
+
+    stage: str
+    partition: str
+    manifests: int
+    bytes: int
+    files: dict[str, int]
+    is_busy: bool = False
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """Garbage by partition; `is_deleted` if it was removed."""
+
+    keep: int
+    is_deleted: bool
+    partitions: list[Garbage]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(each.bytes for each in self.partitions)
+
+
+def gc(
+    *,
+    keep: Annotated[
+        Positive | None,
+        Parameter(help="Newest states of each partition to keep; keep_manifests without."),
+    ] = None,
+    delete: Annotated[bool, Parameter(help="Remove what is listed.")] = False,
+    json: Json = False,
+) -> int:
+    """List what no kept manifest, mixture, tag or hold names; remove it if asked to."""
+    corpus = load_corpus()
+    wanted = corpus.settings.keep_manifests if keep is None else keep
+    with alone(corpus.store) if delete else nullcontext():
+        found = Collected(wanted, delete, list(collect(corpus.store, wanted, is_dry=not delete)))
+    if json:
+        print_json(found)
+    else:
+        show(found, corpus.store)
+    return 0
+
+
+def alone(store: Store) -> AbstractContextManager[None]:
+    """Hold the store's lock, after the end of a run that works on it."""
+    console = Console(soft_wrap=True, highlight=False, markup=False, stderr=True)
+    return run_lock(store.root, this_holder("", "corpus gc"), console.print, time.sleep)
+
+
+def collect(store: Store, keep: int, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep every partition, or only look: mixtures first, since shards stay for them."""
+    partitions = sorted(store.partitions(), key=lambda each: each.stage != MIXED.name)
+    for partition in partitions:
+        needed = None
+        if partition.stage == SHARDED.name:
+            needed = partial(drawn_places, keep_manifests=keep)
+        found = partition.sweep(keep, needed, is_dry=is_dry)
+        if found is None:
+            yield Garbage(partition.stage, partition.name, 0, 0, {}, is_busy=True)
+        elif found:
+            yield garbage_of(partition, found)
+    for folder in (TAGS, HOLDS):
+        yield from leftovers(store.root / folder, is_dry=is_dry)
+
+
+def garbage_of(partition: Partition, found: Mapping[Path, int]) -> Garbage:
+    """Describe the garbage of a partition."""
+    files = {str(path.relative_to(partition.folder)): size for path, size in found.items()}
+    manifests = sum(name.startswith(f"{MANIFESTS}/") for name in files)
+    return Garbage(partition.stage, partition.name, manifests, sum(files.values()), files)
+
+
+def leftovers(folder: Path, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep the temporary files of killed writers of tags and holds."""
+    medium = medium_of(folder)
+    sizes = medium.sizes(folder)
+    files = {name: size for name, size in sizes.items() if name.startswith(TEMPORARY_PREFIX)}
+    if files:
+        if not is_dry:
+            medium.remove_all([folder / name for name in files])
+        yield Garbage(folder.name, "", 0, sum(files.values()), files)
+
+
+def safe(text: str) -> str:
+    """Return names for a cell: safe for a terminal and for markup."""
+    return escape(text.translate(ONE_LINE))
+
+
+def show(found: Collected, store: Store) -> None:
+    """Print what was found for people."""
+    console = table_console()
+    table = new_table(
+        "removed" if found.is_deleted else "nothing names any more",
+        ["stage", "partition", "files"],
+        ["old states", "number", "bytes"],
+    )
+    for each in found.partitions:
+        names = list(each.files)
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        text = "a run writes here: not looked at" if each.is_busy else ", ".join(names[:NAMED])
+        numbers = (each.manifests, len(names), each.bytes)
+        table.add_row(each.stage, each.partition, safe(text + more), *(f"{n:,}" for n in numbers))
+    if table.row_count:
+        console.print(table)
+    where = f"{place_of(store.root)}, with the newest {found.keep} states of each partition kept"
+    if not any(each.files for each in found.partitions):
+        line = f"Nothing to remove in {where}."
+    elif found.is_deleted:
+        line = f"Removed {found.bytes:,} bytes from {where}."
+    else:
+        command = f"corpus gc --keep {found.keep} --delete"
+        line = f"{found.bytes:,} bytes would go from {where}. `{command}` removes them."
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,141 @@
+"""Documents of `raw` that a takedown means: in every part that the store has, of any manifest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import polars as pl
+
+from assets.raw.raw_records import RawRecords
+from assets.raw.taken_down_files import Wanted, is_record_wanted, is_wanted
+from assets.text.marks import find_passages, find_texts
+from resources.corpus import Corpus
+from resources.store.published import PublishedFile
+from resources.store.store import published_file
+from resources.takedowns import task_name
+from resources.tasks import GLOBAL
+
+COLUMNS = ("doc_id", "url", "text", "origin")
+NO_TEXT = pl.lit("").alias("text")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """A published part of `raw`: the task that made it, and its tables."""
+
+    source: str
+    task: str
+    documents: PublishedFile
+    quarantine: PublishedFile | None
+
+
+class Hits(NamedTuple):
+    """What a part has of a takedown.
+
+    documents  those that are meant: doc_id, url, text and origin
+    records    number of records in quarantine
+    passages   documents that stay, with the digest of a passage of one that is meant
+    """
+
+    part: RawPart
+    documents: pl.DataFrame
+    records: int
+    passages: set[tuple[str, bytes]]
+
+
+def raw_parts(corpus: Corpus) -> list[RawPart]:
+    """Return every published part of `raw`, whether a manifest names it or not."""
+    return [
+        part
+        for folder in corpus.store.partitions()
+        if folder.stage == RawRecords.name
+        for name in folder.medium.names(folder.records)
+        for record in [folder.read_record(name)]
+        if record is not None and folder.find_part(record.name, record.fingerprint)
+        for files in [{f.kind: published_file(folder.folder / f.path, f) for f in record.files}]
+        for part in [
+            RawPart(
+                folder.name, task_name(record.name), files["documents"], files.get("quarantine")
+            )
+        ]
+    ]
+
+
+def on_all_cores(work: Callable[[RawPart], Result], parts: Sequence[RawPart]) -> Iterator[Result]:
+    """Map a function over parts, on all cores: Polars and the kernels release the lock."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(work, parts)
+
+
+def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
+    """Return the documents of a part that are meant by id or URL; texts are read of these alone."""
+    path = part.documents.checked()
+    table = pl.read_parquet(path, columns=["doc_id", "url"])
+    rows = is_wanted(table.with_columns(NO_TEXT), wanted).arg_true()
+    return read_rows(part, rows)
+
+
+def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
+    """Return the documents of a part that have the text, or all passages, of `wanted`."""
+    texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
+    rows = {found.row for found in find_texts(texts, wanted.texts)}
+    passages: dict[int, set[bytes]] = {}
+    for found in find_passages(texts, wanted.passages):
+        passages.setdefault(found.row, set()).add(found.digest)
+    every = len(wanted.passages.owners)
+    rows |= {row for row, digests in passages.items() if len(digests) == every}
+    return read_rows(part, pl.Series(sorted(rows), dtype=pl.UInt32))
+
+
+def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
+    """Read some documents of a part; nothing is read for no rows."""
+    table = pl.scan_parquet(part.documents.checked()).select(COLUMNS)
+    if rows.is_empty():
+        return table.head(0).collect()
+    return (
+        table.with_row_index("row")
+        .filter(pl.col("row").is_in(rows.implode()))
+        .drop("row")
+        .collect()
+    )
+
+
+def hits_in(part: RawPart, wanted: Wanted) -> Hits:
+    """Read a part, and return all that it has of a takedown."""
+    documents = pl.read_parquet(part.documents.checked(), columns=list(COLUMNS))
+    is_meant = is_wanted(documents, wanted)
+    others = documents.filter(~is_meant)
+    ids = others["doc_id"]
+    passages = {(ids[f.row], f.digest) for f in find_passages(others["text"], wanted.passages)}
+    records = 0
+    if part.quarantine is not None:
+        records = len(
+            is_record_wanted(pl.read_parquet(part.quarantine.checked()), wanted).arg_true()
+        )
+    return Hits(part, documents.filter(is_meant), records, passages)
+
+
+def cluster_members(corpus: Corpus, doc_ids: Iterable[str]) -> set[str]:
+    """Return the documents in the duplicate clusters of some documents, of all kept manifests."""
+    wanted = pl.Series(sorted(doc_ids), dtype=pl.String)
+    folder = corpus.store.partition("duplicates", GLOBAL)
+    members: set[str] = set()
+    for number in folder.manifest_numbers():
+        manifest = folder.read_manifest(number)
+        files = [file for part in manifest.parts if (file := part.file("clusters")) and file.rows]
+        tables = [
+            pl.read_parquet(
+                corpus.store.file_of(manifest, file).checked(), columns=["doc_id", "cluster_id"]
+            )
+            for file in files
+        ]
+        if tables:
+            table = pl.concat(tables)
+            clusters = table.filter(pl.col("doc_id").is_in(wanted.implode()))["cluster_id"]
+            members |= set(table.filter(pl.col("cluster_id").is_in(clusters.implode()))["doc_id"])
+    return members

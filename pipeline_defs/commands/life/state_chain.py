@@ -1,0 +1,184 @@
+"""States of a source: a manifest of one stage, with the manifests that it was made of.
+
+A state goes by the number of its manifest in the last stage that the source has, by default
+`sharded`, or by the name of a tag. Each manifest names the fingerprint of what it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assets.stages import STAGES
+from resources.errors import UsageError
+from resources.store.named_states import read_tags
+from resources.store.records import Manifest
+from resources.store.store import Partition, Store, StoreError
+
+NEWEST = "newest"
+CHAIN = ("sharded", "bucketed", "tokenized", "deduped", "filtered", "raw")  # each names the next
+BESIDE = ("signatures", "repeated")  # made of `filtered`, and named by none of the chain
+SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """A state of a source: its manifests, with their numbers, by stage in the order of the flow.
+
+    `missing` names the stages whose manifest is no longer kept.
+    """
+
+    source: str
+    name: str
+    stage: str
+    manifests: Mapping[str, tuple[int, Manifest]]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The number of the manifest that the state goes by."""
+        return self.manifests[self.stage][0]
+
+    def manifest(self, stage: str) -> Manifest | None:
+        """Return the manifest of a stage, None if the state has none."""
+        found = self.manifests.get(stage)
+        return None if found is None else found[1]
+
+
+class KeptManifests:
+    """The kept manifests of a source, each read once."""
+
+    def __init__(self, store: Store, source: str) -> None:
+        self.store = store
+        self.source = source
+        self.read: dict[tuple[str, int], Manifest] = {}
+
+    def folder(self, stage: str) -> Partition:
+        """Return the partition of a stage."""
+        return self.store.partition(stage, self.source)
+
+    def get(self, stage: str, number: int) -> Manifest:
+        """Read a manifest."""
+        if (stage, number) not in self.read:
+            self.read[stage, number] = self.folder(stage).read_manifest(number)
+        return self.read[stage, number]
+
+    def newest_first(self, stage: str) -> Iterator[tuple[int, Manifest]]:
+        """Yield the manifests of a stage with their numbers."""
+        for number in reversed(self.folder(stage).manifest_numbers()):
+            yield number, self.get(stage, number)
+
+    def made_of(self, stage: str, key: str, fingerprint: str) -> tuple[int, Manifest] | None:
+        """Return the newest manifest of a stage with a fingerprint: its own, or of its input."""
+        for number, each in self.newest_first(stage):
+            if fingerprint == (each.fingerprint if key == stage else each.provenance.get(key)):
+                return number, each
+        return None
+
+    def last_stage(self) -> str:
+        """Return the last stage that the source has; StoreError if it has none."""
+        for stage in CHAIN:
+            if self.folder(stage).manifest_numbers():
+                return stage
+        raise StoreError(
+            f"Nothing is built yet of {self.source!r} in {self.store}. Run: corpus build"
+        )
+
+
+def state_of(kept: KeptManifests, name: str, stage: str | None = None) -> SourceState:
+    """Return the state of a number, of a tag, or the newest; UsageError if there is none."""
+    stage = stage or kept.last_stage()
+    numbers = kept.folder(stage).manifest_numbers()
+    tags = read_tags(kept.store.root)
+    if name == NEWEST and numbers:
+        return chain_of(kept, stage, numbers[-1])
+    if name.isdecimal() and int(name) in numbers:
+        return chain_of(kept, stage, int(name))
+    if name in tags and not name.isdecimal():
+        places = {m.stage: m.number for m in tags[name].manifests if m.partition == kept.source}
+        found = {s: (places[s], kept.get(s, places[s])) for s in SOURCE_STAGES if s in places}
+        if stage in found:
+            return SourceState(kept.source, name, stage, found)
+    states = ", ".join(map(str, reversed(numbers))) or "none"
+    raise UsageError(
+        f"{stage}[{kept.source}] has no state {name!r}; kept are the manifests {states}; tags are: "
+        f"{', '.join(tags) or 'none'}. `corpus history {kept.source}` lists them."
+    )
+
+
+def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
+    """Return a manifest with all that it was made of, as far as that is still kept."""
+    found: dict[str, tuple[int, Manifest]] = {stage: (number, kept.get(stage, number))}
+    missing: list[str] = []
+    of_stage: tuple[int, Manifest] | None = found[stage]
+    for earlier in earlier_of(stage):
+        fingerprint = of_stage[1].provenance.get(earlier) if of_stage else None
+        of_stage = None if fingerprint is None else kept.made_of(earlier, earlier, fingerprint)
+        if of_stage is None:
+            missing.append(earlier)
+        else:
+            found[earlier] = of_stage
+    if "filtered" in found and stage != "filtered":
+        for beside in BESIDE:
+            fingerprint = found["filtered"][1].fingerprint
+            if (made := kept.made_of(beside, "filtered", fingerprint)) is not None:
+                found.setdefault(beside, made)
+    ordered = {each: found[each] for each in SOURCE_STAGES if each in found}
+    return SourceState(kept.source, str(number), stage, ordered, tuple(missing))
+
+
+def earlier_of(stage: str) -> tuple[str, ...]:
+    """Return the stages that a stage was made of, the last first."""
+    if stage in CHAIN:
+        return CHAIN[CHAIN.index(stage) + 1 :]
+    return ("filtered", "raw") if stage in BESIDE else ()
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Return a config as dotted keys with their values."""
+    if not isinstance(config, dict):
+        return {prefix: config}
+    items = [flat(value, f"{prefix}.{key}" if prefix else key) for key, value in config.items()]
+    return {key: value for each in items for key, value in each.items()}
+
+
+def config_changes(before: SourceState, after: SourceState) -> dict[str, tuple[Any, Any]]:
+    """Return the config keys that differ, as (before, after), by stage and key; None: not set."""
+    changes = {}
+    for stage in SOURCE_STAGES:
+        then, now = before.manifest(stage), after.manifest(stage)
+        if then is None or now is None:
+            continue
+        old, new = flat(then.config, stage), flat(now.config, stage)
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                changes[key] = old.get(key), new.get(key)
+    return changes
+
+
+def code_changes(before: SourceState, after: SourceState) -> dict[str, tuple[str, str]]:
+    """Return the code versions that differ, as (before, after), by stage."""
+    changes = {}
+    for stage in SOURCE_STAGES:
+        then, now = before.manifest(stage), after.manifest(stage)
+        if then is not None and now is not None and then.code_version != now.code_version:
+            changes[stage] = then.code_version, now.code_version
+    return changes
+
+
+def numbers_of(state: SourceState) -> dict[str, int]:
+    """Return the documents read, those kept to the end, and tokens: of the stages that there are.
+
+    0 for what the state does not have.
+    """
+    found = {stage: manifest.stats for stage, (_, manifest) in state.manifests.items()}
+    kept = [found[stage].rows_kept for stage in ("deduped", "filtered", "raw") if stage in found]
+    tokens = [
+        found[stage].tokens for stage in ("tokenized", "bucketed", "sharded") if stage in found
+    ]
+    return {
+        "read": found["raw"].rows_in if "raw" in found else 0,
+        "kept": kept[0] if kept else 0,
+        "tokens": tokens[0] if tokens else 0,
+    }

@@ -1,0 +1,186 @@
+"""Search files of the store for marks of documents: ids, texts and passages, in every form.
+
+A file is read as what its suffix says and, where that is no table, as bytes: as text, as ids of
+16 bytes at any place, and as token ids at any place, of which the tokenizers of the store make
+text. No
+reader of a format is trusted to show all that a file has.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.raw.taken_down_files import Wanted, is_url_wanted
+from assets.text.marks import Found, find_ids, find_passages, find_texts
+from assets.tokenized.encoders import ReferenceEncoder
+from assets.tokenized.round_trip import spellings_of
+from resources.corpus import Corpus
+from resources.store.records import required_file
+from resources.store.store import newest_first
+from resources.tasks import GLOBAL
+
+TOKEN_STAGES = ("tokenized", "bucketed", "sharded", "mixed")
+BLOCK_TOKENS = 1 << 22
+BLOCK_BYTES = 64 << 20
+OVERLAP = 4096  # tokens or bytes that two blocks share: more than a passage takes
+Bytes = NDArray[np.uint8]
+
+
+class Seen(NamedTuple):
+    """A takedown, by its place, and what of it was found: an id, a text, a passage or a URL."""
+
+    takedown: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A tokenizer of the store: the type of its ids, its marks, and the bytes of its ids.
+
+    `spelled` is None for one that is not byte-level: its ids are decoded by itself, slowly.
+    """
+
+    dtype: str
+    is_mark: Bytes
+    spelled: tuple[Bytes, NDArray[np.int64]] | None
+    encoder: ReferenceEncoder
+
+    def texts(self, ids: NDArray[Any]) -> Iterator[str]:
+        """Yield the texts between the marks of ids."""
+        from assets.text.kernels.marked_places import spell
+
+        if self.spelled is not None:
+            content = spell(ids.astype(np.uint32), self.spelled, self.is_mark)
+            yield from filter(None, content.tobytes().decode("utf-8", "replace").split("\0"))
+            return
+        known = ids < len(self.is_mark)
+        known[known] = self.is_mark[ids[known]] == 0
+        for run in np.split(ids, np.flatnonzero(~known)):
+            yield self.encoder.decode([run[run < len(self.is_mark)].tolist()])[0]
+
+
+def spellings(corpus: Corpus) -> list[Spelling]:
+    """Return all tokenizers of the kept states."""
+    found: dict[str, Spelling] = {}
+    for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
+        part = manifest.parts[0]
+        numbers = part.stats.numbers
+        if (fingerprint := numbers["tokenizer_fingerprint"]) not in found:
+            file = corpus.store.file_of(manifest, required_file(manifest, part, "tokenizer"))
+            encoder = ReferenceEncoder(file.checked().read_text(encoding="utf-8"))
+            is_mark = np.zeros(numbers["vocab_size"], np.uint8)
+            ids = (numbers.get("begin_of_document_id"), numbers["end_of_document_id"])
+            is_mark[[each for each in ids if each is not None]] = 1
+            of_ids = spellings_of(encoder)
+            spelled = None if of_ids is None else (of_ids.data, of_ids.edges)
+            found[fingerprint] = Spelling(numbers["token_dtype"], is_mark, spelled, encoder)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search for what some takedowns mean."""
+
+    wanted: Wanted
+    spellings: Sequence[Spelling]
+
+    def file(self, path: Path, stage: str) -> Counter[Seen]:
+        """Search a file of a stage."""
+        if path.suffix == ".parquet":
+            return self.frame(pl.read_parquet(path))
+        if path.suffix == ".arrow":
+            return self.frame(read_arrow(path))
+        seen: Counter[Seen] = Counter()
+        for block in blocks_of(path):
+            seen += self.ids(block)
+            seen += self.texts(pl.Series([block.tobytes().decode("utf-8", "replace")]))
+        if stage in TOKEN_STAGES and path.suffix != ".json":
+            content = np.fromfile(path, np.uint8)
+            for spelling in self.spellings:
+                width = np.dtype(spelling.dtype).itemsize
+                for start in range(width):
+                    whole = content[start : start + (len(content) - start) // width * width]
+                    seen += self.tokens(whole.view(spelling.dtype), [spelling])
+        return seen
+
+    def frame(self, frame: pl.DataFrame) -> Counter[Seen]:
+        """Search the columns of a table."""
+        seen: Counter[Seen] = Counter()
+        for column in frame:
+            seen += self.column(column.drop_nulls())
+            if column.name == "url" and column.dtype == pl.String:
+                number = int(is_url_wanted(column, self.wanted).sum())
+                seen += Counter({Seen(0, "url"): number} if number else {})
+        return seen
+
+    def column(self, values: pl.Series) -> Counter[Seen]:
+        """Search a column, and what is in its lists and structs."""
+        dtype = values.dtype
+        if dtype == pl.Struct:
+            return self.frame(values.struct.unnest())
+        if dtype in (pl.List, pl.Array):
+            inner = values.explode().drop_nulls()
+            if inner.dtype in (pl.UInt16, pl.UInt32, pl.Int32, pl.Int64):
+                return self.tokens(inner.to_numpy(), self.spellings)
+            return self.column(inner)
+        if dtype in (pl.Categorical, pl.Enum):
+            values, dtype = values.unique().cast(pl.String), pl.String()
+        if dtype == pl.Binary:
+            content = b"\n".join(values.to_list())
+            data = np.frombuffer(content, np.uint8)
+            return self.ids(data) + self.texts(pl.Series([content.decode("utf-8", "replace")]))
+        if dtype == pl.String and len(values):
+            data = np.frombuffer("\n".join(values.to_list()).encode(), np.uint8)
+            return self.ids(data) + self.texts(values)
+        return Counter()
+
+    def texts(self, texts: pl.Series) -> Counter[Seen]:
+        """Search texts."""
+        return counted(find_texts(texts, self.wanted.texts), "text") + counted(
+            find_passages(texts, self.wanted.passages), "passage"
+        )
+
+    def ids(self, data: Bytes) -> Counter[Seen]:
+        """Search bytes for ids."""
+        return counted(find_ids(data, self.wanted.ids), "id") if len(data) else Counter()
+
+    def tokens(self, ids: NDArray[Any], spellings: Sequence[Spelling]) -> Counter[Seen]:
+        """Search the texts of token ids."""
+        seen: Counter[Seen] = Counter()
+        for spelling in spellings:
+            for start in range(0, max(1, len(ids)), BLOCK_TOKENS):
+                block = ids[start : start + BLOCK_TOKENS + OVERLAP]
+                seen += self.texts(pl.Series([*spelling.texts(block)], dtype=pl.String))
+        return seen
+
+
+def counted(found: Sequence[Found], kind: str) -> Counter[Seen]:
+    """Count the marks that were found, by takedown."""
+    return Counter(Seen(each.owner, kind) for each in found)
+
+
+def read_arrow(path: Path) -> pl.DataFrame:
+    """Read an Arrow file, or a stream of batches as `datasets` writes it."""
+    with open(path, "rb") as file:
+        is_file = file.read(6) == b"ARROW1"
+    return pl.read_ipc(path) if is_file else pl.read_ipc_stream(path)
+
+
+def blocks_of(path: Path) -> Iterator[Bytes]:
+    """Yield a file in blocks that overlap; what is packed by gzip is unpacked."""
+    rest = b""
+    with open(path, "rb") as file:
+        unpack = zlib.decompressobj(wbits=31) if path.suffix == ".gz" else None
+        while content := file.read(BLOCK_BYTES if unpack is None else BLOCK_BYTES >> 5):
+            block = rest + (content if unpack is None else unpack.decompress(content))
+            yield np.frombuffer(block, np.uint8)
+            rest = block[-OVERLAP:]

@@ -1,0 +1,1 @@
+"""Materialize a stage, and report to Dagster."""

@@ -1,0 +1,33 @@
+"""What a run adds to a partition, in a few numbers: the record that drift is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """Numbers of the parts that one run computed of a partition.
+
+    documents    that went in
+    made_under   digest of code version and config: under others, numbers mean something else
+    numbers      shares and means, by name
+    counts       documents by value, by name: reasons, languages, lengths
+    """
+
+    documents: int
+    made_under: str = ""
+    numbers: dict[str, float] = {}
+    counts: dict[str, dict[str, int]] = {}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a comparison found: a line per drift, facts for programs, and a picture, as Markdown."""
+
+    drifts: Sequence[str] = ()
+    note: str = ""
+    facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    picture: str = ""

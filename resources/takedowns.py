@@ -1,0 +1,125 @@
+"""Takedowns: documents that the store must not hold, as requests that are never changed.
+
+    <store>/_takedowns/00000001.json
+
+A request holds hashes only (assets/text/marks.py), so that it can tell a document and its text,
+and give neither. `raw` leaves these documents out. A part of `raw` that had one when the request
+came is named in it, and gets another fingerprint by it; all other parts keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from corpus_loader.seal import sealed, unsealed
+from resources.store.medium import medium_of
+from resources.store.records import fingerprint_of, to_line
+from resources.store.store_errors import StoreError
+
+FOLDER = "_takedowns"
+Kind = Literal["url", "domain", "doc", "match"]
+
+
+class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request, and what it found.
+
+    kind, reason  what was asked for, and why, as the user wrote it
+    near          True if near copies were asked for
+    addresses     sha256 of normalised URLs
+    domains       sha256 of domains; a domain covers those below it
+    ids           marks of the ids of the documents that were found
+    texts         marks of their texts: any document with one of these texts is meant
+    passages      marks of passages in them, with which `corpus takedown prove` looks for copies
+    parts         names of the tasks of `raw` that have one of the documents, by source
+    documents     number of documents that were found
+    """
+
+    kind: Kind
+    reason: str
+    near: bool = False
+    addresses: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    ids: bytes = b""
+    texts: bytes = b""
+    passages: bytes = b""
+    parts: dict[str, tuple[str, ...]] = {}
+    documents: int = 0
+
+
+def path_of(root: Path, number: int) -> Path:
+    """Return the path of a request: they are numbered from 1."""
+    return root / FOLDER / f"{number:08d}.json"
+
+
+def count_takedowns(root: Path) -> int:
+    """Return the number of requests that a store has."""
+    names = medium_of(root).names(root / FOLDER)
+    return max((int(name[:-5]) for name in names if name[:-5].isdecimal()), default=0)
+
+
+def read_takedowns(root: Path, count: int | None = None) -> tuple[Takedown, ...]:
+    """Return the first requests of a store, all of them by default, in the order of coming."""
+    return _read(root, count_takedowns(root) if count is None else count)
+
+
+@lru_cache(maxsize=4)  # a request never changes
+def _read(root: Path, count: int) -> tuple[Takedown, ...]:
+    return tuple(read_takedown(path_of(root, number)) for number in range(1, count + 1))
+
+
+def read_takedown(path: Path) -> Takedown:
+    """Read a request; StoreError if it is missing or damaged."""
+    try:
+        return msgspec.json.decode(unsealed(medium_of(path.parent).read(path)), type=Takedown)
+    except (FileNotFoundError, msgspec.MsgspecError, ValueError) as error:
+        raise StoreError(
+            f"{path}: not a takedown: {error}. Without it, documents that must not be in the "
+            "corpus would come back. Restore the file from a backup."
+        ) from error
+
+
+def add_takedown(root: Path, takedown: Takedown) -> int:
+    """Add a request to a store; return its number."""
+    number = count_takedowns(root) + 1
+    if not medium_of(root).create(path_of(root, number), sealed(to_line(takedown))):
+        raise StoreError(
+            f"{path_of(root, number)}: another takedown came meanwhile. Give the command again."
+        )
+    return number
+
+
+def id_of(takedown: Takedown) -> str:
+    """Return the fingerprint of all that a request says."""
+    return fingerprint_of(takedown)
+
+
+def takedowns_by_part(takedowns: Sequence[Takedown], source: str) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the requests that name a task of a source, by the task's name."""
+    named: dict[str, tuple[str, ...]] = {}
+    for takedown in takedowns:
+        for name in takedown.parts.get(source, ()):
+            named[name] = (*named.get(name, ()), id_of(takedown))
+    return named
+
+
+def takedowns_by_source(takedowns: Sequence[Takedown]) -> frozenset[tuple[str, str]]:
+    """Return source and name of every task of `raw` that a request names."""
+    return frozenset(
+        (source, name)
+        for takedown in takedowns
+        for source, names in takedown.parts.items()
+        for name in names
+    )
+
+
+def task_name(part: str) -> str:
+    """Return the name of the task of `raw` that made a part, from the part's name.
+
+    A name is the digest of the first file, the number of its slice and that of the part.
+    """
+    return "-".join(part.split("-")[:2])

@@ -1,0 +1,366 @@
+"""History, diff, rollback, tags and clean-up of a corpus that was built on two nights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import polars as pl
+import pytest
+import yaml
+from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
+
+from corpus_loader import CorpusLoader, LoaderOptions
+from pipeline_defs.commands.life.diff import show_documents
+from pipeline_defs.commands.life.document_changes import (
+    ABSENT,
+    KEPT,
+    DocumentChange,
+    DocumentChanges,
+    Sample,
+)
+from pipeline_defs.commands.life.faults import find_faults
+from pipeline_defs.commands.life.tag import make_tag
+from pipeline_defs.commands.main import main
+from pipeline_defs.commands.terminal.output import table_console
+from pipeline_defs.definitions import build_defs
+from resources.store.named_states import read_hold
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ["raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded"]
+OF_BOTH = sentence(700, 40)  # comes to both sources on the second night; the longer one stays
+LONGER = f"{OF_BOTH} So it was."
+HIDDEN = "\x1b[31m"  # what a document could do to a terminal
+KILL = """
+import os, sys
+from resources.store import medium, store
+left = int(sys.argv.pop(1))
+def dying(function):
+    def wrapper(*args, **options):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), 9)
+        return function(*args, **options)
+    return wrapper
+store.Partition.commit = dying(store.Partition.commit)
+unlink = dying(lambda path: path.unlink(missing_ok=True))
+medium.LocalDisk.remove_all = lambda _, paths: [unlink(path) for path in paths]
+from pipeline_defs.commands.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def build(corpus: Any, instance: dg.DagsterInstance, *jobs: str) -> dg.ExecuteInProcessResult:
+    """Build and mix; return the result of the last job."""
+    for job in jobs or ("build_corpus", "mix_corpus"):
+        defs = build_defs(corpus).resolve_job_def(job)
+        result = defs.execute_in_process(instance=instance)
+    return result
+
+
+def prepare_home(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two nights: the second has a file more in each source, and a stricter rule."""
+    folder = tmp_path_factory.mktemp("built")
+    config = write_corpus(folder)
+    prepare_home(folder / "dagster_home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DAGSTER_HOME", str(folder / "dagster_home"))
+        patch.setenv("TOKENMILL_CONFIG", str(config))
+        with dg.DagsterInstance.get() as instance:
+            build(open_corpus(config), instance)
+            make_tag(open_corpus(config).store, "v1")
+            second_night(config)
+            build(open_corpus(config), instance)
+    yield folder
+
+
+def second_night(config: Path) -> None:
+    folder = config.parent / "input"
+    come = [{"text": sentence(500 + i, 30 + i)} for i in range(6)]
+    other = {"text": sentence(990)}
+    write_jsonl(folder / "prose/c.jsonl", [{"text": LONGER}, *come])
+    write_jsonl(folder / "notes/m.jsonl", [{"text": OF_BOTH}, other])
+    changed = yaml.safe_load(config.read_text())
+    changed["filters"]["rules"]["length"]["min_chars"] = 150
+    config.write_text(yaml.safe_dump(changed, sort_keys=False))
+
+
+@pytest.fixture
+def corpus(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A copy of the corpus, which the commands open."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    return open_corpus(tmp_path / "pipeline.yaml")
+
+
+def told(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
+    """The JSON that a command prints."""
+    capsys.readouterr()
+    assert main([*command, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def killed(corpus: Any, after: int, *command: str) -> int:
+    """Run a command that is killed when it has so many commits and removals behind it."""
+    environment = os.environ | {"TOKENMILL_CONFIG": str(corpus.config), "PYTHONPATH": str(ROOT)}
+    run = [sys.executable, "-c", KILL, str(after), *command]
+    return subprocess.run(run, env=environment, cwd=ROOT, capture_output=True).returncode
+
+
+def fingerprints(corpus: Any, source: str = "prose") -> list[str]:
+    return [corpus.store.newest(stage, source).fingerprint for stage in STAGES]
+
+
+def texts(corpus: Any, source: str) -> list[str]:
+    """Texts that `deduped` keeps of a source."""
+    manifest = corpus.store.newest("deduped", source)
+    files = [corpus.store.path_of(manifest, part.file("documents")) for part in manifest.parts]
+    return [text for file in files for text in pl.read_parquet(file)["text"]]
+
+
+def test_the_history_says_when_and_why_each_state_came(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest, first = told(capsys, "history", "prose")["entries"]
+
+    assert (newest["number"], first["number"], first["tags"]) == (2, 1, ["v1"])
+    assert newest["inputs"] == {"added": ["input/prose/c.jsonl"], "removed": [], "changed": []}
+    assert newest["config"] == {"filtered.rules.length.min_chars": [20, 150]}
+    assert first["numbers"]["read"] == 40 and newest["numbers"]["read"] == 47
+    assert first["when"] < newest["when"]
+    assert first["run_id"] != newest["run_id"]
+    assert first["parts_computed"] > 0 == first["parts_reused"]
+    capsys.readouterr()
+    assert main(["history", "prose", "--stage", "raw"]) == 0
+    assert "added: input/prose/c.jsonl" in capsys.readouterr().out
+
+
+def test_without_records_the_time_of_a_state_is_unknown(
+    corpus: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    prepare_home(tmp_path / "empty")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "empty"))
+
+    assert "when" not in told(capsys, "history", "prose")["entries"][0]
+    main(["history", "prose"])
+    assert "unknown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("states", [("1", "2"), ("v1", "newest")])
+def test_a_diff_names_documents_that_came_and_went_with_the_reason(
+    corpus: Any, capsys: pytest.CaptureFixture[str], states: tuple[str, str]
+) -> None:
+    [found] = told(capsys, "diff", "notes", "--from", states[0], "--to", states[1])
+
+    changes = found["documents"]["changes"]
+    counts = {(each["before"], each["after"]): each["documents"] for each in changes}
+    assert counts == {("kept", "rejected: length.too_short"): 28, ("not in the input", "kept"): 1}
+    assert found["config"] == {"filtered.rules.length.min_chars": [20, 150]}
+    numbers = {each["stage"]: each["numbers"] for each in found["stages"]}
+    assert numbers["raw"]["rows_in"] == [41, 43]
+    main(["diff", "notes", "--from", states[0], "--to", states[1]])
+    shown = capsys.readouterr().out
+    assert "- 28 documents: kept -> rejected: length.too_short" in shown
+    assert "filtered.rules.length.min_chars │ 20 │ 150" in shown
+
+
+def test_a_diff_shows_no_control_characters_of_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change = DocumentChange(ABSENT, KEPT, 1, (Sample("00", f"{HIDDEN}[red]"),))
+
+    show_documents(table_console(), DocumentChanges((change,), 1, 0))
+
+    shown = capsys.readouterr().out
+    assert HIDDEN not in shown
+    assert "00 ␛[31m[red]" in shown
+
+
+def test_a_diff_does_not_read_parts_that_both_states_name(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [every] = told(capsys, "diff", "prose", "--from", "1")
+    state = corpus.store.newest("deduped", "prose")
+    before = corpus.store.partition("deduped", "prose").read_manifest(1)
+    alike = {part.fingerprint for part in before.parts} & {p.fingerprint for p in state.parts}
+    assert every["documents"]["parts_alike"] == len(alike)
+    again = told(capsys, "diff", "prose", "--from", "2")[0]["documents"]
+    assert (again["changes"], again["parts_read"]) == ([], 0)
+
+
+def test_a_rollback_is_told_and_held_until_it_is_released(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, first = fingerprints(corpus), state_1(corpus)
+    assert LONGER in texts(corpus, "prose")
+    assert OF_BOTH not in texts(corpus, "notes")
+
+    assert main(["rollback", "prose", "--to", "1", "--reason", "bad file"]) == 0
+    assert fingerprints(corpus) == first
+    newest = told(capsys, "history", "prose")["entries"][0]
+    assert (newest["number"], newest["same_as"], newest["run_id"]) == (3, 1, "")
+    with dg.DagsterInstance.get() as instance:
+        result = build(corpus, instance, "build_corpus")
+        assert fingerprints(corpus) == first  # `deduped` too: no decision on them changed
+        assert OF_BOTH in texts(corpus, "notes")  # the copy that was removed for the one gone
+        held = metadata_of(result, "raw", "prose")["held"].value
+        assert held == "'prose' is held in state 1 (bad file)"
+        assert "held" not in metadata_of(result, "raw", "notes")
+        main(["status"])
+        out = capsys.readouterr().out
+        assert "'prose' is held in state 1 (bad file): `corpus rollback prose --release`" in out
+        assert told_status(capsys)["held"] == {"prose": held}
+
+        build(corpus, instance, "mix_corpus")
+        assert not find_faults(corpus.store).faults
+        assert main(["rollback", "prose", "--release"]) == 0
+        build(corpus, instance, "build_corpus")
+        assert fingerprints(corpus)[:3] == before[:3]
+        stays = [*texts(corpus, "prose"), *texts(corpus, "notes")]
+        assert (LONGER in stays) + (OF_BOTH in stays) == 1
+    assert main(["rollback", "prose", "--release"]) == 2
+    assert "'prose' is not held" in capsys.readouterr().err
+
+
+def told_status(capsys: pytest.CaptureFixture[str]) -> Any:
+    capsys.readouterr()
+    main(["status", "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def state_1(corpus: Any) -> list[str]:
+    folders = [corpus.store.partition(stage, "prose") for stage in STAGES]
+    return [folder.read_manifest(1).fingerprint for folder in folders]
+
+
+def metadata_of(result: dg.ExecuteInProcessResult, stage: str, partition: str) -> Any:
+    [event] = [
+        event.materialization
+        for event in result.get_asset_materialization_events()
+        if event.asset_key == dg.AssetKey(stage) and event.partition == partition
+    ]
+    return event.metadata
+
+
+def test_a_build_from_nothing_with_the_ledger_equals_a_build_after_a_rollback(
+    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    main(["rollback", "prose", "--to", "1"])
+    with dg.DagsterInstance.ephemeral() as instance:
+        build(corpus, instance, "build_corpus")
+    capsys.readouterr()
+    assert main(["duplicates", "ledger"]) == 0
+    ledger = capsys.readouterr().out
+
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "input", other / "input")
+    (other / "input/prose/c.jsonl").unlink()
+    (other / "ledger.json").write_text(ledger)
+    config = yaml.safe_load(corpus.config.read_text())
+    rules = config["filters"]["rules"]
+    config["dedup"] = {"ledger": "ledger.json"}
+    # The rules of its state are still those of the held source.
+    loose = {**rules, "length": {"min_chars": 20}}
+    config["sources"][0]["filters"] = {"rules": loose}
+    (other / "pipeline.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    fresh = open_corpus(other / "pipeline.yaml")
+    with dg.DagsterInstance.ephemeral() as instance:
+        build(fresh, instance, "build_corpus")
+
+    for source in ("prose", "notes"):
+        assert content_of(fresh, source) == content_of(corpus, source)
+
+
+def content_of(corpus: Any, source: str) -> list[str]:
+    manifest = corpus.store.newest("deduped", source)
+    return [part.file("documents").sha256 for part in manifest.parts]
+
+
+def test_a_killed_rollback_is_finished_by_the_same_command(corpus: Any) -> None:
+    first, commits = state_1(corpus), 4
+
+    assert killed(corpus, commits, "rollback", "prose", "--to", "1") == -9
+    assert read_hold(corpus.store.root, "prose") is not None
+    assert fingerprints(corpus)[:commits] == first[:commits]
+    assert fingerprints(corpus)[commits:] != first[commits:]
+    assert not find_faults(corpus.store).faults
+    assert main(["gc", "--keep", "1", "--delete"]) == 0
+    assert main(["rollback", "prose", "--to", "1"]) == 0
+    assert fingerprints(corpus) == first
+    assert not find_faults(corpus.store).faults
+
+
+def test_a_run_after_a_killed_rollback_brings_the_documents_to_the_held_state(corpus: Any) -> None:
+    first = state_1(corpus)
+
+    assert killed(corpus, 1, "rollback", "prose", "--to", "1") == -9
+    with dg.DagsterInstance.ephemeral() as instance:
+        build(corpus, instance, "build_corpus")
+    assert fingerprints(corpus)[:4] == first[:4]
+    assert sorted(texts(corpus, "prose")) == sorted(set(texts(corpus, "prose")))
+    assert not find_faults(corpus.store).faults
+
+
+def test_a_killed_clean_up_is_finished_by_the_same_command(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["tag", "v1", "--delete"])
+    before = hashes(corpus.store.root)
+
+    assert killed(corpus, 9, "gc", "--keep", "1", "--delete") == -9
+    left = hashes(corpus.store.root).keys() - {".run.lock"}
+    assert left < before.keys()
+    assert len(left) == len(before) - 9
+    assert main(["gc", "--keep", "1", "--delete"]) == 0
+    assert told(capsys, "gc", "--keep", "1")["partitions"] == []
+    assert all(len(each.manifest_numbers()) == 1 for each in corpus.store.partitions())
+    assert not find_faults(corpus.store).faults
+
+
+def test_a_loader_opens_the_mixture_of_a_tag(corpus: Any, capsys: Any) -> None:
+    store = corpus.store.root
+    newest = CorpusLoader(store, phase="main")
+    tagged = CorpusLoader(store, phase="main", data="v1")
+    assert tagged.mixture.fingerprint != newest.mixture.fingerprint
+    rows = [batch.tokens.tolist() for batch in tagged]
+
+    main(["gc", "--keep", "1", "--delete"])
+
+    again = CorpusLoader(store, phase="main", options=LoaderOptions(data="v1"))
+    assert [batch.tokens.tolist() for batch in again] == rows
+    by_state = LoaderOptions(data=tagged.state_dict()["data"])
+    assert CorpusLoader(store, phase="main", options=by_state).mixture == again.mixture
+    assert told(capsys, "tag", "--list") == [
+        {"name": "v1", "partitions": 19, "phases": ["late", "main"]}
+    ]
+    assert main(["tag", "v1"]) == 2
+    assert "names another state already" in capsys.readouterr().err
+
+
+def test_wrong_states_are_named_with_those_that_there_are(
+    corpus: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rollback", "prose", "--to", "9"]) == 2
+    assert "no state '9'; kept are the manifests 2, 1; tags are: v1" in capsys.readouterr().err
+    assert main(["rollback", "prose"]) == 2
+    assert "Give either --to" in capsys.readouterr().err
+    assert main(["rollback", "nothing", "--to", "1"]) == 2
+    assert "no source 'nothing'; it has: prose, notes" in capsys.readouterr().err
+    assert main(["diff", "--from", "1"]) == 2
+    assert "Without a source, --from and --to are tags; there are: v1" in capsys.readouterr().err
+    assert main(["tag", "../v1"]) == 2
+    assert "no name of a tag" in capsys.readouterr().err

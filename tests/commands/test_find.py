@@ -1,0 +1,82 @@
+"""`corpus find` shows the documents with a string, kept or removed, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import SHARED_TEXT, open_corpus, sentence, write_corpus, write_jsonl
+from every_stage import build
+
+from assets.stages import used_stages
+from pipeline_defs.commands.main import main
+
+RULES = {"length": {"min_chars": 40}}
+SHORT = "Größe: 5 µm, <b>\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Build the small corpus with a short document."""
+    path = write_corpus(tmp_path_factory.mktemp("found"), filters={"rules": RULES})
+    write_jsonl(path.parent / "input/notes/short.jsonl", [{"text": SHORT}])
+    corpus = open_corpus(path)
+    build(corpus, used_stages(corpus.settings).values())
+    yield path
+
+
+@pytest.fixture
+def found(config: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Run the command, and return its exit code and what it found."""
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = main(["find", *arguments, "--json"])
+        return code, json.loads(capfd.readouterr().out)
+
+    return run
+
+
+def test_a_kept_document_is_shown_with_its_place_and_its_shard(found: Any) -> None:
+    code, result = found("river 7a")
+    [hit] = result["hits"]
+    assert code == 0
+    assert (hit["source"], hit["file"], hit["row"]) == ("prose", "input/prose/a.jsonl", 1413)
+    assert hit["fate"] == "kept"
+    assert hit["shards"]
+    assert result["documents"] == 82
+    assert "river 7a" in hit["around"]
+
+
+def test_copies_and_rejected_documents_are_shown_with_the_reason(found: Any) -> None:
+    fates = [hit["fate"] for hit in found(SHARED_TEXT)[1]["hits"]]
+    assert sorted(fate.split()[0] for fate in fates) == ["duplicate", "kept"]
+    [hit] = found("5 µm")[1]["hits"]
+    assert hit["fate"].startswith("removed by filtered: ")
+    assert "\x1b" not in hit["around"]
+
+
+def test_bytes_are_exact_unless_case_is_ignored(found: Any) -> None:
+    assert found("GRÖSSE")[0] == 1
+    assert found("GRÖßE: 5")[0] == 1
+    assert found("GRÖßE: 5", "--ignore-case")[0] == 0
+    assert found("5 .m", "--ignore-case")[0] == 1, "no pattern"
+
+
+def test_the_search_ends_at_the_limit(found: Any) -> None:
+    result = found("bridge", "--limit", "3")[1]
+    assert len(result["hits"]) == 3
+    assert result["is_cut"]
+
+
+def test_another_stage_is_searched_if_asked_for(found: Any) -> None:
+    assert found("5 µm", "--stage", "filtered")[0] == 1
+    assert len(found(sentence(3, 23), "--stage", "deduped")[1]["hits"]) == 1
+
+
+def test_a_search_for_nothing_is_refused(found: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["find", ""]) == 2
+    assert "at least one character" in capfd.readouterr().err

@@ -1,0 +1,210 @@
+"""Takedowns from request to proof: what is meant is gone from every file of the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import open_corpus, write_jsonl
+from every_stage import build as build_stages
+from planted_documents import (
+    NUM_PLANTED,
+    planted_text,
+    url_of,
+    word,
+    write_planted,
+)
+from tokenizers import Tokenizer
+
+from assets.raw.asset import RAW
+from assets.sharded.asset import plan_sharded
+from assets.stages import used_stages
+from pipeline_defs.commands.main import main
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Build and mix the corpus with planted documents; tests take copies."""
+    folder = tmp_path_factory.mktemp("planted")
+    corpus = write_planted(folder)
+    build(corpus)
+    yield folder
+
+
+@pytest.fixture
+def corpus(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Copy the built corpus, and let commands find it."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    return open_corpus(tmp_path / "pipeline.yaml")
+
+
+def build(corpus: Any) -> None:
+    build_stages(corpus, used_stages(corpus.settings).values())
+
+
+def newest_fingerprints(corpus: Any, stage: str, source: str) -> dict[str, str]:
+    manifest = corpus.store.newest(stage, source)
+    return {part.name: part.fingerprint for part in manifest.parts}
+
+
+def tokens_of(corpus: Any, number: int) -> tuple[bytes, list[int]]:
+    """Return token ids of words in the middle of a planted text, as in every copy of it."""
+    manifest = corpus.store.newest("tokenizer", "all")
+    path = corpus.store.path_of(manifest, manifest.parts[0].files[0])
+    middle = "".join(f" {word(100 * number + i)} and the" for i in range(20, 24))
+    ids = Tokenizer.from_file(str(path)).encode(middle, add_special_tokens=False).ids
+    return np.array(ids, np.uint16).tobytes(), ids
+
+
+def files_with(corpus: Any, number: int) -> set[str]:
+    """Return the folders of the store with a planted text: read by nothing of the project."""
+    spelled, ids = tokens_of(corpus, number)
+    own, found = word(100 * number + 21).encode(), set()
+    for path in corpus.store.root.rglob("*"):
+        if not path.is_file():
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content = pl.read_parquet(path).write_json().encode()
+        if (
+            own in content
+            or spelled in content
+            or str(ids)[1:-1].replace(" ", "").encode() in (content)
+        ):
+            found.add(path.relative_to(corpus.store.root).parts[0])
+    return found
+
+
+def doc_id_of(corpus: Any, url: str) -> str:
+    paths = corpus.store.root.glob("raw/planted/*.documents.parquet")
+    return str(pl.concat(map(pl.read_parquet, paths)).filter(url=url)["doc_id"].item())
+
+
+def sharding(corpus: Any) -> tuple[float, int]:
+    """Return the share that may be marked in the next shards, and the takedowns they obey."""
+    [ledger] = plan_sharded(corpus, "planted").tasks
+    return ledger.payload.rewrite_share, len(ledger.payload.takedowns)
+
+
+def dead_keys(corpus: Any) -> int:
+    """Count the keys of the index whose part is no longer signed."""
+    manifest = corpus.store.newest("band_index", "all")
+    live = [entry["id"] for entry in manifest.provenance["ledger"]]
+    files = [file for part in manifest.parts if (file := part.file("entries"))]
+    arrays = [np.fromfile(corpus.store.path_of(manifest, file), np.uint64) for file in files]
+    parts = np.concatenate([each.reshape(2, -1)[1] for each in arrays]) >> np.uint64(32)
+    return int((~np.isin(parts, live)).sum())
+
+
+EVERYWHERE = {"raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed"}
+
+
+def test_a_hundred_documents_and_their_copies_are_found_and_gone(
+    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert files_with(corpus, 42) >= EVERYWHERE
+    before = newest_fingerprints(corpus, "filtered", "prose")
+    (tmp_path / "text.txt").write_text(planted_text(3).replace(" ", "\n"))
+    requests = [["--url", url_of(number)] for number in range(3)]
+    requests += [["--match", str(tmp_path / "text.txt")], ["--doc", doc_id_of(corpus, url_of(4))]]
+    for each in [*requests, ["--domain", "example.org"]]:
+        assert main(["takedown", *each, "--reason", "asked for", "--near"]) == 0
+    said = capfd.readouterr().out
+    assert said.count(": 3 documents in") == 5, "an original, its copy, and its near copy"
+    assert f": {3 * (NUM_PLANTED - 5)} documents in" in said
+    assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
+    assert main(["takedown", "prove"]) == 1
+    assert main(["tag", "v1"]) == 0
+
+    build(corpus)
+
+    assert corpus.store.newest("raw", "planted").stats.rejected == {"taken_down": 300}
+    assert corpus.store.newest("raw", "planted").stats.rows_kept == 9
+    assert newest_fingerprints(corpus, "filtered", "prose") == before
+    capfd.readouterr()
+    assert main(["takedown", "prove"]) == 1, "older manifests have them"
+    assert "--purge removes it" in capfd.readouterr().out
+    assert main(["takedown", "prove", "--purge"]) == 0, capfd.readouterr().out
+    assert "The tag v1 is deleted: it named" in capfd.readouterr().out
+    assert main(["takedown", "prove"]) == 0
+    assert not any(files_with(corpus, number) for number in (0, 3, 4, 42, 99))
+    assert main(["verify", "--fast"]) == 0
+
+
+def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
+    corpus: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["takedown", "--url", url_of(1), "--reason", "asked for"]) == 0
+    said = capfd.readouterr().out
+    assert ": 2 documents in" in said
+    assert "Near copies that stay: 1" in said
+    assert sharding(corpus) == (0.0, 0), "no row stays marked until the next shards"
+
+    build(corpus)
+
+    assert main(["takedown", "prove", "--purge"]) == 1
+    said = capfd.readouterr().out
+    assert "the newest" in said
+    assert "sharded[planted]" in said
+    assert files_with(corpus, 1) >= EVERYWHERE
+    assert dead_keys(corpus) == 0
+    assert sharding(corpus) == (0.5, 1)
+
+    copy = "https://copies.example.net/1/near"
+    assert main(["takedown", "--url", copy, "--reason", "asked for"]) == 0
+    build(corpus)
+
+    assert main(["takedown", "prove", "--purge"]) == 0, "a row of a few is rewritten, not marked"
+    assert not files_with(corpus, 1)
+    assert corpus.store.newest("sharded", "planted").stats.rows_kept > 20
+    assert dead_keys(corpus) == 0
+
+
+def test_a_request_that_means_nothing_changes_no_part_and_is_kept_for_later_documents(
+    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = newest_fingerprints(corpus, "raw", "planted")
+    assert main(["takedown", "--url", "https://later.example/1/", "--reason", "asked for"]) == 0
+    assert "0 documents" in capfd.readouterr().out
+    later = [{"url": "http://www.later.example/1", "text": planted_text(500)}]
+    write_jsonl(tmp_path / "input/planted/z.jsonl", later)
+
+    build_stages(corpus, [RAW])
+
+    after = corpus.store.newest("raw", "planted")
+    assert before.items() <= {part.name: part.fingerprint for part in after.parts}.items()
+    assert after.stats.rejected == {"taken_down": 1}
+
+
+def test_a_request_holds_no_text_no_url_and_no_id(corpus: Any) -> None:
+    assert main(["takedown", "--url", url_of(2), "--reason", "why", "--near"]) == 0
+    [path] = (corpus.store.root / "_takedowns").glob("*")
+    content = path.read_bytes()
+    doc_id = doc_id_of(corpus, url_of(2))
+    secrets = [url_of(2), "site2.example.com", word(200), doc_id, doc_id[:8]]
+    assert not any(each.encode() in content for each in secrets)
+    assert bytes.fromhex(doc_id) not in content
+    assert b"why" in content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--domain", "co.uk"], "no domain that one owner can have"),
+        (["--doc", "abc"], "give all of its 32 hex digits"),
+        (["--url", "https://a.example/", "--domain", "a.example"], "give either"),
+        (["--match", "missing.txt"], "cannot be read"),
+    ],
+)
+def test_a_wrong_request_is_refused(
+    arguments: list[str], message: str, corpus: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["takedown", *arguments, "--reason", "why"]) == 2
+    assert message in capfd.readouterr().err
+    assert not (corpus.store.root / "_takedowns").exists()

@@ -1,0 +1,207 @@
+"""Arrow IPC files and streams."""
+
+import io
+import struct
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from input_files import COMPRESS, chunks, numbers, read, texts, write
+
+from assets.raw.readers.arrow_messages import next_message
+from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.decompress import BrokenStream
+
+WRITERS: dict[str, Callable[..., pa.ipc.RecordBatchStreamWriter]] = {
+    "file": pa.ipc.new_file,
+    "stream": pa.ipc.new_stream,
+}
+
+
+def arrow(table: pa.Table, kind: str = "file", codec: str | None = None, rows: int = 10) -> bytes:
+    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=codec)
+    with WRITERS[kind](sink, table.schema, options=options) as writer:
+        for batch in table.to_batches(rows):
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def table(count: int = 40, width: int = 300) -> pa.Table:
+    return pa.table({"id": list(range(count)), "text": numbers(count, width=width)})
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("suffix", ["arrow", "feather", "arrow.gz"])
+def test_all_forms_of_a_table_have_its_rows(
+    tmp_path: Path, kind: str, codec: str | None, suffix: str
+) -> None:
+    pack = COMPRESS.get(suffix.rpartition(".")[2], bytes)
+    rows = table()
+
+    chunk = read(write(tmp_path, f"a.{suffix}", pack(arrow(rows, kind, codec))))
+
+    assert texts(chunk) == rows["text"].to_pylist()
+    assert chunk.documents["meta"][3] == '{"id":3}'
+    assert chunk.documents["origin"].struct.field("row").to_list() == list(range(40))
+
+
+def test_documents_of_arrow_are_those_of_the_same_parquet(tmp_path: Path) -> None:
+    values = {
+        "text": ["a", "b"],
+        "n": [1.5, None],
+        "at": [datetime(2020, 1, 2), None],
+        "kind": pa.array(["x", "y"]).dictionary_encode(),
+        "tags": [["p"], []],
+        "large": pa.array(["q", "r"], pa.large_string()),
+        "view": pa.array(["s", "a string view of some length"], pa.string_view()),
+    }
+    rows = pa.table(values)
+    pa.parquet.write_table(rows, tmp_path / "a.parquet")
+    parquet = read(write(tmp_path, "a.parquet", (tmp_path / "a.parquet").read_bytes()))
+
+    for kind in ("file", "stream"):
+        chunk = read(write(tmp_path, "a.arrow", arrow(rows, kind)))
+        assert chunk.documents["meta"].to_list() == parquet.documents["meta"].to_list()
+    assert chunk.documents["doc_id"][0] == "d5d7185c2e5bd8f850594600ec672cf9"
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+@pytest.mark.parametrize("suffix", ["arrow", "arrow.gz"])
+def test_slices_of_arrow_have_the_documents_of_the_whole(
+    tmp_path: Path, kind: str, suffix: str
+) -> None:
+    pack = COMPRESS.get(suffix.rpartition(".")[2], bytes)
+    data = arrow(table(200), kind, "lz4")
+    packed = b"".join(pack(data[i : i + 2000]) for i in range(0, len(data), 2000))
+    file = write(tmp_path, f"a.{suffix}", packed)
+
+    whole, sliced = read(file, 1 << 30), chunks(file, 1000)
+
+    assert len(sliced) > 8
+    assert [row for each in sliced for row in each.documents.rows()] == whole.documents.rows()
+    assert len(whole.documents) == 200
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_files_of_polars_are_read_by_their_footer(
+    tmp_path: Path, compression: Literal["uncompressed", "lz4", "zstd"]
+) -> None:
+    values = numbers(200, width=300)
+    frames = [pl.DataFrame({"text": values[i : i + 20]}) for i in range(0, 200, 20)]
+    pl.concat(frames, rechunk=False).write_ipc(
+        tmp_path / "a.arrow", compression=compression, record_batch_size=20
+    )
+    file = write(tmp_path, "a.arrow", (tmp_path / "a.arrow").read_bytes())
+
+    whole, sliced = read(file, 1 << 30), chunks(file, 1000)
+
+    assert texts(whole) == values and not len(whole.quarantine)
+    assert len(sliced) > 3
+    assert [row for each in sliced for row in each.documents.rows()] == whole.documents.rows()
+
+    cut = read(write(tmp_path, "b.arrow", file.path.read_bytes()[:-100]))
+    assert (len(cut.documents), len(cut.quarantine)) == (0, 1)
+
+
+def test_a_file_with_dictionaries_is_read_in_one_piece(tmp_path: Path) -> None:
+    rows = table().append_column("kind", pa.array(["x", "y"] * 20).dictionary_encode())
+    file = write(tmp_path, "a.arrow", arrow(rows))
+
+    assert [len(each.documents) for each in chunks(file, 1 << 20)] == [40]
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_a_cut_file_gives_the_batches_before(tmp_path: Path, kind: str) -> None:
+    data = arrow(table(), kind)
+
+    chunk = read(write(tmp_path, "a.arrow", data[: len(data) // 2]))
+
+    assert texts(chunk) == table()["text"].to_pylist()[: len(chunk.documents)]
+    assert len(chunk.documents) in (10, 20)
+    assert chunk.quarantine["error"][0] == "Arrow stream ends within a message (truncated)"
+    assert chunk.quarantine["position"][0] == f"row {len(chunk.documents)}"
+
+
+def test_a_stream_without_its_end_mark_is_flagged(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.arrow", arrow(table(), "stream")[:-8]))
+
+    assert len(chunk.documents) == 40
+    assert chunk.quarantine["error"][0].endswith("without its end mark (truncated)")
+
+
+def test_a_row_that_is_not_utf_8_goes_to_quarantine_alone(tmp_path: Path) -> None:
+    data = arrow(pa.table({"text": ["one", "t~o", "three"]})).replace(b"t~o", b"t\xffo")
+
+    chunk = read(write(tmp_path, "a.arrow", data))
+
+    assert texts(chunk) == ["one", "three"]
+    assert chunk.quarantine["position"][0] == "row 1"
+    assert chunk.quarantine["error"][0].startswith("not valid UTF-8: ")
+
+
+def test_a_row_that_leads_out_of_its_buffer_goes_to_quarantine(tmp_path: Path) -> None:
+    data = arrow(pa.table({"text": ["one", "two", "three"]}))
+    ends = struct.pack("<4i", 0, 3, 6, 11)
+    assert ends in data
+    data = data.replace(ends, struct.pack("<4i", 0, 3, 1 << 30, 11))
+
+    chunk = read(write(tmp_path, "a.arrow", data))
+
+    assert texts(chunk) == ["one"]
+    assert chunk.quarantine["position"].to_list() == ["row 1", "row 2"]
+    assert chunk.quarantine["error"][0].startswith("Arrow row is broken: ")
+
+
+def test_a_table_without_the_column_of_the_text_says_which_it_has(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.arrow", arrow(pa.table({"body": ["a"]}))))
+
+    assert chunk.rows_in == 1
+    assert chunk.quarantine["error"][0].startswith("no column `text`; columns: body")
+
+
+def test_a_compressed_buffer_that_claims_all_memory_is_a_bomb() -> None:
+    data = bytearray(arrow(table(4, 500), "stream", "zstd"))
+    place = data.index(b"\x28\xb5\x2f\xfd") - 8  # the size before the frame
+    data[place : place + 8] = struct.pack("<q", 1 << 40)
+
+    stream = BlockStream(iter([bytes(data)]))
+    next_message(stream)
+    with pytest.raises(BrokenStream, match=r"decompression bomb: .* claim to become 1,099,511"):
+        next_message(stream)
+
+
+def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
+    rows = pa.table({"text": ["\0" * (1 << 20)] * 300})
+
+    chunk = read(write(tmp_path, "a.arrow", arrow(rows, codec="zstd", rows=300)))
+
+    assert len(chunk.documents) == 0
+    assert "decompression bomb" in chunk.quarantine["error"][0]
+
+
+def test_feather_1_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.feather", b"FEA1" + bytes(100) + b"FEA1"))
+
+    assert chunk.quarantine["next_step"].to_list() == ["Write the table again as Feather 2."]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=500), st.integers(0, 20_000), st.integers(0, 7), st.booleans())
+def test_no_damage_of_arrow_ends_the_reading(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int, packs: bool
+) -> None:
+    rows = table(20, 50).append_column("kind", pa.array(["x", "y"] * 10).dictionary_encode())
+    data = bytearray(arrow(rows, "file", "zstd" if packs else None))
+    data[place % len(data)] ^= 1 << bit
+    folder = tmp_path_factory.mktemp("fuzz")
+    mixed = data[: place % len(data)] + junk + data[place % len(data) :]
+    for name, each in (("a", data), ("b", data[: place % len(data)]), ("c", junk), ("d", mixed)):
+        read(write(folder, f"{name}.arrow", bytes(each)), 100)

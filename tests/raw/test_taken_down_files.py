@@ -1,0 +1,85 @@
+"""Documents and records in quarantine that a takedown means, and those that it does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import sentence
+
+from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
+from assets.raw.taken_down_files import hash_of, is_record_wanted, is_wanted, wanted_by
+from assets.text.marks import id_marks, passage_marks, text_marks
+from resources.takedowns import Takedown
+
+TEXT = " ".join(sentence(number, 40) for number in range(4))
+SHORT = "Two words."
+
+
+def meant(**given: Any) -> Any:
+    return wanted_by([Takedown("url", "why", **given)])
+
+
+def texts(*values: str) -> Any:
+    """Return what means these texts and their passages."""
+    series = pl.Series(values)
+    joined = {"texts": text_marks(series), "passages": passage_marks(series)}
+    return meant(**{name: b"".join(marks) for name, marks in joined.items()})
+
+
+def documents(*urls: str | None) -> pl.DataFrame:
+    ids = [document_id("s", "f", row) for row in range(len(urls))]
+    return pl.DataFrame(
+        {"doc_id": ids, "url": urls, "text": [f"{number} {TEXT}" for number in range(len(urls))]},
+        schema_overrides={"url": pl.String},
+    )
+
+
+def test_a_url_is_meant_with_and_without_scheme_www_and_slash() -> None:
+    urls = ["https://www.A.org/x/", "a.org/x", "http://a.org/x/y", "http://b.a.org/x", None]
+    wanted = meant(addresses=(hash_of("a.org/x"),))
+    assert is_wanted(documents(*urls), wanted).to_list() == [True, True, False, False, False]
+
+
+def test_a_domain_is_meant_with_those_below_it() -> None:
+    urls = ["https://a.org/x", "https://www.b.a.org:8080/", "https://aa.org", "https://org/", None]
+    wanted = meant(domains=(hash_of("a.org"),))
+    assert is_wanted(documents(*urls), wanted).to_list() == [True, True, False, False, False]
+
+
+def test_an_id_and_a_text_are_meant_wherever_they_are() -> None:
+    table = documents(None, None, None)
+    by_id = meant(ids=id_marks([table["doc_id"][2]])[0])
+    assert is_wanted(table, by_id).to_list() == [False, False, True]
+    by_text = texts(f"1, {TEXT.upper()}")
+    assert is_wanted(table, by_text).to_list() == [False, True, False]
+
+
+RECORD = json.dumps({"n": [{"body": TEXT.replace(" ", "\n")}], "url": "https://a.org/x"}).encode()
+WHOLE = json.dumps({"text": SHORT}).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "position", "wanted"),
+    [
+        (RECORD, "row 9", texts(TEXT)),
+        (RECORD[:-40], "row 9", texts(TEXT)),
+        (RECORD[: len(RECORD) // 2], "line 9", texts(TEXT)),
+        (WHOLE, "row 9", texts(SHORT)),
+        (RECORD, "row 9", meant(addresses=(hash_of("a.org/x"),))),
+        (RECORD[:-1], "row 9", meant(domains=(hash_of("a.org"),))),
+        (b"\xff", "row 3", meant(ids=id_marks([document_id("s", "f", 3)])[0])),
+    ],
+    ids=["text", "cut", "half", "short", "url", "domain in a cut record", "place"],
+)
+def test_a_record_in_quarantine_is_meant_by_all_that_it_has(
+    raw: bytes, position: str, wanted: Any
+) -> None:
+    other = json.dumps({"text": sentence(77, 200), "url": "https://other.org/x"}).encode()
+    rows = [
+        ("s", "f", place, 1, "e", "n", each) for place, each in ((position, raw), ("row 4", other))
+    ]
+    quarantine = pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
+    assert is_record_wanted(quarantine, wanted).to_list() == [True, False]

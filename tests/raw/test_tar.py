@@ -1,0 +1,237 @@
+"""Tar archives: samples of WebDataset, and archives that are hostile or damaged."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from format_folders import peer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from input_files import COMPRESS, chunks, numbers, read, texts, write
+
+from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.tar_members import tar_members
+
+Members = dict[str, bytes]
+
+
+def tar(members: Members, form: int = tarfile.PAX_FORMAT) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=form) as archive:
+        for name, data in members.items():
+            archive.addfile(info(name, len(data)), io.BytesIO(data))
+    return sink.getvalue()
+
+
+def info(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.type, member.linkname = size, kind, "/etc/passwd"
+    return member
+
+
+def special(*members: tarfile.TarInfo) -> bytes:
+    return b"".join(member.tobuf() for member in members) + tar({"a.txt": b"a"})
+
+
+def test_the_members_of_a_key_are_one_document(tmp_path: Path) -> None:
+    members = {
+        "d/1.txt": b"one",
+        "d/1.json": b'{"url":"https://example.org/1","n":1}',
+        "d/1.cls": b"7\n",
+        "d/2.v.json": b"{}",
+        "d/3.json": b'{"text":"three","lang":"en"}',
+        "d/4.HTML": b"<main><p>A page of text.</p></main>",
+        "d/5.seg.png": b"\x89PNG",
+    }
+
+    chunk = read(write(tmp_path, "a.tar", tar(members)))
+
+    assert texts(chunk) == ["one", "three", "A page of text."]
+    assert chunk.documents["meta"].to_list() == [
+        '{"member":"d/1.txt","url":"https://example.org/1","n":1,"cls":7}',
+        '{"member":"d/3.json"}',
+        '{"member":"d/4.HTML"}',
+    ]
+    assert chunk.documents["url"].to_list() == ["https://example.org/1", None, None]
+    assert chunk.documents["origin"].struct.field("row").to_list() == [0, 4, 5]
+    assert chunk.documents["doc_id"][0] == "41e978c6074df6bd344538fdcaa5d2a6"
+    assert (chunk.rows_in, chunk.left_out) == (5, {"other_member": 2})
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.zst", "tar.bz2", "tar.xz"])
+def test_a_packed_tar_is_read_alike(tmp_path: Path, suffix: str) -> None:
+    pack = COMPRESS.get(suffix.rpartition(".")[2].replace("tgz", "gz"), bytes)
+    assert texts(read(write(tmp_path, f"a.{suffix}", pack(tar({"1.txt": b"one"}))))) == ["one"]
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_members_are_those_of_tarfile(form: int) -> None:
+    long = {} if form == tarfile.USTAR_FORMAT else {f"{'é' * 200}.txt": b"x" * 1000}
+    members = {"a.txt": b"", f"{'d' * 90}/{'n' * 80}.txt": b"y" * 512, **long, "b": b"z" * 513}
+    data = tar(members, form)
+
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        expected = [(each.name, each.size) for each in archive]
+
+    found = [(each.name, each.num_bytes) for each in tar_members(BlockStream(iter([data])))]
+    assert found == expected == [(name, len(text)) for name, text in members.items()]
+
+
+def test_samples_are_those_of_webdataset(tmp_path: Path) -> None:
+    names = ["a/0.txt", "a/0.json", "a/1.json", "a/1.txt", "b.c/1.txt", "b.c/1.TXT2", "b.c/2.txt"]
+    members = {
+        name: json.dumps({"n": name}).encode() if name.endswith("json") else name.encode()
+        for name in names
+    }
+    file = write(tmp_path, "a.tar", tar(members))
+    tariterators = peer("webdataset.tariterators")
+
+    with file.path.open("rb") as stream:
+        samples = tariterators.group_by_keys(
+            tariterators.tar_file_expander([{"url": "a.tar", "stream": stream}])
+        )
+        expected = [each["txt"].decode() for each in samples if "txt" in each]
+
+    assert texts(read(file)) == expected
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.zst"])
+def test_slices_of_a_tar_have_the_documents_of_the_whole(tmp_path: Path, suffix: str) -> None:
+    members: Members = {}
+    for i, text in enumerate(numbers(60, width=300)):
+        members |= {f"{i:04d}.json": b'{"n":%d}' % i, f"{i:04d}.txt": text.encode()}
+        members |= {f"{i:04d}.png": b"\0" * 100}
+    data = tar(members)
+    pack = COMPRESS.get(suffix.rpartition(".")[2], bytes)
+    packed = b"".join(pack(data[i : i + 4000]) for i in range(0, len(data), 4000))
+    file = write(tmp_path, f"a.{suffix}", packed)
+
+    whole, sliced = read(file, 1 << 30), chunks(file, 5000)
+
+    assert len(sliced) > 4  # frames of zst that are smaller than 64 KiB are told together
+    assert [row for each in sliced for row in each.documents.rows()] == whole.documents.rows()
+    assert len(whole.documents) == 60 and whole.left_out == {"other_member": 60}
+    assert sum(each.left_out["other_member"] for each in sliced) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("../../x.txt", "member '../../x.txt' leads out of its archive"),
+        ("a/..\\..\\x.txt", "member 'a/..\\\\..\\\\x.txt' leads out of its archive"),
+        ("/etc/x.txt", "member '/etc/x.txt' has an absolute name"),
+        ("C:\\x.txt", "member 'C:\\\\x.txt' has an absolute name"),
+    ],
+)
+def test_a_member_that_leads_out_goes_to_quarantine(tmp_path: Path, name: str, error: str) -> None:
+    chunk = read(write(tmp_path, "a.tar", tar({name: b"evil", "b.txt": b"b"})))
+
+    assert texts(chunk) == ["b"]
+    assert chunk.quarantine["error"].to_list() == [error]
+    assert "names that are relative" in chunk.quarantine["next_step"][0]
+
+
+def test_links_devices_and_archives_are_left_out_by_reason(tmp_path: Path) -> None:
+    kinds = [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE]
+    data = special(*(info(f"m{i}.txt", kind=kind) for i, kind in enumerate(kinds)))
+    more = tar({"in.tar": tar({"x.txt": b"x"}), "b.tar.gz": b"", ".hid.txt": b"h", "no": b"n"})
+
+    chunk = read(write(tmp_path, "a.tar", data + more))
+
+    assert texts(chunk) == ["a"]
+    expected = {"link_member": 2, "device_member": 2, "nested_archive": 2, "other_member": 2}
+    assert chunk.left_out == expected
+
+
+def test_a_second_member_of_a_kind_in_a_sample_goes_to_quarantine(tmp_path: Path) -> None:
+    data = tar({"1.txt": b"one", "1.md": b"two", "2.txt": b"three"})
+
+    chunk = read(write(tmp_path, "a.tar", data))
+
+    assert texts(chunk) == ["one", "three"]
+    assert chunk.quarantine["error"][0] == "member '1.md': its sample has a text member before"
+    assert chunk.quarantine["position"][0] == "member 1"
+
+
+def test_a_key_that_comes_again_later_is_another_document(tmp_path: Path) -> None:
+    data = tar({"1.txt": b"one"}) + tar({"2.txt": b"two"}) + tar({"1.txt": b"again"})
+    chunk = read(write(tmp_path, "a.tar", data))
+    assert texts(chunk) == ["one", "two", "again"]
+    assert chunk.documents["doc_id"].n_unique() == 3
+
+
+def test_a_damaged_header_costs_its_member(tmp_path: Path) -> None:
+    data = bytearray(tar({"1.txt": b"a" * 600, "2.txt": b"b", "3.txt": b"c"}))
+    data[1536 + 20] ^= 1  # of the second header
+
+    chunk = read(write(tmp_path, "a.tar", bytes(data)))
+
+    assert texts(chunk) == ["a" * 600, "c"]
+    assert chunk.quarantine["error"].to_list() == ["no valid tar header at this place"]
+    assert chunk.quarantine["position"].to_list() == ["member 1"]
+
+
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [
+        (700, "tar member ends after 188 of 600 bytes (truncated)"),
+        (1536, "tar archive ends without its end mark (truncated)"),
+        (1800, "no valid tar header at this place"),
+    ],
+)
+def test_a_cut_tar_gives_what_came_before(tmp_path: Path, size: int, error: str) -> None:
+    data = tar({"1.txt": b"a" * 600, "2.txt": b"b"})[:size]
+
+    chunk = read(write(tmp_path, "a.tar", data))
+
+    assert texts(chunk) == ([] if size == 700 else ["a" * 600])
+    assert chunk.quarantine["error"].to_list()[0] == error
+
+
+def test_a_large_member_is_not_held(tmp_path: Path) -> None:
+    data = tar({"1.txt": b"a" * 600, "2.txt": b"b"})
+
+    chunk = read(write(tmp_path, "a.tar", data), max_record_bytes=500)
+
+    assert texts(chunk) == ["b"]
+    assert "above max_record_bytes=500" in chunk.quarantine["error"][0]
+
+
+def test_a_header_that_claims_all_memory_is_passed_over(tmp_path: Path) -> None:
+    huge = info("PaxHeader", 1 << 50, b"x").tobuf(tarfile.GNU_FORMAT)
+    chunk = read(write(tmp_path, "a.tar", tar({"1.txt": b"a"})[:1024] + huge + b"\0" * 2048))
+
+    assert texts(chunk) == ["a"]
+    assert "truncated" in chunk.quarantine["error"][0]
+
+
+def test_an_extended_header_above_the_bound_is_not_held(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = info("ü.txt", 1)
+        member.pax_headers = {"comment": "x" * (2 << 20)}
+        archive.addfile(member, io.BytesIO(b"a"))
+
+    chunk = read(write(tmp_path, "a.tar", sink.getvalue()))
+
+    assert chunk.documents["meta"].to_list() == ['{"member":"?.txt"}']
+
+
+def test_a_sample_with_broken_json_goes_to_quarantine(tmp_path: Path) -> None:
+    chunk = read(write(tmp_path, "a.tar", tar({"1.txt": b"a", "1.json": b"[1]", "2.txt": b"b"})))
+
+    assert (texts(chunk), len(chunk.quarantine)) == (["b"], 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=2000), st.integers(0, 5000), st.integers(0, 7))
+def test_no_damage_of_a_tar_ends_the_reading(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int
+) -> None:
+    data = bytearray(tar({"1.txt": b"a" * 600, "1.json": b"{}", "ü" * 120 + ".txt": b"b"}))
+    data[place % len(data)] ^= 1 << bit
+    folder = tmp_path_factory.mktemp("fuzz")
+    for name, each in (("a", data), ("b", data[: place % len(data)]), ("c", junk)):
+        read(write(folder, f"{name}.tar", bytes(each)), 600)
