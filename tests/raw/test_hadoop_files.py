@@ -54,7 +54,7 @@ def test_a_missing_client_is_named_with_what_to_install(
     with pytest.raises(InputError) as raised:
         find(tmp_path, "hdfs://namenode:8020/web/*.jsonl")
     message = str(raised.value)
-    assert message.startswith("source 's': hdfs://namenode:8020 cannot be reached (Unable to load")
+    assert message.startswith("source 's': hdfs://namenode:8020 cannot be reached (")
     for name in ("JAVA_HOME", "libhdfs.so", "CLASSPATH", "copy the files"):
         assert name in message
     assert "\n" not in message

@@ -325,12 +325,17 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
                 part_bytes=1 << 20,
             )
         )
-        restarts = threading.Thread(target=restart_soon, args=(gateway,))
+        is_built = threading.Event()
+        restarts = threading.Thread(target=restart_soon, args=(gateway, is_built))
         if name == "remote":
             restarts.start()
-        build(corpus, "raw")
+        try:
+            build(corpus, "raw")
+        finally:
+            is_built.set()
         if name == "remote":
             restarts.join()
+            gateway.start()  # of this thread, for the tests that follow
         assert not corpus.downloads.exists()
         manifest = corpus.store.newest("raw", "prose")
         files = [f.path for part in manifest.parts for f in part.files if f.kind == "documents"]
@@ -339,9 +344,12 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
     assert found[0] == found[1] == texts
 
 
-def restart_soon(gateway: Gateway) -> None:
+def restart_soon(gateway: Gateway, is_over: threading.Event) -> None:
+    """Restart the gateway three times; a daemon ends with the thread that started it."""
     for _ in range(3):
         time.sleep(0.3)
         gateway.kill()
         time.sleep(1)
         gateway.start()
+    is_over.wait()
+    gateway.kill()
