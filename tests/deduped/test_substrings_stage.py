@@ -124,8 +124,11 @@ def test_tasks_are_as_large_for_many_parts_as_for_few(
 
     assert {"picks", "twice", "runs", "elsewhere", "spans"} < sizes[0].keys()
     assert {"count", "select", "collect", "total"} < sizes[0].keys()
+    once = {"found", "components"}  # of duplicates: one task each, 50 and 160 bytes a part
     assert all(
-        abs(sizes[1][name] - size) < 100 for name, size in sizes[0].items() if "0" not in name
+        abs(sizes[1][name] - size) < 100
+        for name, size in sizes[0].items()
+        if "0" not in name and name not in once
     )
 
 
