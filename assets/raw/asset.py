@@ -12,7 +12,6 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
-from assets.raw.patch import Patch
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
@@ -27,17 +26,14 @@ from assets.raw.places.observed_inputs import (
     version_of,
 )
 from assets.raw.places.open_input import with_content
-from assets.raw.places.patch_files import patches_among, read_patches
-from assets.raw.places.streams.stream_chunks import patch_chunk, read_range, rows_of
-from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.places.patch_files import named_patches, patches_among, read_patches
+from assets.raw.places.streams.stream_chunks import read_range
 from assets.raw.raw_records import (
     NO_CAP,
-    Gap,
     RawInputs,
     RawNumbers,
     RawProvenance,
     RawRecords,
-    StreamPart,
 )
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
@@ -46,7 +42,6 @@ from assets.raw.readers.documents import (
     DocumentBuilder,
     is_from,
     mark_damaged,
-    no_quarantine,
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
@@ -61,7 +56,15 @@ from assets.raw.readers.read_chunks import (
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
-from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
+from assets.raw.stream_part_files import FIELD_FILTER, before_patches, plan_ranges
+from assets.raw.taken_down_files import (
+    TAKEN_DOWN,
+    obeying,
+    takedown_ids,
+    wanted_at,
+    without_taken_down,
+)
+from assets.raw.unread_files import NUM_NAMED, unread_lines
 from assets.raw.usable_raw_files import too_many_bad
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
@@ -79,7 +82,7 @@ from resources.stage import (
     WarningCheck,
 )
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
-from resources.store.store import PartWriter, published_file
+from resources.store.store import PartWriter
 from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
     Plan,
@@ -91,9 +94,7 @@ from resources.tasks import (
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
 LATER_KEYS = ("html", "columns", "max_documents", "stream_field")
-DAMAGED_FILE, FIELD_FILTER = "damaged_file", "field_filter"  # why this stage rejects a document
-NUM_NAMED = 20  # files that a manifest or a message names
-MOST = 3  # gaps of a stream that a message names
+DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
@@ -103,7 +104,7 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
     """Plan a task per group of small files, and per large file or slice of one."""
     source = corpus.settings.source(name)
     if source.is_stream:
-        return plan_ranges(corpus, source)
+        return plan_ranges(corpus, source, read_config(source, NOT_IN_THE_BYTES))
     known = known_files(corpus, name)
     found = find_inputs(
         source, corpus.config.parent, corpus.downloads, known.digests, needs_copies=False
@@ -135,95 +136,6 @@ def plan_raw(corpus: Corpus, name: str) -> Plan:
         takedowns=takedown_ids(named) or UNSET,
     )
     return Plan(tasks, config, provenance)
-
-
-def plan_ranges(corpus: Corpus, source: Source) -> Plan:
-    """Plan a task per range of a source's streams; the known ones are those of its manifest."""
-    newest = corpus.store.newest_or_none(RawRecords, source.name)
-    known = (newest.provenance.streams or {}) if newest else {}
-    states = dict(known)
-    if NO_NEW_ENTRIES not in corpus.flags:
-        left = cap_of(source)
-        if newest is not None:
-            left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
-        states = plan_streams(source, known, corpus.settings.part_bytes, left)
-    config, patches = read_config(source, NOT_IN_THE_BYTES), read_patches(corpus, source.name)
-    takedowns = read_takedowns(corpus.store.root)
-    named = takedowns_by_part(takedowns, source.name)
-    tasks = []
-    for name, state in sorted(states.items()):
-        of_known = known[name].ranges if name in known else ()
-        for index, entries in enumerate(state.ranges):
-            part = StreamPart(name, entries, is_known=index < len(of_known))
-            first, last = rows_of(entries)
-            of_part = (each for each in patches if each.file == name and first <= each.row <= last)
-            inputs = RawInputs(
-                (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
-            )
-            tasks.append(range_task(corpus, config, range_name(name, index), inputs, named))
-    newest_ids = {name: state.last for name, state in sorted(states.items())}
-    provenance = RawProvenance(
-        num_files=len(newest_ids),
-        version=version_of(newest_ids),
-        files=newest_ids,
-        streams=states,
-        takedowns=takedown_ids(named) or UNSET,
-    )
-    return Plan(tasks, config, provenance)
-
-
-def takedown_ids(named: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the ids of the takedowns that name a task."""
-    return tuple(sorted({one for ids in named.values() for one in ids}))
-
-
-def range_name(stream: str, index: int) -> str:
-    """Return the name of the task that reads a range of a stream."""
-    return f"{fingerprint_of(stream)[:12]}-{index:04d}"
-
-
-def range_task(
-    corpus: Corpus,
-    config: dict[str, object],
-    name: str,
-    inputs: RawInputs,
-    named: Mapping[str, Sequence[str]],
-) -> Task[RawInputs]:
-    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now.
-
-    `named` are the takedowns that name a task. The fingerprints that the part had with fewer
-    patches and takedowns are among its inputs: its entries may be gone from the server.
-    """
-    stream, ids = inputs.stream, named.get(name, ())
-    assert stream is not None, "this is a range of one"
-    maker, made_of = tasks_of(corpus, RAW, inputs.source.name), ("entries", stream.name)
-
-    def with_patches(patches: Sequence[Patch]) -> Task[RawInputs]:
-        return maker.task(
-            name,
-            (config, (*made_of, stream.entries), *named_patches(patches)),
-            inputs,
-            work_bytes=stream.entries.bytes,
-            is_stream=True,
-        )
-
-    tasks = [with_patches(inputs.patches[:n]) for n in reversed(range(len(inputs.patches) + 1))]
-    now, *earlier = (
-        obeying(task.fingerprint, ids[:count])
-        for task in tasks
-        for count in reversed(range(len(ids) + 1))
-    )
-    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
-
-
-def obeying(fingerprint: str, takedowns: Sequence[str]) -> str:
-    """Return the fingerprint of a task that takedowns name."""
-    return fingerprint_of(fingerprint, (*takedowns,)) if takedowns else fingerprint
-
-
-def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
-    """Return what patches add to a fingerprint: nothing where there are none."""
-    return [patches] if patches else []
 
 
 def cut_large(
@@ -277,7 +189,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
     if cut is not None:
         made_of = [first.name, first.digest, cut.unit, cut.start, cut.stop]
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
-    return tasks_of(corpus, RAW, inputs.source.name).task(
+    return tasks_of(corpus, RawRecords, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
         (config, (*made_of, inputs.part_bytes), *named_patches(inputs.patches)),
         inputs,
@@ -328,28 +240,6 @@ def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]
             draft.writer.discard()
         raise
     return drafts
-
-
-def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
-    """Return the part of a stream's range with fewer patches or takedowns, now with all patches.
-
-    None if no such part is published.
-    """
-    inputs, name = task.payload, stream_name(task.name, 0)
-    found = (task.folder.find_part(name, fingerprint) for fingerprint in inputs.unpatched)
-    record = next((each for each in found if each is not None), None)
-    if record is None:
-        return None
-    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
-    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
-    chunk = Chunk(
-        documents=tables["documents"],
-        quarantine=tables.get("quarantine", no_quarantine()),
-        rows_in=record.stats.rows_in,
-        skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
-        left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
-    )
-    return [patch_chunk(chunk, inputs.source, inputs.patches) if inputs.patches else chunk]
 
 
 def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
@@ -474,55 +364,6 @@ def settings_of_raw(settings: Settings) -> Any:
     return [settings.part_bytes, sources]
 
 
-def unread_lines(manifest: RawManifest) -> list[str]:
-    """Say in a line each of the files of a source that are not read, or not whole."""
-    provenance, faulty = manifest.provenance, manifest.stats.numbers.faulty_files
-    lines: list[str] = []
-    if provenance.left_out and provenance.num_left_out:
-        num_matched = provenance.num_left_out + provenance.num_files
-        reasons = [f"{name} ({reason})" for name, reason in provenance.left_out.items()]
-        lines.append(
-            f"{manifest.partition}: {provenance.num_left_out:,} of {num_matched:,} files that "
-            f"`where` matches are not read: {named(reasons, provenance.num_left_out)}. Convert "
-            "them, or match fewer files with `where`."
-        )
-    if faulty:
-        reasons = [
-            f"{name} ({rows:,} damaged rows)" if rows else name
-            for name, rows in sorted(faulty.items())
-        ]
-        lines.append(
-            f"{manifest.partition}: {len(faulty):,} of {provenance.num_files:,} files could not "
-            f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
-            "`quarantine`, each with a next step."
-        )
-    return lines + lost_entries(manifest)
-
-
-def lost_entries(manifest: RawManifest) -> list[str]:
-    """Say in a line for each stream what was gone before it was read."""
-    streams = manifest.provenance.streams or {}
-    return [
-        f"{manifest.partition}: {sum(gap.count for gap in state.gaps):,} entries of {name} were "
-        f"trimmed or deleted before they were read: {'; '.join(map(gap_text, state.gaps[-MOST:]))}"
-        ". Build more often, or let the server keep more."
-        for name, state in streams.items()
-        if state.gaps
-    ]
-
-
-def gap_text(gap: Gap) -> str:
-    """Describe a gap: the last entry known before it, and the first there behind it."""
-    known = f"{gap.after} is known" if gap.after else "none is known"
-    return f"{gap.count:,}, where {known} and the first there is {gap.first or 'none'}"
-
-
-def named(items: list[str], number: int) -> str:
-    """Join the first NUM_NAMED of a number of items, and say how many follow."""
-    rest = f" and {number - NUM_NAMED:,} more" if number > NUM_NAMED else ""
-    return ", ".join(items[:NUM_NAMED]) + rest
-
-
 def conclude_raw(corpus: Corpus, manifest: RawManifest) -> Conclusion:
     """Remove the copies of URLs, whose parts are published now; warn of what is not read."""
     if not corpus.settings.keep_downloads:
@@ -559,7 +400,7 @@ ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before proce
 
 RAW = Stage(
     name=RawRecords.name,
-    code_version="3",
+    code_version=RawRecords.code_version,
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
     group="ingest",

@@ -153,8 +153,9 @@ class RawProvenance(msgspec.Struct, frozen=True):
 
 
 class RawRecords:
-    """Name and records of the stage, for the store."""
+    """Name, code version and records of the stage, for the store."""
 
     name = "raw"
+    code_version = "3"
     provenance = RawProvenance
     numbers = RawNumbers

@@ -8,7 +8,7 @@ or if its bytes have the text, a passage of it, or the address.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -21,6 +21,7 @@ import polars as pl
 from assets.raw.readers.documents import document_id
 from assets.text.addresses import address_of, domains_above, host_of
 from assets.text.marks import Marks, find_doc_ids, find_passages, find_texts, marks_of
+from resources.store.records import fingerprint_of
 from resources.takedowns import Takedown, read_takedowns
 
 TAKEN_DOWN = "taken_down"  # why `raw` leaves a document out
@@ -157,3 +158,13 @@ def strings_in(values: Iterable[object]) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
+
+
+def takedown_ids(named: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the ids of the takedowns that name a task."""
+    return tuple(sorted({one for ids in named.values() for one in ids}))
+
+
+def obeying(fingerprint: str, takedowns: Sequence[str]) -> str:
+    """Return the fingerprint of a task that takedowns name."""
+    return fingerprint_of(fingerprint, (*takedowns,)) if takedowns else fingerprint

@@ -81,3 +81,8 @@ def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bo
         return cut.start <= patch.row < cut.stop
     first, end = cut.span.first.row, cut.span.end.row
     return first <= patch.row and (patch.row < end or not end)
+
+
+def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
+    """Return what patches add to a fingerprint: nothing where there are none."""
+    return [patches] if patches else []

@@ -17,7 +17,8 @@ from rich.table import Table
 
 from assets.filtered.asset import FILTERED
 from assets.mixed.asset import MIXED
-from assets.raw.asset import RAW, unread_lines
+from assets.raw.asset import RAW
+from assets.raw.unread_files import unread_lines
 from assets.sharded.asset import SHARDED
 from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json

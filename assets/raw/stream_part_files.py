@@ -1,0 +1,130 @@
+"""Parts of `raw` that are ranges of a stream: planned from the last manifest, made only once.
+
+What the server has given stays in the corpus, also when the server has trimmed it: a patch or a
+takedown is applied to the published part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+from msgspec import UNSET
+
+from assets.raw.patch import Patch
+from assets.raw.places.observed_inputs import NO_NEW_ENTRIES, version_of
+from assets.raw.places.patch_files import named_patches, read_patches
+from assets.raw.places.streams.stream_chunks import patch_chunk, rows_of
+from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.raw_records import RawInputs, RawProvenance, RawRecords, StreamPart
+from assets.raw.readers.documents import Chunk, no_quarantine
+from assets.raw.size_cap_files import cap_of
+from assets.raw.taken_down_files import TAKEN_DOWN, obeying, takedown_ids
+from resources.corpus import Corpus
+from resources.settings.sources import Source
+from resources.store.records import fingerprint_of
+from resources.store.store import published_file
+from resources.takedowns import read_takedowns, takedowns_by_part
+from resources.tasks import Plan, Task, stream_name, tasks_of
+
+FIELD_FILTER = "field_filter"  # why `raw` leaves a document out
+
+
+def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Plan:
+    """Plan a task per range of a source's streams; the known ones are those of its manifest.
+
+    `config` has the keys of the source that its documents depend on.
+    """
+    newest = corpus.store.newest_or_none(RawRecords, source.name)
+    known = (newest.provenance.streams or {}) if newest else {}
+    states = dict(known)
+    if NO_NEW_ENTRIES not in corpus.flags:
+        left = cap_of(source)
+        if newest is not None:
+            left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
+        states = plan_streams(source, known, corpus.settings.part_bytes, left)
+    patches = read_patches(corpus, source.name)
+    takedowns = read_takedowns(corpus.store.root)
+    named = takedowns_by_part(takedowns, source.name)
+    tasks = []
+    for name, state in sorted(states.items()):
+        of_known = known[name].ranges if name in known else ()
+        for index, entries in enumerate(state.ranges):
+            part = StreamPart(name, entries, is_known=index < len(of_known))
+            first, last = rows_of(entries)
+            of_part = (each for each in patches if each.file == name and first <= each.row <= last)
+            inputs = RawInputs(
+                (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
+            )
+            tasks.append(range_task(corpus, config, range_name(name, index), inputs, named))
+    newest_ids = {name: state.last for name, state in sorted(states.items())}
+    provenance = RawProvenance(
+        num_files=len(newest_ids),
+        version=version_of(newest_ids),
+        files=newest_ids,
+        streams=states,
+        takedowns=takedown_ids(named) or UNSET,
+    )
+    return Plan(tasks, config, provenance)
+
+
+def range_name(stream: str, index: int) -> str:
+    """Return the name of the task that reads a range of a stream."""
+    return f"{fingerprint_of(stream)[:12]}-{index:04d}"
+
+
+def range_task(
+    corpus: Corpus,
+    config: dict[str, object],
+    name: str,
+    inputs: RawInputs,
+    named: Mapping[str, Sequence[str]],
+) -> Task[RawInputs]:
+    """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now.
+
+    `named` are the takedowns that name a task. The fingerprints that the part had with fewer
+    patches and takedowns are among its inputs: its entries may be gone from the server.
+    """
+    stream, ids = inputs.stream, named.get(name, ())
+    assert stream is not None, "this is a range of one"
+    maker, made_of = tasks_of(corpus, RawRecords, inputs.source.name), ("entries", stream.name)
+
+    def with_patches(patches: Sequence[Patch]) -> Task[RawInputs]:
+        return maker.task(
+            name,
+            (config, (*made_of, stream.entries), *named_patches(patches)),
+            inputs,
+            work_bytes=stream.entries.bytes,
+            is_stream=True,
+        )
+
+    tasks = [with_patches(inputs.patches[:n]) for n in reversed(range(len(inputs.patches) + 1))]
+    now, *earlier = (
+        obeying(task.fingerprint, ids[:count])
+        for task in tasks
+        for count in reversed(range(len(ids) + 1))
+    )
+    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
+
+
+def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
+    """Return the part of a stream's range with fewer patches or takedowns, now with all patches.
+
+    None if no such part is published.
+    """
+    inputs, name = task.payload, stream_name(task.name, 0)
+    found = (task.folder.find_part(name, fingerprint) for fingerprint in inputs.unpatched)
+    record = next((each for each in found if each is not None), None)
+    if record is None:
+        return None
+    files = {f.kind: published_file(task.folder.folder / f.path, f) for f in record.files}
+    tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
+    chunk = Chunk(
+        documents=tables["documents"],
+        quarantine=tables.get("quarantine", no_quarantine()),
+        rows_in=record.stats.rows_in,
+        skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
+        left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
+    )
+    return [patch_chunk(chunk, inputs.source, inputs.patches) if inputs.patches else chunk]
