@@ -22,8 +22,8 @@ from assets.raw.places.object_files import bucket_at
 from assets.raw.places.open_input import open_input
 from corpus_loader import transports
 from corpus_loader.objects import Objects
-from resources import materialization
 from resources.errors import InputError
+from resources.materialize import materialization
 from resources.settings.pipeline import SettingsError, load_settings
 from resources.settings.sources import Source
 from resources.store import store_place

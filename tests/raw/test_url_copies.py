@@ -24,7 +24,7 @@ from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.url_copies import fetch_copies
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
-from resources import materialization
+from resources.materialize import materialization
 from resources.run_reports import read_report
 
 TEXTS = [sentence(number) for number in range(200)]
