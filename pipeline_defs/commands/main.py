@@ -48,20 +48,64 @@ VERBS = {  # group: {verb: help}
         "path": "Print the folder of a format, for a trainer's config.",
     },
 }
-DUPLICATES = {
-    "duplicates:show_cluster": "Show a document's cluster, and how its copies differ.",
-    "duplicates:list_clusters": "List the clusters, the largest first.",
-    "duplicates:ledger_of_build": "Print the ingest order as JSON, for another `dedup.ledger`.",
-    "duplicates_check:check_sample": "Compare the removals of a sample with datasketch's.",
-}
-TOKENIZER = {
-    "tokenizer_verbs:retrain": "Train the next one; the next build encodes everything again.",
-    "tokenizer_verbs:path": "Print the path of its file, to load it elsewhere.",
-}
-QUARANTINE = {
-    "quarantine_list:list_quarantine": "Count them by source, file and error, with next steps.",
-    "quarantine_show:show_records": "Show where each is, why, and its bytes.",
-    "quarantine_replay:replay": "Read them again after a fix, or with patched records.",
+NESTED = {  # (group, name of the verb, help): {verb of it: (module and function, help)}
+    ("look", "duplicates", "Show clusters of duplicates, and how their texts differ."): {
+        "show": (
+            "duplicates:show_cluster",
+            "Show a document's cluster, and how its copies differ.",
+        ),
+        "list": ("duplicates:list_clusters", "List the clusters, the largest first."),
+        "ledger": (
+            "duplicates:ledger_of_build",
+            "Print the ingest order as JSON, for another `dedup.ledger`.",
+        ),
+        "check": (
+            "duplicates_check:check_sample",
+            "Compare the removals of a sample with datasketch's.",
+        ),
+    },
+    ("build", "tokenizer", "Train the tokenizer, or take its file."): {
+        "retrain": (
+            "tokenizer_verbs:retrain",
+            "Train the next one; the next build encodes everything again.",
+        ),
+        "path": ("tokenizer_verbs:path", "Print the path of its file, to load it elsewhere."),
+    },
+    ("life", "shards", "Keep the order of shards."): {
+        "ledger": (
+            "shard_ledger:ledger_of_shards",
+            "Write the generations of all sources to a folder, for another `shards.ledger`.",
+        ),
+    },
+    ("train", "loader", "Simulate the reads of training jobs."): {
+        "simulate": (
+            "loader_verbs:simulate",
+            "Compute order, shares, bytes and cache hits of a job, without reading a token.",
+        ),
+    },
+    ("life", "quarantine", "See and replay records that could not be read."): {
+        "list": (
+            "quarantine_list:list_quarantine",
+            "Count them by source, file and error, with next steps.",
+        ),
+        "show": ("quarantine_show:show_records", "Show where each is, why, and its bytes."),
+        "replay": (
+            "quarantine_replay:replay",
+            "Read them again after a fix, or with patched records.",
+        ),
+    },
+    ("train", "thresholds", "Thresholds that training speaks for."): {
+        "propose": (
+            "thresholds:propose",
+            "Propose thresholds and weights from losses; print the edit, and change nothing.",
+        ),
+    },
+    ("look", "language", "Check the languages of documents."): {
+        "check": (
+            "language:check",
+            "Compare our labels with langdetect's on a sample, and name the differences.",
+        ),
+    },
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -127,49 +171,11 @@ def add_verbs() -> None:
         for verb, text in verbs.items():
             path = f"{HERE}.{group}.{verb}:{verb}"
             app.command(path, name=verb, help=text, group=GROUPS[group])
-    duplicates = App(
-        name="duplicates",
-        help="Show clusters of duplicates, and how their texts differ.",
-        group=GROUPS["look"],
-    )
-    for function, text in DUPLICATES.items():
-        verb = function.partition(":")[2].partition("_")[0]
-        duplicates.command(f"{HERE}.look.{function}", name=verb, help=text)
-    app.command(duplicates)
-    tokenizer = App(
-        name="tokenizer", help="Train the tokenizer, or take its file.", group=GROUPS["build"]
-    )
-    for function, text in TOKENIZER.items():
-        verb = function.partition(":")[2]
-        tokenizer.command(f"{HERE}.build.{function}", name=verb, help=text)
-    app.command(tokenizer)
-    shards = App(name="shards", help="Keep the order of shards.", group=GROUPS["life"])
-    text = "Write the generations of all sources to a folder, for another `shards.ledger`."
-    shards.command(f"{HERE}.life.shard_ledger:ledger_of_shards", name="ledger", help=text)
-    app.command(shards)
-    loader = App(name="loader", help="Simulate the reads of training jobs.", group=GROUPS["train"])
-    text = "Compute order, shares, bytes and cache hits of a job, without reading a token."
-    loader.command(f"{HERE}.train.loader_verbs:simulate", name="simulate", help=text)
-    app.command(loader)
-    quarantine = App(
-        name="quarantine",
-        help="See and replay records that could not be read.",
-        group=GROUPS["life"],
-    )
-    for function, text in QUARANTINE.items():
-        verb = function.partition(":")[0].rpartition("_")[2]
-        quarantine.command(f"{HERE}.life.{function}", name=verb, help=text)
-    app.command(quarantine)
-    thresholds = App(
-        name="thresholds", help="Thresholds that training speaks for.", group=GROUPS["train"]
-    )
-    text = "Propose thresholds and weights from losses; print the edit, and change nothing."
-    thresholds.command(f"{HERE}.train.thresholds:propose", name="propose", help=text)
-    app.command(thresholds)
-    language = App(name="language", help="Check the languages of documents.", group=GROUPS["look"])
-    text = "Compare our labels with langdetect's on a sample, and name the differences."
-    language.command(f"{HERE}.look.language:check", name="check", help=text)
-    app.command(language)
+    for (group, name, text), verbs_of_verb in NESTED.items():
+        nested = App(name=name, help=text, group=GROUPS[group])
+        for verb, (function, help_text) in verbs_of_verb.items():
+            nested.command(f"{HERE}.{group}.{function}", name=verb, help=help_text)
+        app.command(nested)
 
 
 @app.command(group=OPTIONS)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_defs.commands.main import DUPLICATES, TOKENIZER, VERBS, main
+from pipeline_defs.commands.main import NESTED, VERBS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL_VERBS = sorted(verb for verbs in VERBS.values() for verb in verbs)
+NESTED_VERBS = [(outer, verb) for (_, outer, _), verbs in NESTED.items() for verb in verbs]
 
 
 def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,7 +19,7 @@ def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> N
 
     shown = capsys.readouterr().out
     assert [group.capitalize() in shown for group in VERBS] == [True] * 4
-    assert all(f"│ {verb} " in shown for verb in [*ALL_VERBS, "duplicates", "tokenizer"])
+    assert all(f"│ {verb} " in shown for verb in [*ALL_VERBS, *dict(NESTED_VERBS)])
 
 
 @pytest.mark.parametrize("verb", ALL_VERBS)
@@ -27,22 +28,12 @@ def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> N
     assert f"Usage: corpus {verb}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("function", DUPLICATES)
-def test_every_verb_of_duplicates_has_help(
-    capsys: pytest.CaptureFixture[str], function: str
+@pytest.mark.parametrize(("outer", "verb"), NESTED_VERBS)
+def test_every_verb_of_a_verb_has_help(
+    capsys: pytest.CaptureFixture[str], outer: str, verb: str
 ) -> None:
-    verb = function.partition(":")[2].partition("_")[0]
-    assert main(["duplicates", verb, "--help"]) == 0
-    assert f"Usage: corpus duplicates {verb}" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("function", TOKENIZER)
-def test_every_verb_of_tokenizer_has_help(
-    capsys: pytest.CaptureFixture[str], function: str
-) -> None:
-    verb = function.partition(":")[2]
-    assert main(["tokenizer", verb, "--help"]) == 0
-    assert f"Usage: corpus tokenizer {verb}" in capsys.readouterr().out
+    assert main([outer, verb, "--help"]) == 0
+    assert f"Usage: corpus {outer} {verb}" in capsys.readouterr().out
 
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
