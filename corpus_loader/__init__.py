@@ -1,7 +1,7 @@
 """The training side: read a mixed corpus, in one order for any number of ranks.
 
-Names are imported at their first use: who needs one light module (`corpus_loader.url_secrets`) does
-not wait 0.2 s for numpy.
+Names are imported at their first use: who needs one light module, as
+`corpus_loader.places.url_secrets`, does not wait 0.2 s for numpy.
 """
 
 from importlib import import_module
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from corpus_loader.batch import Batch, Documents
-    from corpus_loader.errors import CorpusError
     from corpus_loader.loader import CorpusLoader, LoaderStats
+    from corpus_loader.places.errors import CorpusError
     from corpus_loader.reader import LoaderOptions
 
 __all__ = ["Batch", "CorpusError", "CorpusLoader", "Documents", "LoaderOptions", "LoaderStats"]
 MODULES = {
     "Batch": "batch",
-    "CorpusError": "errors",
+    "CorpusError": "places.errors",
     "CorpusLoader": "loader",
     "Documents": "batch",
     "LoaderOptions": "reader",

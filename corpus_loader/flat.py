@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 INDEX_MAGIC = b"MMIDIDX\0\0"
 INDEX_HEADER_BYTES = 34  # magic, u64 version, u8 dtype, u64 sequences, u64 documents + 1

@@ -32,11 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents
-from corpus_loader.errors import CorpusError
 from corpus_loader.mixture import find_mixture, mixtures
 from corpus_loader.order import order_seed
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader
-from corpus_loader.remote import open_files
 from corpus_loader.split import Split, Step
 
 STATE_VERSION = 1

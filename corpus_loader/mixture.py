@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from corpus_loader.epochs import SourceShape
-from corpus_loader.errors import CorpusError
-from corpus_loader.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.order import PhaseOrder
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
 VERSION = 2

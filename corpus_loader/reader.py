@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, find_documents
-from corpus_loader.checks import Checks
-from corpus_loader.errors import CorpusError, repair
-from corpus_loader.files import Files, LocalFiles, Verify
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
+from corpus_loader.places.checks import Checks
+from corpus_loader.places.errors import CorpusError, repair
+from corpus_loader.places.files import Files, LocalFiles, Verify
 from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last, Skipped, skipped
 

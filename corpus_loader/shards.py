@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.files import Files
 from corpus_loader.flat import REPAIR, Index, MappedFile, Spans, SpansIndex, read_index, read_spans
 from corpus_loader.mixture import FlatFile, Mixture, MixtureSource, RemovedFile
-from corpus_loader.threads import map_in_threads
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.files import Files
+from corpus_loader.places.threads import map_in_threads
 
 MOST_FILES = 8192  # open at a time, or a third of what the process may have (often 1,024)
 PROCESSES = 8  # that share a cache too small for all: each keeps so small a part of it open

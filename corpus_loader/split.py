@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 Last = Literal["drop", "pad", "short"]
 

@@ -26,8 +26,8 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noqa: TID253
 
 from corpus_loader.batch import Batch, Documents
-from corpus_loader.errors import CorpusError
 from corpus_loader.loader import CorpusLoader, LoaderStats
+from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
 

@@ -6,7 +6,7 @@ that did so lives. A killed run of the command line would be STARTED for ever.
 
 import dagster as dg
 
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.url_secrets import redacted
 from resources.corpus import Corpus
 from resources.runs.failure_hook import RunMessage, tell_once
 from resources.runs.run_notes import (

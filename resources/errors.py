@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.url_secrets import redacted
 
 
 class UsageError(ValueError):

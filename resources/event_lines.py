@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.url_secrets import redacted
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
 from resources.settings.logs import LoggingConfig

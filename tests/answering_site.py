@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from corpus_loader import transports
+from corpus_loader.places import transports
 
 
 @dataclass

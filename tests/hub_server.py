@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
-from corpus_loader import transports
+from corpus_loader.places import transports
 
 API = re.compile(r"/api/datasets/(?P<repository>[^/]+/[^/]+)/(?P<what>[^/]+)(?:/(?P<rest>.*))?")
 FILE = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)/resolve/(?P<sha>[^/]+)/(?P<path>.+)")

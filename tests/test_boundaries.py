@@ -31,7 +31,7 @@ def test_the_loader_needs_numpy_only() -> None:
     every = "from corpus_loader import *"
     assert not modules_after(every) & (optional | {"assets", "polars"})
     assert "numpy" in modules_after(every)
-    assert "numpy" not in modules_after("import corpus_loader.url_secrets")
+    assert "numpy" not in modules_after("import corpus_loader.places.url_secrets")
 
 
 def modules_after(statement: str) -> set[str]:

@@ -1,8 +1,8 @@
 """Reads of a training job without reading: shards of every step, and what a cache of them costs.
 
 A shard is downloaded whole by the node whose cache does not have it. The cache of a node is shared
-by its ranks, and gives up what was not used for longest: the policy of corpus_loader/cache.py,
-without its rule that a shard in use stays.
+by its ranks, and gives up what was not used for longest: the policy of
+corpus_loader/places/cache.py, without its rule that a shard in use stays.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, starts_of
-from corpus_loader.errors import CorpusError
 from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_spans
 from corpus_loader.mixture import Shard
+from corpus_loader.places.errors import CorpusError
 from resources.store.medium import medium_of
 from resources.store.store import StoreError
 

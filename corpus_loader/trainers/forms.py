@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch  # noqa: TID253  whoever imports this module uses torch
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
 FlatBatch = dict[str, torch.Tensor | int]

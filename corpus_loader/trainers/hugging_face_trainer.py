@@ -20,7 +20,7 @@ from typing import Any
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 from corpus_loader.torch_dataset import CorpusDataLoader
 from corpus_loader.trainers.forms import Tensors, hugging_face
 

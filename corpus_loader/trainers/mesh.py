@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 # Names that torch, torchtitan and Accelerate give to dimensions over which batches are split.
 DATA_DIMENSIONS = ("dp", "dp_replicate", "dp_shard", "data", "replicate", "shard", "fsdp", "ddp")

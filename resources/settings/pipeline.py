@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig

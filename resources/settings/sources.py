@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpus_loader.url_secrets import identity, key_of, query_keys, shown, split_url
+from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
 
 Scalar = str | int | float | bool

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from io import BufferedRandom
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.objects import Objects
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.objects import Objects
 from resources.store.store_errors import StoreError
 
 LEASES = "_writers"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus_loader.files import DIGITS, LocalFiles, inside
+from corpus_loader.places.files import DIGITS, LocalFiles, inside
 from resources.store.medium import medium_of
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from corpus_loader.files import TAGS, is_tag_name
+from corpus_loader.places.files import TAGS, is_tag_name
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
 from resources.store.records import to_line

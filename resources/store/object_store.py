@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
-from corpus_loader.objects import Objects
-from corpus_loader.transports import read_blocks
+from corpus_loader.places.objects import Objects
+from corpus_loader.places.transports import read_blocks
 from resources.store.disk import make_folder
 from resources.store.leases import LEASES, WriterLease
 from resources.store.scratch import Scratch, make_room, use

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from corpus_loader.url_secrets import split_url
+from corpus_loader.places.url_secrets import split_url
 from resources.store.scratch import default_scratch, open_scratch
 
 OBJECT_STORES = ("s3", "gs", "az")

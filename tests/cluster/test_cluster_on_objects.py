@@ -21,7 +21,7 @@ from builders import hashes
 from faults.fault_runs import VERIFY, Engine, Site, make_site, run, start
 from rados_gateway import Gateway
 
-from corpus_loader.objects import Objects
+from corpus_loader.places.objects import Objects
 from tests.cluster.ray_nodes import ADDRESS, RayNodes, prepare_environment
 
 pytestmark = pytest.mark.skipif(

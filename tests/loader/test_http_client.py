@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from corpus_loader import http_client
-from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import HttpTransport, StatusError, open_url, read_block
-from corpus_loader.networks import Reach, reach_of
-from corpus_loader.transports import Interrupted
+from corpus_loader.places import http_client
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import HttpTransport, StatusError, open_url, read_block
+from corpus_loader.places.networks import Reach, reach_of
+from corpus_loader.places.transports import Interrupted
 
 Speech = Callable[[socket.socket], None]
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from loader_corpus import every_sample, numbered_rows, publish, two_sources, write_phase
 
-from corpus_loader import CorpusError, CorpusLoader, LoaderOptions, files
-from corpus_loader.files import Verify
+from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+from corpus_loader.places import files
+from corpus_loader.places.files import Verify
 
 SHARD = "sharded/web/megatron-0123abcd/shard-00001"
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)

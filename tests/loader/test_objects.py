@@ -16,10 +16,10 @@ import pytest
 from flaky_proxy import FlakyProxy, flaky_proxy
 from s3_server import s3_bucket
 
-from corpus_loader import transports
-from corpus_loader.errors import CorpusError
-from corpus_loader.objects import ObjectInfo, Objects, object_info
-from corpus_loader.transports import Patience
+from corpus_loader.places import transports
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.objects import ObjectInfo, Objects, object_info
+from corpus_loader.places.transports import Patience
 
 LARGE = 11_000_000  # bytes: an upload of three parts
 

@@ -21,11 +21,12 @@ import pytest
 from loader_corpus import every_sample, numbered_rows, write_phase
 from s3_server import s3_bucket
 
-from corpus_loader import CorpusLoader, LoaderOptions, cache, file_locks, http_client, transports
-from corpus_loader.cache import Cache
-from corpus_loader.errors import CorpusError
-from corpus_loader.remote import RemoteStore
-from corpus_loader.threads import map_in_threads
+from corpus_loader import CorpusLoader, LoaderOptions
+from corpus_loader.places import cache, file_locks, http_client, transports
+from corpus_loader.places.cache import Cache
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.remote import RemoteStore
+from corpus_loader.places.threads import map_in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 3_000_000  # of a shard: three blocks
@@ -280,7 +281,7 @@ def test_the_newest_manifest_is_found(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pages: bool, numbers: range
 ) -> None:
     monkeypatch.setattr(Handler, "has_pages", has_pages)
-    monkeypatch.setattr("corpus_loader.remote.MOST_MISSES", 64)
+    monkeypatch.setattr("corpus_loader.places.remote.MOST_MISSES", 64)
     (tmp_path / "there/mixed/main/_manifests").mkdir(parents=True)
     for number in numbers:
         put(tmp_path, f"mixed/main/_manifests/{number:08d}.json", 10)
@@ -356,7 +357,7 @@ def test_an_answer_without_an_end_is_cut_off(
             taken += 1
             yield bytes(1 << 20)
 
-    monkeypatch.setattr("corpus_loader.remote.read_blocks", endless)
+    monkeypatch.setattr("corpus_loader.places.remote.read_blocks", endless)
     shard = put(tmp_path, "a.bin")
     with pytest.raises(CorpusError, match=r"3,145,728 bytes of sha256 \w+ came, not 3,000,000"):
         fetched(RemoteStore(server, tmp_path / "cache"), shard)
@@ -540,7 +541,7 @@ def test_a_loader_gives_up_what_it_does_not_need_if_the_cache_is_full(
 
 USER = """
 import random, sys
-from corpus_loader.remote import RemoteStore
+from corpus_loader.places.remote import RemoteStore
 url, cache, seed, *shards = sys.argv[1:]
 store = RemoteStore(url, cache, 4000)
 picks = random.Random(seed)
@@ -555,8 +556,8 @@ for _ in range(60):
 
 TOGETHER = """
 import sys
-from corpus_loader.remote import RemoteStore
-from corpus_loader.threads import map_in_threads
+from corpus_loader.places.remote import RemoteStore
+from corpus_loader.places.threads import map_in_threads
 url, cache, *shards = sys.argv[1:]
 store = RemoteStore(url, cache)
 def fetch(shard):
@@ -568,7 +569,7 @@ map_in_threads(fetch, shards, 2)
 
 FETCHER = """
 import sys
-from corpus_loader.remote import RemoteStore
+from corpus_loader.places.remote import RemoteStore
 url, cache, name, num_bytes, sha256 = sys.argv[1:]
 with RemoteStore(url, cache).local_path(name, int(num_bytes), sha256):
     pass

@@ -26,9 +26,9 @@ from loader_corpus import (
 )
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
-from corpus_loader.files import Verify
 from corpus_loader.mixture import find_mixture
-from corpus_loader.remote import open_files
+from corpus_loader.places.files import Verify
+from corpus_loader.places.remote import open_files
 
 REMOVED = {"books": {0: [0, 5, 15]}, "web": {0: [4], 2: [0, 1, 2, 3]}}
 GONE = {1, 6, 16, 105, 111, 112, 113, 114}

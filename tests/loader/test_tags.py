@@ -10,7 +10,7 @@ import pytest
 from loader_corpus import publish, write_phase
 
 from corpus_loader import CorpusLoader, LoaderOptions
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 from corpus_loader.seal import sealed
 
 SHARDS = {"web": [[[[1, 2, 3]], [[4, 5]]] * 4]}

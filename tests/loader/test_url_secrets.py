@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from corpus_loader import url_secrets
-from corpus_loader.errors import CorpusError
-from corpus_loader.transports import Interrupted
-from corpus_loader.url_secrets import authorization, identity, is_torn, query_keys, redacted, shown
+from corpus_loader.places import url_secrets
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.transports import Interrupted
+from corpus_loader.places.url_secrets import (
+    authorization,
+    identity,
+    is_torn,
+    query_keys,
+    redacted,
+    shown,
+)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pytest
 from builders import SHARED_TEXT, hashes, open_corpus, sentence, write_corpus
 
 from assets.raw.places import downloads
-from corpus_loader import transports
+from corpus_loader.places import transports
 from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import build_defs
 from resources.run_reports import read_report

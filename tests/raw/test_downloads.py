@@ -14,7 +14,7 @@ from answering_site import Site, answering_site
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.input_file import InputFile
-from corpus_loader import http_client
+from corpus_loader.places import http_client
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig
 

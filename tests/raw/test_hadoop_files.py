@@ -16,8 +16,8 @@ from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import plan_slices, read_chunks
-from corpus_loader import transports
-from corpus_loader.errors import CorpusError
+from corpus_loader.places import transports
+from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
 from resources.settings.pipeline import SettingsError, load_settings
 from resources.settings.sources import SourceConfig

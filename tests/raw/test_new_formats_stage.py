@@ -18,7 +18,7 @@ from range_site import range_site
 
 from assets.raw.asset import plan_raw, read_part
 from assets.raw.places.find_inputs import find_inputs
-from corpus_loader import transports
+from corpus_loader.places import transports
 from resources.settings.sources import SourceConfig
 
 VALUES = numbers(60, width=400)

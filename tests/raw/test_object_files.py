@@ -20,8 +20,8 @@ from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.object_files import bucket_at
 from assets.raw.places.open_input import open_input
-from corpus_loader import transports
-from corpus_loader.objects import Objects
+from corpus_loader.places import transports
+from corpus_loader.places.objects import Objects
 from resources.errors import InputError
 from resources.materialize import materialization
 from resources.settings.pipeline import SettingsError, load_settings

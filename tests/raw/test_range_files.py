@@ -19,7 +19,7 @@ from assets.raw.places import request_pace
 from assets.raw.places.open_input import open_arrow, open_input, with_content
 from assets.raw.places.range_files import AHEAD, FIRST_BYTES, WINDOW_BYTES, Fetch, RangeFile
 from assets.raw.readers.input_file import STREAM_END, InputFile
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 SIZE = 40 << 20
 DATA = random.Random(7).randbytes(SIZE)

@@ -22,8 +22,8 @@ from assets.raw.places.open_input import open_input
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import byte_spans, plan_slices, read_chunks
 from assets.raw.readers.read_tables import read_parquet
-from corpus_loader import transports
-from corpus_loader.errors import CorpusError
+from corpus_loader.places import transports
+from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
 from resources.run_reports import read_report
 from resources.settings.sources import SourceConfig

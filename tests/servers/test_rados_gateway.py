@@ -21,9 +21,9 @@ from flaky_proxy import flaky_proxy
 from loader_corpus import numbered_rows, write_phase
 from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
-from corpus_loader import transports
-from corpus_loader.errors import CorpusError
-from corpus_loader.objects import Objects
+from corpus_loader.places import transports
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.objects import Objects
 from resources.store.store_place import ScratchConfig, root_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,7 +179,7 @@ def requests(objects: Objects) -> list[Callable[[], object]]:
 
 READ_ONE = """
 import sys
-from corpus_loader.objects import Objects
+from corpus_loader.places.objects import Objects
 Objects(sys.argv[1]).get("a")
 """
 

@@ -20,7 +20,7 @@ from assets.sharded.exported_ledger_files import export_ledger
 from assets.sharded.generation_files import Ledger, PublishedLedger, read_ledger
 from assets.sharded.shard_files import RemovedRows, SourceNumbers
 from corpus_loader.flat import MappedFile, read_index, read_spans
-from corpus_loader.objects import Objects
+from corpus_loader.places.objects import Objects
 from resources.store.records import Manifest, PartRecord, numbers_of
 from resources.store.scratch import MARK, Remote
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import msgspec
 
 from assets.raw.places.file_digests import FileDigest, digest_file
-from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import (
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import (
     NOT_MODIFIED,
     OK,
     PARTIAL,
@@ -34,8 +34,8 @@ from corpus_loader.http_client import (
     status_text,
     whole_body,
 )
-from corpus_loader.transports import Interrupted, pause
-from corpus_loader.url_secrets import authorization, is_torn, shown, split_url
+from corpus_loader.places.transports import Interrupted, pause
+from corpus_loader.places.url_secrets import authorization, is_torn, shown, split_url
 from resources.store.disk import sync_folder
 from resources.store.records import fingerprint_of
 

@@ -24,8 +24,8 @@ from assets.raw.places.hub_files import find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
-from corpus_loader.errors import CorpusError
-from corpus_loader.url_secrets import shown
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.settings.sources import (
     FileFormat,

@@ -15,9 +15,9 @@ from assets.raw.places.local_files import MAGIC
 from assets.raw.places.object_files import PARTS, ObjectMatch, match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
-from corpus_loader.errors import CorpusError
-from corpus_loader.transports import Interrupted, Patience
-from corpus_loader.url_secrets import shown, split_url
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.transports import Interrupted, Patience
+from corpus_loader.places.url_secrets import shown, split_url
 from resources.errors import InputError
 from resources.store.records import fingerprint_of
 

@@ -15,10 +15,10 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import StatusError, open_url, origin_of, whole_body
-from corpus_loader.transports import Interrupted, Patience
-from corpus_loader.url_secrets import shown
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import StatusError, open_url, origin_of, whole_body
+from corpus_loader.places.transports import Interrupted, Patience
+from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 
 ENDPOINT = "https://huggingface.co"

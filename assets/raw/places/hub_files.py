@@ -29,8 +29,8 @@ from assets.raw.places.local_files import MAGIC, MatchedBy
 from assets.raw.places.object_files import match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
-from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import (
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import (
     PARTIAL,
     Answer,
     StatusError,
@@ -38,8 +38,8 @@ from corpus_loader.http_client import (
     origin_of,
     read_block,
 )
-from corpus_loader.transports import Interrupted, Patience
-from corpus_loader.url_secrets import shown
+from corpus_loader.places.transports import Interrupted, Patience
+from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.settings.sources import HUB_KEYS, InputPlaces
 from resources.store.records import fingerprint_of

@@ -17,8 +17,8 @@ from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileD
 from assets.raw.places.local_files import MAGIC, MatchedBy
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
-from corpus_loader.objects import ObjectInfo, Objects
-from corpus_loader.url_secrets import shown
+from corpus_loader.places.objects import ObjectInfo, Objects
+from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.store.records import fingerprint_of
 from resources.store.scratch import scratch_of

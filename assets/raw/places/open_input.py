@@ -18,7 +18,7 @@ from assets.raw.places.hub_client import endpoint
 from assets.raw.places.range_files import Fetch, RangeFile, Window, begin
 from assets.raw.places.request_pace import paced
 from assets.raw.readers.input_file import STREAM_END, InputFile
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 from resources.settings.sources import is_hub_url
 
 BUFFER_BYTES = 1 << 16

@@ -11,7 +11,7 @@ import os
 import time
 
 from assets.raw.places.range_files import Fetch
-from corpus_loader.url_secrets import split_url
+from corpus_loader.places.url_secrets import split_url
 from resources.dagster_home import dagster_home
 from resources.store.disk import make_folder
 from resources.store.records import fingerprint_of

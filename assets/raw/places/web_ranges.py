@@ -14,16 +14,16 @@ from assets.raw.places.downloads import (
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, removed
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
-from corpus_loader.errors import CorpusError
-from corpus_loader.http_client import (
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import (
     OK,
     UNSATISFIABLE,
     StatusError,
     open_url,
     whole_body,
 )
-from corpus_loader.transports import Interrupted, Patience
-from corpus_loader.url_secrets import authorization
+from corpus_loader.places.transports import Interrupted, Patience
+from corpus_loader.places.url_secrets import authorization
 
 GONE = frozenset({404, 410})
 

@@ -30,7 +30,7 @@ from assets.raw.readers.read_arrow import arrow_columns
 from assets.raw.readers.read_chunks import read_records
 from assets.raw.readers.read_lines import read_jsonl
 from assets.raw.readers.read_tables import parquet_metadata, read_parquet
-from corpus_loader.url_secrets import shown
+from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig

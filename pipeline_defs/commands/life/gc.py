@@ -21,7 +21,7 @@ from rich.markup import escape
 from assets.mixed.asset import MIXED
 from assets.sharded.asset import SHARDED
 from assets.sharded.drawn_files import drawn_places
-from corpus_loader.files import TAGS
+from corpus_loader.places.files import TAGS
 from pipeline_defs.commands.terminal.options import Json, Positive
 from pipeline_defs.commands.terminal.output import (
     ONE_LINE,

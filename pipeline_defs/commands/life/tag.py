@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from corpus_loader.files import is_tag_name
+from corpus_loader.places.files import is_tag_name
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.load_corpus import load_corpus

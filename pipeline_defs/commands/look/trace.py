@@ -20,9 +20,9 @@ from msgspec import UNSET, structs
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
-from corpus_loader.errors import CorpusError
 from corpus_loader.mixture import find_mixture
 from corpus_loader.order import order_seed
+from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Reader
 from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
 from pipeline_defs.commands.look.tracing.trace_rows import Row, SampleRow, describe_row, is_removed

@@ -18,8 +18,8 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveFloat, PositiveInt
 
 from assets.mixed.simulated_reads import Job, Reads
-from corpus_loader.errors import CorpusError
 from corpus_loader.mixture import Mixture, find_mixture
+from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from corpus_loader.split import Split
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console

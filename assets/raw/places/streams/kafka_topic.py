@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
 from assets.raw.places.streams.logs import OPEN, Entry, LogStatus, StreamError
-from corpus_loader.url_secrets import split_url
+from corpus_loader.places.url_secrets import split_url
 from resources.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.url_secrets import redacted
 
 
 class CorpusError(RuntimeError):

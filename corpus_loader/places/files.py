@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
-from corpus_loader.checks import Checks
-from corpus_loader.errors import CorpusError, repair
+from corpus_loader.places.checks import Checks
+from corpus_loader.places.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
 AT_ONCE = {".idx", ".rows"}  # they say where rows are, and are a hundredth of the shards

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.url_secrets import redacted
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.url_secrets import redacted
 
 FIRST_WAIT_SECONDS = 0.5
 MOST_WAIT_SECONDS = 20.0

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.file_locks import is_at, locked, write_all
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.file_locks import is_at, locked, write_all
 
 FOLDER = "shards"
 TEMPORARY, FETCHING = ".tmp-", ".fetch-"

@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import IO, Any
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.networks import Reach, reach_of
-from corpus_loader.transports import BLOCK_BYTES, Interrupted
-from corpus_loader.url_secrets import NetrcError, authorization, shown, split_url
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.networks import Reach, reach_of
+from corpus_loader.places.transports import BLOCK_BYTES, Interrupted
+from corpus_loader.places.url_secrets import NetrcError, authorization, shown, split_url
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0  # for each read of the socket

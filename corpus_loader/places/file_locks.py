@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from corpus_loader.errors import CorpusError
+from corpus_loader.places.errors import CorpusError
 
 
 def locked(path: Path, how: int, *, create: bool = False) -> int | None:

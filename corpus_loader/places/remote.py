@@ -17,11 +17,11 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 
-from corpus_loader.cache import Cache
-from corpus_loader.errors import CorpusError, repair
-from corpus_loader.files import Files, LocalFiles, Verify, inside
-from corpus_loader.threads import map_in_threads
-from corpus_loader.transports import Transport, is_there, read_blocks
+from corpus_loader.places.cache import Cache
+from corpus_loader.places.errors import CorpusError, repair
+from corpus_loader.places.files import Files, LocalFiles, Verify, inside
+from corpus_loader.places.threads import map_in_threads
+from corpus_loader.places.transports import Transport, is_there, read_blocks
 
 DEFAULT_BYTES = 64 << 30
 MANIFEST = re.compile(r"([0-9]{8})\.json")
@@ -61,10 +61,10 @@ def open_transport(url: str) -> Transport:
     The clients are imported here: a corpus in a folder pays for neither.
     """
     if urllib.parse.urlsplit(url).scheme in ("http", "https"):
-        from corpus_loader.http_client import HttpTransport
+        from corpus_loader.places.http_client import HttpTransport
 
         return HttpTransport(url)
-    from corpus_loader.objects import Objects
+    from corpus_loader.places.objects import Objects
 
     return Objects(url)
 

@@ -23,10 +23,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from corpus_loader.errors import CorpusError
-from corpus_loader.threads import map_in_threads
-from corpus_loader.transports import BLOCK_BYTES, Interrupted, Patience
-from corpus_loader.url_secrets import redacted, shown, split_url
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.threads import map_in_threads
+from corpus_loader.places.transports import BLOCK_BYTES, Interrupted, Patience
+from corpus_loader.places.url_secrets import redacted, shown, split_url
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
