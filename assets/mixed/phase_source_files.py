@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,20 @@ class PhaseShard:
 
 @dataclass(frozen=True)
 class PhaseSource:
-    """Source with the shards that a phase draws from."""
+    """Source with the shards that a phase draws from.
+
+    `classes`: its classes, if each is drawn by itself; `weight`: how often, for one of these.
+    """
 
     name: str
     shards: tuple[PhaseShard, ...]
+    classes: tuple[PhaseSource, ...] = ()
+    weight: Fraction = Fraction(1)
+
+    @property
+    def units(self) -> tuple[PhaseSource, ...]:
+        """What is drawn by itself: its classes, or the source."""
+        return self.classes or (self,)
 
     @property
     def rows(self) -> int:

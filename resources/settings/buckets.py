@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from resources.settings.classes import QualityClasses
+
 Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
@@ -28,7 +30,7 @@ KEYS_OF_MODE: dict[str, frozenset[str]] = {
     "concat": frozenset({"sequence_length"}),
     "decompose": frozenset({*PACKING_KEYS, "min_length"}),
 }
-KEYS_OF_ALL = frozenset({"mode", "window_tokens"})
+KEYS_OF_ALL = frozenset({"mode", "window_tokens", "classes"})
 
 
 class BucketConfig(BaseModel):
@@ -97,6 +99,12 @@ class BucketConfig(BaseModel):
         description="pack, decompose: seed of the order of documents of equal length",
     )
 
+    classes: QualityClasses | None = Field(
+        default=None,
+        description="classes of documents by quality, each packed by itself, for `upsample` of a "
+        "phase; null: all documents are packed together",
+    )
+
     @field_validator("edges")
     @classmethod
     def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -147,7 +155,11 @@ class BucketConfig(BaseModel):
         """Dump the keys of the mode only: another key's default cannot change a fingerprint."""
         dump: Mapping[str, Any] = handler(self)
         kept = KEYS_OF_MODE[self.mode] | KEYS_OF_ALL
-        return {key: value for key, value in dump.items() if key in kept}
+        return {
+            key: value
+            for key, value in dump.items()
+            if key in kept and (key != "classes" or value is not None)
+        }
 
 
 def bucket_names(config: BucketConfig) -> list[str]:
