@@ -6,6 +6,7 @@ from importlib import import_module
 
 from msgspec.structs import asdict
 
+from assets.bucketed.groups import Grouping
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
@@ -22,7 +23,7 @@ from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
-from resources.settings.buckets import BucketConfig
+from resources.settings.buckets import BucketConfig, BucketLayout
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
@@ -42,12 +43,21 @@ BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
 @dataclass(frozen=True)
 class WindowInputs:
-    """Input of one task: the tokenized parts of a window, and the token to pad with."""
+    """Input of one task: the tokenized parts of a window, and the token to pad with.
+
+    `grouping` is None where all documents are of one group.
+    """
 
     files: list[PublishedFile]
     config: BucketConfig
     padding: int
     text_bytes: int
+    grouping: Grouping | None = None
+
+    @property
+    def layout(self) -> BucketLayout:
+        """The buckets of the window."""
+        return BucketLayout(self.config, self.grouping.names if self.grouping else ())
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -56,7 +66,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     The borders depend on the parts near them alone: a part that comes or goes changes one window.
     """
     manifest = corpus.store.newest(TOKENIZED, source)
-    config = corpus.settings.buckets
+    config, group_names = corpus.settings.buckets, groups_of_source(corpus, source)
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
@@ -64,27 +74,37 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
+        grouping = Grouping(group_names) if group_names else None
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
+            grouping=grouping,
         )
-        made_of = [dump, [part.fingerprint for part in parts]]
+        groups = grouping.made_of if grouping else []
+        made_of = [dump, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
     provenance = BucketedProvenance(**asdict(manifest.provenance), tokenized=manifest.fingerprint)
-    return Plan(tasks, dump, provenance)
+    return Plan(tasks, BucketLayout(config, group_names).dump(), provenance)
+
+
+def groups_of_source(_corpus: Corpus, _source: str) -> tuple[str, ...]:
+    """Return the names of the groups of a source, sorted; none if all its documents are alike."""
+    return ()
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
     tables = [map_arrow(file.checked(), ["doc_id", "tokens"]) for file in inputs.files]
-    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array)
+    groups = inputs.grouping.groups_of(tables) if inputs.grouping else None
+    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array, groups)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
-    writer.write_arrays(SEQUENCE_IDS, sequence_ids(sequences), sequences["num_tokens"].to_numpy())
+    ids = sequence_ids(sequences, inputs.layout)
+    writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
     documents, empty = sum(table.height for table in tables), count_empty(tables)
     num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
@@ -105,23 +125,23 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
         return {}
     numbers = manifest.stats.numbers
     return {
-        **report_markdown(numbers, config_of(manifest)),
+        **report_markdown(numbers, layout_of(manifest)),
         **shares(numbers, manifest.stats.rows_in),
         "document_lengths": readable(numbers.document_lengths),
         "sequence_documents": readable(numbers.sequence_documents),
     }
 
 
-def config_of(manifest: BucketedManifest) -> BucketConfig:
-    """Return the config that sequences were made with."""
-    return BucketConfig.model_validate(manifest.config)
+def layout_of(manifest: BucketedManifest) -> BucketLayout:
+    """Return the config and the groups that sequences were made with."""
+    return BucketLayout.of(manifest.config)
 
 
 def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     """Warn of sequences that waste space."""
     if not manifest.parts:
         return Conclusion()
-    warnings = warnings_of(manifest.stats.numbers, config_of(manifest))
+    warnings = warnings_of(manifest.stats.numbers, layout_of(manifest).config)
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assets.bucketed.asset import BUCKETED
 from assets.deduped.asset import DEDUPED
-from assets.mixed.phase_source_files import phase_source
+from assets.mixed.phase_source_files import is_drawn, phase_source
 from assets.mixed.samples import SourceRows
 from assets.sharded.asset import SHARDED
 from assets.tokenized.asset import TOKENIZED
@@ -69,7 +69,7 @@ def counted(
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
-        wanted = [name for name in config.buckets or rows if rows.get(name)]
+        wanted = [name for name in rows if rows[name] and is_drawn(name, config.buckets)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
         num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
         return Available(manifest, num_tokens, num_rows, buckets=stored)
