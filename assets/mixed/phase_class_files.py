@@ -13,6 +13,7 @@ from typing import Any
 
 from assets.mixed.budgets import Classes, ClassTokens, MixError
 from assets.mixed.phase_source_files import PhaseSource, phase_source
+from resources.settings.buckets import split_bucket
 from resources.settings.classes import class_names, class_weights
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest, as_json_object
@@ -65,7 +66,7 @@ def classes_of(
     weights = weights_of(config, source, limits)
     by_class: dict[str, int] = dict.fromkeys([*weights, ""], 0)
     for bucket, count in tokens:
-        by_class[class_of(bucket)] += count
+        by_class[split_bucket(bucket)[1]] += count
     if not any(by_class[name] for name in weights):
         return {}
     return {
@@ -96,12 +97,7 @@ def weights_of(
 
 def drawn_name(source: str, bucket: str) -> str:
     """Return the name under which the documents of a bucket are drawn, "web/class-2"."""
-    return f"{source}/{class_of(bucket) or NO_CLASS}"
-
-
-def class_of(bucket: str) -> str:
-    """Return the class of a bucket's documents: "class-2" of "2048.class-2", "" without one."""
-    return bucket.partition(".")[2]
+    return f"{source}/{split_bucket(bucket)[1] or NO_CLASS}"
 
 
 def class_tokens(sources: Iterable[PhaseSource]) -> Classes:

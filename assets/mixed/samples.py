@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.mixed.budgets import Budget, drawable
+from resources.settings.buckets import split_bucket
 
 BLOCK = 1 << 20
 BATCH = 8  # samples of the batch whose padding is estimated
@@ -46,8 +47,8 @@ def none_drawn(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> lis
 
 
 def num_lengths(rows: Mapping[str, SourceRows]) -> int:
-    """Count the buckets that a phase draws from."""
-    return len({name for source in rows.values() for name in source.buckets})
+    """Count the buckets that a phase draws from, whatever the group of their documents."""
+    return len({split_bucket(name)[0] for source in rows.values() for name in source.buckets})
 
 
 def padding_share(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> float:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-MOST_CLASSES = 32
+MOST_CLASSES = 10  # the names of groups are sorted: class-10 would come before class-2
 PERCENTILE = "quality_percentile"
 Steps = tuple[tuple[float, float], ...]  # (border, weight): of scores below the border
 

@@ -9,7 +9,7 @@ from assets.bucketed.asset import BUCKETED
 from assets.deduped.asset import DEDUPED
 from assets.mixed.budgets import ClassTokens
 from assets.mixed.phase_class_files import classes_of, limits_of
-from assets.mixed.phase_source_files import phase_source
+from assets.mixed.phase_source_files import is_drawn, phase_source
 from assets.mixed.samples import SourceRows
 from assets.sharded.asset import SHARDED
 from assets.tokenized.asset import TOKENIZED
@@ -83,7 +83,7 @@ def counted(
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
-        wanted = [name for name in config.buckets or rows if rows.get(name)]
+        wanted = [name for name in rows if rows[name] and is_drawn(name, config.buckets)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
         num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
         bucket_tokens = {name: tokens[name] for name in wanted}
