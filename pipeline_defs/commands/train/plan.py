@@ -140,7 +140,10 @@ def described(budgets: PhasePlan, available: Mapping[str, Available]) -> Planned
         warnings=list(budgets.warnings),
         faults=list(budgets.faults),
         feasible=budgets.feasible,
-        notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
+        notes=[
+            *sorted({of_source.note for of_source in available.values() if of_source.note}),
+            *budgets.notes,
+        ],
         sources={
             budget.source: SourceShare(
                 weight=budget.weight,
