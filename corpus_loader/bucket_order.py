@@ -99,6 +99,8 @@ class BucketedSourceOrder:
         row = np.empty_like(place)
         for at, bucket in enumerate(source.buckets):
             mine, shape = np.flatnonzero(which == at), source.shape_of(bucket)
+            if not mine.size:
+                continue
             order = SourceOrder(bucket_seed(self.seed, bucket), self.window_shards, shape)
             inside = order.rows(epoch[mine] * shape.rows + number[mine])[0]
             row[mine] = RowsOfShards.of([source], bucket).find(inside)
