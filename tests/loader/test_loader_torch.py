@@ -337,7 +337,7 @@ def test_a_second_epoch_of_workers_never_repeats_the_first(store: Path) -> None:
 def test_workers_that_stay_are_refused_in_a_real_data_loader(store: Path) -> None:
     loader = data_loader(dataset_of(store), 2, persistent_workers=True)
 
-    with pytest.raises(CorpusError, match="persistent_workers is True.*Use CorpusDataLoader"):
+    with pytest.raises(CorpusError, match=r"persistent_workers is True.*Use CorpusDataLoader"):
         next(iter(loader))
 
 
