@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -91,6 +89,7 @@ class PhaseConfig(BaseModel):
     upsample: Steps | None = Field(
         default=None,
         min_length=1,
+        exclude_if=lambda steps: steps is None,  # phases without it keep their fingerprints
         description="pairs [border, weight] by ascending score: how often the classes of "
         "`buckets.classes` up to each border are drawn, relative to each other. [[0.4, 0], "
         "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
@@ -102,6 +101,12 @@ class PhaseConfig(BaseModel):
         le=4096,
         description="samples of a block: the global batch, or a multiple or divisor of it; every "
         "aligned block holds the phase's mix to within two samples per source",
+    )
+    one_bucket_batches: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,  # phases without it keep their fingerprints
+        description="draw every block of batch_samples from one bucket, so that batches pad rows "
+        "to the lengths of one bucket only",
     )
     window_shards: int | None = Field(
         default=None,
@@ -166,12 +171,6 @@ class PhaseConfig(BaseModel):
         if self.one_epoch_of is not None and named and self.one_epoch_of not in named:
             raise ValueError(f"`one_epoch_of` names {self.one_epoch_of!r}, which has no share here")
         return self
-
-    @model_serializer(mode="wrap")
-    def _dump_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `upsample` where it is null: the fingerprints of earlier phases stay."""
-        dump: dict[str, Any] = handler(self)
-        return {key: value for key, value in dump.items() if key != "upsample" or value is not None}
 
     def sources_of(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
         """Return the phase's sources; those of weight or budget 0 are left out."""
