@@ -239,10 +239,13 @@ def source_totals(judged: Judged, rng: np.random.Generator) -> dict[str, tuple[f
     strata, empty = list[Blocks](), 0.0
     for stratum, places in by_stratum(judged.sample):
         drawn = [judged.sample.blocks[place] for place in places]
-        spans = np.maximum(
-            [[b.content if name in OF_BYTES else b.span for name in names] for b in drawn],
-            LEAST_SPAN,
-        ) * weights[places]
+        spans = (
+            np.maximum(
+                [[b.content if name in OF_BYTES else b.span for name in names] for b in drawn],
+                LEAST_SPAN,
+            )
+            * weights[places]
+        )
         if by_block[places].any():
             strata.append(Blocks(spans, stratum.size, by_block[places], stratum.doubt))
         elif stratum.is_content:
