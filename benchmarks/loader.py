@@ -92,14 +92,10 @@ def ours(store: Path, phase: str, dtype: Any) -> Iterator[Any]:
 
 
 def ours_under_torch(store: Path, phase: str) -> Iterator[Any]:
-    """Our dataset under torch's DataLoader, int64 out."""
-    from torch.utils.data import DataLoader
+    """Our dataset under our kind of torch's DataLoader, int64 out."""
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 
-    from corpus_loader.torch_dataset import CorpusDataset
-
-    batches = DataLoader(
-        CorpusDataset(CorpusLoader(store, phase, batch_size=BATCH)), batch_size=None
-    )
+    batches = CorpusDataLoader(CorpusDataset(CorpusLoader(store, phase, batch_size=BATCH)))
     while True:
         for batch in batches:
             yield batch["tokens"]

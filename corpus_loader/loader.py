@@ -166,9 +166,17 @@ class CorpusLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches up to the end of the epoch; then the loader is in the next."""
+        batches = ((batch.cursor, batch) for batch in self.batches())
+        return self.given(batches, lambda batch: len(batch.tokens))
+
+    def given(
+        self, batches: Iterator[tuple[int, BatchType]], samples_of: Callable[[BatchType], int]
+    ) -> Iterator[BatchType]:
+        """Yield the batches of an iteration, each after the loader has gone to its cursor."""
         end = self.iteration_end()
-        for batch in self._stats.timed(self.batches(), lambda batch: len(batch.tokens)):
-            self.go_to(batch.cursor)
+        counted = self._stats.timed(batches, lambda batch: samples_of(batch[1]))
+        for cursor, batch in counted:
+            self.go_to(cursor)
             yield batch
         self.go_to(end)
 

@@ -48,6 +48,13 @@ def counting_loader(store: Path, workers: int, **options: Any) -> Any:
     return CorpusDataLoader(dataset_of(store), num_workers=workers, **options)
 
 
+def counting(dataset: Any) -> Any:
+    """Our DataLoader without workers."""
+    from corpus_loader.torch_dataset import CorpusDataLoader
+
+    return CorpusDataLoader(dataset)
+
+
 def data_loader(dataset: Any, workers: int, **options: Any) -> Any:
     """torch's DataLoader for it."""
     from torch.utils.data import DataLoader
@@ -445,3 +452,20 @@ def test_a_missing_shard_reaches_the_training_loop_by_name(store: Path, tmp_path
 
     with pytest.raises(CorpusError, match=r"shard-00001\.bin is missing"):
         numbers(data_loader(dataset_of(tmp_path), 1))
+
+
+def test_batches_split_together_are_those_of_a_loader_that_makes_each(store: Path) -> None:
+    from corpus_loader.torch_dataset import to_tensors
+
+    loader = CorpusLoader(store, batch_size=4, options=LoaderOptions(dtype="int64", pad_last=True))
+    one_by_one = [to_tensors(batch) for batch in loader]
+    dataset = dataset_of(store, pad_last=True)
+    together = list(counting(dataset))
+
+    assert len(together) == len(one_by_one) > 1
+    for batch, expected in zip(together, one_by_one, strict=True):
+        assert list(batch) == list(expected)
+        for name, tensor in expected.items():
+            assert batch[name].dtype == tensor.dtype
+            assert batch[name].tolist() == tensor.tolist()
+    assert dataset.state_dict()["cursor"] == int(one_by_one[-1]["cursor"][0])
