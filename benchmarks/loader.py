@@ -1,4 +1,4 @@
-"""Samples a second of our loader, litData, MosaicML Streaming and a plain memory-mapped dataset.
+"""Samples a second of our loader and of others: litData, MosaicML, WebDataset, grain, a memmap.
 
     python benchmarks/loader.py STORE --phase general       (a phase of sequences of one length)
 
@@ -62,6 +62,23 @@ def write_litdata(tokens: np.ndarray, folder: Path) -> None:
         writer.add_item(index, row)
     writer.done()
     writer.merge()
+
+
+def write_grain(tokens: np.ndarray, folder: Path) -> None:
+    """One flat file, if grain is installed."""
+    import grain  # noqa: F401
+
+    write_memmap(tokens, folder)
+
+
+def write_webdataset(tokens: np.ndarray, folder: Path) -> None:
+    """Tar files of WebDataset, by its own writer."""
+    import webdataset
+
+    pattern = f"file:{folder}/%05d.tar"
+    with webdataset.ShardWriter(pattern, maxsize=SHARD_BYTES, verbose=0) as writer:
+        for index, row in enumerate(tokens):
+            writer.write({"__key__": f"{index:09}", "tokens.npy": row})
 
 
 def import_mosaic() -> Any:
@@ -141,6 +158,25 @@ def mosaic_stream(folder: Path) -> Iterator[Any]:
         yield from DataLoader(dataset, batch_size=BATCH)
 
 
+def webdataset_stream(folder: Path) -> Iterator[Any]:
+    """WebDataset, with a shuffle of files and a buffer of 1,000 samples, as its documentation."""
+    import webdataset
+
+    files = [f"file:{path}" for path in sorted(folder.glob("*.tar"))]
+    dataset = webdataset.WebDataset(files, shardshuffle=len(files)).shuffle(1000).decode()
+    while True:
+        yield from dataset.to_tuple("tokens.npy").batched(BATCH)
+
+
+def grain_stream(folder: Path, length: int, dtype: str) -> Iterator[Any]:
+    """grain's MapDataset over the memory-mapped file: it has a global shuffle of its own."""
+    import grain
+
+    tokens = np.memmap(folder / "tokens.bin", dtype, "r").reshape(-1, length)
+    dataset = grain.MapDataset.source(tokens).shuffle(seed=0).repeat()
+    yield from dataset.batch(BATCH).to_iter_dataset()
+
+
 def measure(batches: Iterator[Any], seconds: float) -> float:
     """Samples a second, once warm."""
     for _ in range(WARM_UP):
@@ -185,11 +221,19 @@ def readers(options: argparse.Namespace, about: dict[str, Any]) -> dict[str, Cal
         "plain memmap, int64": lambda: plain_memmap(folder / "memmap", length, about["dtype"]),
         "litdata": lambda: litdata_stream(folder / "litdata", length),
         "mosaicml": lambda: mosaic_stream(folder / "mosaicml"),
+        "webdataset": lambda: webdataset_stream(folder / "webdataset"),
+        "grain": lambda: grain_stream(folder / "grain", length, about["dtype"]),
     }
 
 
-AS_STORED = ("ours, as stored", "litdata", "mosaicml")  # who gives uint16; the others int64
-WRITERS = {"memmap": write_memmap, "litdata": write_litdata, "mosaicml": write_mds}
+GIVE_INT64 = ("ours, int64", "ours, torch's DataLoader", "plain memmap, int64")  # others: uint16
+WRITERS = {
+    "memmap": write_memmap,
+    "litdata": write_litdata,
+    "mosaicml": write_mds,
+    "webdataset": write_webdataset,
+    "grain": write_grain,
+}
 
 
 def write_peers(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -238,7 +282,7 @@ def main() -> None:
                 rates[name].append(float(run_python([__file__, *shared, "--only", name])))
     medians = {name: float(np.median(rates[name])) for name in names}
     for name, median in medians.items():
-        own = "ours, as stored" if name in AS_STORED else "ours, int64"
+        own = "ours, int64" if name in GIVE_INT64 else "ours, as stored"
         ratio = f"{own} / this: {medians[own] / median:.1f}"
         print(f"{name:26} {median:12,.0f} samples/s   {ratio}")
     starts = [first_batch(options.store, options.phase) for _ in range(options.rounds)]
