@@ -53,10 +53,10 @@ def built(
     return corpus
 
 
-def rank_of(corpus: Any, rank: int = 0, world: int = 1) -> CorpusLoader:
-    """One of the ranks whose steps are a block together; every sample, once."""
+def rank_of(corpus: Any, rank: int = 0, world: int = 1, step: int = BLOCK) -> CorpusLoader:
+    """One of the ranks whose steps are of `step` samples together; every sample, once."""
     options = LoaderOptions(drop_last=False, pad_last=False)
-    return CorpusLoader(corpus.store.root, "main", rank, world, BLOCK // world, options=options)
+    return CorpusLoader(corpus.store.root, "main", rank, world, step // world, options=options)
 
 
 def buckets_of(loader: CorpusLoader, positions: np.ndarray[Any, Any]) -> list[str]:
@@ -116,10 +116,11 @@ def rows(batches: Iterable[Batch]) -> list[tuple[int, list[int]]]:
 
 def test_a_run_that_changes_its_ranks_sees_what_one_rank_sees(built: Any) -> None:
     expected = rows(rank_of(built))
-    state, seen, changes = None, [], [(1, 2), (3, 3), (2, 4), (1, 1), (3, 10_000)]
+    state, seen = None, []
+    changes = [(1, 2, 2), (3, 6, 3), (2, 2, 1), (1, 6, 2), (1, 3, 1), (2, 6, 2), (3, 6, 10_000)]
     whole = whole_positions(rank_of(built))
-    for world, steps in changes:
-        ranks = [rank_of(built, rank, world) for rank in range(world)]
+    for world, samples, steps in changes:
+        ranks = [rank_of(built, rank, world, samples) for rank in range(world)]
         for loader in ranks:
             if state is not None:
                 loader.load_state_dict(state)
