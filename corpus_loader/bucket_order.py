@@ -9,8 +9,9 @@ The blocks of the buckets take turns, so that every prefix of blocks has each bu
 blocks, the shortest bucket first: so every row is drawn, the blocks stay aligned, and only batches
 at the edges of these rests hold two lengths.
 
-A source's samples are shared out to its buckets by their rows. Each bucket of a source has epochs
-of its own, which all begin and end together, to within two rows.
+A source's samples are shared out to its buckets by their rows, each to within
+`turns.LARGEST_ERROR` samples of its share, and exactly in whole epochs. Each bucket of a source has
+epochs of its own.
 """
 
 from __future__ import annotations

@@ -20,10 +20,11 @@ from pydantic import (
     model_validator,
 )
 
-from resources.settings.classes import QualityClasses
+from resources.settings.classes import QualityClasses, class_names
 
 Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
+MOST_BUCKETS = 256  # a bucket's index is a UInt8, over all groups
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
 KEYS_OF_MODE: dict[str, frozenset[str]] = {
     "pack": frozenset({*PACKING_KEYS, "long_documents", "overlap", "extend_rests"}),
@@ -57,7 +58,7 @@ class BucketConfig(BaseModel):
     edges: tuple[int, ...] = Field(
         default=(128, 256, 512, 1024),
         min_length=1,
-        max_length=255,  # a bucket's index is a UInt8
+        max_length=MOST_BUCKETS - 1,
         description="buckets: longest sequence of each bucket, in tokens; one more bucket takes "
         "longer sequences",
     )
@@ -135,6 +136,8 @@ class BucketConfig(BaseModel):
                 f"overlap {self.overlap} must be less than sequence_length "
                 f"{self.sequence_length}: segments would not advance"
             )
+        if self.classes:
+            check_count(self, len(class_names(self.classes.limits)))
         return self
 
     def _check_powers(self) -> None:
@@ -176,6 +179,18 @@ def bucket_names(config: BucketConfig) -> list[str]:
     return [str(length) for length in stored_lengths(config)]
 
 
+def check_count(config: BucketConfig, num_groups: int) -> None:
+    """Raise ValueError if the buckets of ordinary training and of groups are more than 256."""
+    lengths = len(bucket_names(config))
+    if lengths * (num_groups + 1) > MOST_BUCKETS:
+        key = "raise `min_length`" if config.mode == "decompose" else "give fewer `edges`"
+        raise ValueError(
+            f"{lengths} lengths of rows in each of {num_groups + 1} groups of documents (those "
+            f"without a class are one) make {lengths * (num_groups + 1)} buckets; there can be "
+            f"{MOST_BUCKETS}. Give fewer `classes.limits`, or {key}"
+        )
+
+
 def stored_lengths(config: BucketConfig) -> list[int]:
     """Return the tokens of a sequence of each bucket, padding included; none in mode buckets."""
     if config.mode == "buckets":
@@ -212,9 +227,10 @@ class BucketLayout:
     groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse groups that are not sorted."""
+        """Refuse groups that are not sorted, and more buckets than an index can name."""
         if list(self.groups) != sorted({*self.groups}):
             raise ValueError(f"groups must be sorted and different, got {list(self.groups)}")
+        check_count(self.config, len(self.groups))
 
     @classmethod
     def of(cls, dump: Mapping[str, Any]) -> Self:

@@ -1,11 +1,14 @@
 """Groups of documents: packed by themselves, with buckets and identities of their own."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from pydantic import ValidationError
 
 from assets.bucketed.groups import Groups
 from assets.bucketed.make_sequences import make_sequences
@@ -134,3 +137,35 @@ def test_a_layout_names_buckets_group_after_group() -> None:
 def test_groups_that_are_not_sorted_are_refused() -> None:
     with pytest.raises(ValueError, match="sorted"):
         BucketLayout(BucketConfig(), ("validation", "class-1"))
+
+
+@pytest.mark.parametrize(
+    ("config", "limits", "message"),
+    [
+        (
+            {"mode": "buckets", "edges": range(1, 86)},
+            [0.4, 0.9],
+            "86 lengths .* 4 groups .* 344 .*edges",
+        ),
+        (
+            {"mode": "decompose", "sequence_length": 1 << 24, "min_length": 1},
+            [i / 10 for i in range(1, 10)],
+            "25 lengths of rows in each of 11 groups .* 275 buckets.*`min_length`",
+        ),
+    ],
+)
+def test_more_buckets_than_an_index_can_name_are_refused(
+    config: dict[str, Any], limits: list[float], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        BucketConfig.model_validate({"classes": {"limits": limits}} | config)
+    with pytest.raises(ValueError, match=message):
+        BucketLayout(
+            BucketConfig.model_validate(config), tuple(f"g{i}" for i in range(len(limits) + 1))
+        )
+
+
+def test_as_many_buckets_as_an_index_can_name_are_allowed() -> None:
+    config = {"mode": "buckets", "edges": range(1, 64), "classes": {"limits": [0.4, 0.9]}}
+
+    assert len(BucketLayout(BucketConfig.model_validate(config), ("a", "b", "c")).names) == 256

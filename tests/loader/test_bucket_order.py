@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -155,6 +156,20 @@ def test_samples_are_counted_as_the_phase_draws_them(
     assert sorted(zip(rows.tolist(), epoch.tolist(), strict=True)) == sorted(
         zip(drawn.row.tolist(), drawn.epoch.tolist(), strict=True)
     )
+
+
+@settings(deadline=None, max_examples=100)
+@given(SOURCE.filter(lambda source: any(rows for _, rows in source[0])), st.integers(0, 300))
+def test_each_bucket_of_a_source_has_its_share_of_the_samples(
+    source: tuple[list[tuple[str, int]], float], count: int
+) -> None:
+    shards = source[0]
+    rows = sum(number for _, number in shards)
+    [bucketed] = order_of([(shards, count / rows)]).bucketed
+    assert sum(bucketed.samples.values()) == count
+    for bucket, samples in bucketed.samples.items():
+        share = Fraction(count * sum(bucketed.rows_of(bucket)), rows)
+        assert abs(samples - share) < (LARGEST_ERROR if count % rows else Fraction(1, 10**9))
 
 
 STEPS = st.sampled_from([(1, 8), (2, 4), (4, 1), (1, 2), (2, 2), (8, 1), (1, 1)])

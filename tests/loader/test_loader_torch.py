@@ -291,6 +291,24 @@ def test_workers_of_every_kind_see_every_sample_once_and_resume(
     assert numbers(resumed) + numbers(resumed) == some_epochs(store, 2)[12:]
 
 
+@pytest.mark.parametrize(
+    ("context", "ahead", "stay"), [("spawn", 4, True), ("forkserver", 1, False)]
+)
+def test_three_workers_that_are_not_forked_give_every_sample_once_and_a_state(
+    store: Path, context: str, ahead: int, stay: bool
+) -> None:
+    loader = counting_loader(store, 3, **processes(context, 3, ahead, stay=stay))
+    seen = numbers(islice(loader, 5))
+    state = loader.state_dict()
+    seen += numbers(loader)
+
+    assert state["cursor"] == 20
+    assert seen == whole(store)
+    resumed = counting_loader(store, 2, persistent_workers=stay)
+    resumed.load_state_dict(state)
+    assert seen[:20] + numbers(resumed) + numbers(resumed) == some_epochs(store, 2)
+
+
 def test_workers_that_stay_are_the_same_processes(store: Path) -> None:
     loader = counting_loader(store, 2, persistent_workers=True)
     numbers(loader)

@@ -25,7 +25,8 @@ from assets.mixed.phase_source_files import (
     source_rows,
 )
 from assets.sharded.asset import SHARDED
-from corpus_loader.mixture import FlatFile, mixture_json, parse_mixture
+from corpus_loader.mixture import FlatFile, check_version, mixture_json, parse_mixture
+from corpus_loader.places.errors import CorpusError
 from resources.settings.phases import PhaseConfig
 from resources.store.records import to_json
 
@@ -207,3 +208,45 @@ def test_phases_of_equal_seeds_draw_in_orders_of_their_own(tmp_path: Path) -> No
     corpus = corpus_with(tmp_path, budget, budget)
 
     assert mixture(corpus, "main")["seed"] != mixture(corpus, "late")["seed"]
+
+
+ONE_BUCKET = WEIGHTED | {"one_bucket_batches": True}
+
+
+def test_only_a_phase_of_one_bucket_batches_has_version_3(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    plain = mixture(corpus)
+    found = mixture(change(corpus, ONE_BUCKET))
+    again = mixture(change(corpus, ONE_BUCKET))
+
+    assert (plain["version"], "one_bucket_batches" in plain) == (1, False)
+    assert (found["version"], found["one_bucket_batches"]) == (3, True)
+    assert found == again
+    assert found["fingerprint"] != plain["fingerprint"]
+    assert parse_mixture(to_json(found)).one_bucket_batches
+    assert json.loads(to_json(mixture_json(parse_mixture(to_json(found))))) == found
+
+
+def test_the_buckets_of_shards_are_in_the_fingerprint_of_one_bucket_batches(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    found = []
+    for bucket in ("0-8", "0-16"):
+        write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4], None)], bucket=bucket)
+        phases = change(corpus, WEIGHTED), change(corpus, ONE_BUCKET)
+        found.append([mixture(phase)["fingerprint"] for phase in phases])
+
+    assert found[0][0] == found[1][0]
+    assert found[0][1] != found[1][1]
+
+
+def test_a_loader_of_before_refuses_one_bucket_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    plain, found = mixture(corpus), mixture(change(corpus, ONE_BUCKET))
+    check_version(to_json(found))
+    monkeypatch.setattr("corpus_loader.mixture.VERSION", 2)  # of the release before
+
+    check_version(to_json(plain))
+    with pytest.raises(CorpusError, match="has version 3, this corpus_loader reads up to 2"):
+        check_version(to_json(found))
