@@ -7,12 +7,45 @@ and Unigram, or BPE with `ignore_merges`, still finds it if its own vocabulary h
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from tokenizers import Tokenizer
+
+
+FILLING = re.compile("fim|pre|mid|suf", re.IGNORECASE)  # in names such as <PRE> or <fim_begin>
+
+
+class AddedToken(msgspec.Struct, frozen=True):
+    """Added token of a tokenizer.json, as far as it matters here."""
+
+    id: int
+    content: str
+    special: bool = False
+
+
+class AddedTokens(msgspec.Struct, frozen=True):
+    """Added tokens of a tokenizer.json; reading them alone takes little of the file's size."""
+
+    added_tokens: list[AddedToken] = []
+
+    def special_ids(self) -> dict[str, int]:
+        """Return the id of each special token by its spelling."""
+        return {token.content: token.id for token in self.added_tokens if token.special}
+
+    def like_filling(self) -> list[str]:
+        """List the tokens that may be meant for filling in the middle, by their names."""
+        return [token.content for token in self.added_tokens if FILLING.search(token.content)]
+
+
+def read_added_tokens(tokenizer_json: bytes) -> AddedTokens:
+    """Read the added tokens of a tokenizer.json."""
+    return msgspec.json.decode(tokenizer_json, type=AddedTokens)
 
 
 def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
+from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
+from assets.tokenized.special_tokens import (
+    read_added_tokens,
+    special_tokens,
+    spelled_tokens,
+    tokens_with_shared_ids,
+)
 from assets.tokenized.token_facts import MarkedTokenFacts
 from assets.tokenized.training import train_byte_pairs
+from resources.settings.fill_in_the_middle import FillTokens
 from resources.settings.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -87,6 +94,34 @@ def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
             f"special tokens there, {list(special)}, or add it to the file of tokenizer.path."
         )
     return special[token]
+
+
+def fill_ids(
+    tokenizer_json: bytes, tokens: FillTokens, *, is_trained: bool
+) -> tuple[int, int, int]:
+    """Look up the special tokens of `fill_in_the_middle`: ids of prefix, middle, suffix.
+
+    Raises TokenizerError with those that the tokenizer lacks, and those that look like them.
+    """
+    added = read_added_tokens(tokenizer_json)
+    special = added.special_ids()
+    lacking = [token for token in tokens.all if token not in special]
+    if not lacking:
+        prefix, middle, suffix = (special[token] for token in tokens.all)
+        return prefix, middle, suffix
+    plain = [token.content for token in added.added_tokens if token.content in lacking]
+    fact = f"the tokenizer lacks the special tokens {lacking}, which fill_in_the_middle puts in"
+    if is_trained:
+        raise TokenizerError(f"{fact}. `{RETRAIN_COMMAND}` trains the next one, which has them.")
+    if plain:
+        raise TokenizerError(
+            f"{fact}: text may spell {plain}, which are no special tokens in the file. Mark them "
+            '"special": true in its added_tokens.'
+        )
+    raise TokenizerError(
+        f"{fact}. Of its tokens, these look like them: {added.like_filling()}. Name its own in "
+        "tokenizer.fill_in_the_middle_tokens, or add them to the file of tokenizer.path."
+    )
 
 
 def token_facts(tokenizer_json: str, config: TokenizerConfig) -> MarkedTokenFacts:

@@ -118,7 +118,8 @@ def kept_manifest(corpus: Corpus) -> TokenizerManifest | None:
     sources = corpus.settings.source_names()
     changes = training_changes(newest.config, config_of(config), sources)
     if changes and config.retrain == "never":
-        raise UsageError(refusal(changes, encoded_sources(corpus)))
+        fill_tokens = config.fill_in_the_middle_tokens.all
+        raise UsageError(refusal(changes, encoded_sources(corpus), fill_tokens))
     return None if changes else newest
 
 
