@@ -17,7 +17,15 @@ from assets.tokenized import encode_documents as module
 from assets.tokenized import text_pieces
 from assets.tokenized.encode_documents import TokenFormat, doc_heads, encode_documents
 from assets.tokenized.encoders import Encoders, load_encoders
-from assets.tokenized.fill_in_the_middle import FillForm, count_modes, draw
+from assets.tokenized.fill_in_the_middle import (
+    NO_ID,
+    Draws,
+    FillForm,
+    count_modes,
+    draw,
+    rearrange,
+    whole,
+)
 from assets.tokenized.kept_tokenizer import config_of, refusal, training_changes
 from assets.tokenized.round_trip import round_trip
 from assets.tokenized.tokenizer import TokenizerError, fill_ids, train_bpe
@@ -55,44 +63,78 @@ def spelled(given_form: TokenFormat, *texts: str) -> list[str]:
 
 
 def test_prefix_first_and_suffix_first() -> None:
-    assert spelled(form(spm_rate=0), "abc def ghi") == [PSM]
-    assert spelled(form(spm_rate=1), "abc def ghi") == [SPM]
+    # The numbers of the second document are 8 and 6 modulo its 12 places: "abc de", "f ", "ghi".
+    assert spelled(form(spm_rate=0), "", "abc def ghi") == [PSM]
+    assert spelled(form(spm_rate=1), "", "abc def ghi") == [SPM]
 
 
-PSM = "<|fim_prefix|><|fim_suffix|>bc def ghi<|fim_middle|>a<|endoftext|>"
-SPM = "<|fim_prefix|><|fim_suffix|>bc def ghi<|fim_middle|>a<|endoftext|>"
+PSM = "<|fim_prefix|>abc de<|fim_suffix|>ghi<|fim_middle|>f <|endoftext|>"
+SPM = "<|fim_prefix|><|fim_suffix|>ghi<|fim_middle|>abc def <|endoftext|>"
+
+
+def test_sections_are_in_the_order_in_which_they_are_stored() -> None:
+    texts = pl.Series(["ménage", "whole", "ménage", ""])
+    draws = Draws(
+        np.array([True, False, True, True]),
+        np.array([False, False, True, True]),
+        np.array([[11, 1], [0, 0], [8, 11], [5, 5]], np.uint64),  # modulo 7: 4 and 1, -, 1 and 4
+    )
+    fill = FillForm(1, 0.5, 0, PREFIX, MIDDLE, SUFFIX)
+    sections = rearrange(whole(texts, 999, 0), draws, fill)
+
+    assert sections.texts.to_list() == ["m", "ge", "éna", "whole", "ge", "m", "éna", ""]
+    assert sections.documents.tolist() == [0, 0, 0, 1, 2, 2, 2, 3]
+    assert sections.starts.tolist() == [0, 5, 1, 0, 5, 0, 1, 0]
+    assert sections.marks.tolist() == [
+        [999, PREFIX, NO_ID, NO_ID],
+        [NO_ID, SUFFIX, NO_ID, NO_ID],
+        [NO_ID, MIDDLE, NO_ID, 0],
+        [999, NO_ID, NO_ID, 0],
+        [999, PREFIX, SUFFIX, NO_ID],
+        [NO_ID, MIDDLE, NO_ID, NO_ID],
+        [NO_ID, NO_ID, NO_ID, 0],
+        [999, NO_ID, NO_ID, 0],
+    ]
+
+
+def slow_form(text: str, is_rearranged: bool, is_spm: bool, numbers: list[int]) -> list[list[int]]:
+    """(id, byte) of the marks and tokens of a document, without those around it."""
+    first, second = sorted(number % (len(text) + 1) for number in numbers)
+    prefix, middle, suffix = text[:first], text[first:second], text[second:]
+    middle_at, suffix_at = len(prefix.encode()), len((prefix + middle).encode())
+    sections: list[tuple[list[int], str, int]] = [([], text, 0)]
+    if is_rearranged and is_spm:
+        sections = [([PREFIX, SUFFIX], suffix, suffix_at), ([MIDDLE], prefix, 0)]
+        sections += [([], middle, middle_at)]
+    elif is_rearranged:
+        sections = [([PREFIX], prefix, 0), ([SUFFIX], suffix, suffix_at)]
+        sections += [([MIDDLE], middle, middle_at)]
+    tokenizer, pairs = encoders().reference.tokenizer, []
+    for marks, section, at in sections:
+        pairs += [[mark, at] for mark in marks]
+        for token_id in tokenizer.encode(section).ids:
+            pairs.append([token_id, at])
+            at += len(tokenizer.id_to_token(token_id))  # a letter is a byte
+    return pairs
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(TEXTS, max_size=8), st.sampled_from([None, 999]), st.sampled_from([0.0, 0.5, 1.0]))
-def test_taken_apart_a_document_is_its_text(
+def test_ids_and_offsets_are_those_of_the_sections_and_give_the_text(
     texts: list[str], begin_id: int | None, spm_rate: float
 ) -> None:
     given_form = form(0.7, spm_rate, begin_id)
     encoded = encode_documents(documents(*texts), encoders(), given_form)
-    tokenizer = encoders().reference.tokenizer
     kept = [text for text in texts if text]
     draws = draw(doc_heads(encoded["doc_id"]), given_form.fill)  # type: ignore[arg-type]
 
-    for text, ids, starts, is_rearranged, is_spm in zip(
-        kept, encoded["tokens"], encoded["offsets"], *draws[:2], strict=True
-    ):
-        inner = ids.to_list()[given_form.num_marks - 1 : -1]
-        if is_rearranged:
-            prefix, middle, suffix = (inner.index(mark) for mark in (PREFIX, MIDDLE, SUFFIX))
-            assert (suffix == prefix + 1) or not is_spm
-            assert (prefix < suffix < middle) and ids.len() == len(inner) + given_form.num_marks
-            runs = inner[1:suffix], inner[suffix + 1 : middle], inner[middle + 1 :]
-            first, last, mid = tokenizer.decode_batch(runs, skip_special_tokens=False)
-            assert first + mid + last == text or "\ufffd" in first + mid + last
-        data, spell = text.encode(), [len(tokenizer.id_to_token(token)) for token in inner]
-        places = starts.to_list()[given_form.num_marks - 1 : -1]
-        covered = sorted(
-            (at, at + size)
-            for token, at, size in zip(inner, places, spell, strict=True)
-            if token not in (PREFIX, MIDDLE, SUFFIX)
-        )
-        assert [0, *(stop for _, stop in covered)] == [*(at for at, _ in covered), len(data)]
+    columns = zip(kept, *(values.tolist() for values in draws), strict=True)
+    for row, (text, is_rearranged, is_spm, numbers) in enumerate(columns):
+        around = [] if begin_id is None else [[begin_id, 0]]
+        pairs = around + slow_form(text, is_rearranged, is_spm, numbers)
+        pairs.append([0, len(text.encode())])
+        assert encoded["tokens"][row].to_list() == [token_id for token_id, _ in pairs]
+        assert encoded["offsets"][row].to_list() == [at for _, at in pairs]
     assert round_trip(documents(*texts), encoded, encoders(), given_form).failed == []
 
 
@@ -148,23 +190,47 @@ def test_a_wrong_text_is_found_in_a_rearranged_document() -> None:
     assert round_trip(wrong, encoded, encoders(), form()).failed == [wrong["doc_id"][0]]
 
 
-def added(*tokens: tuple[str, bool]) -> bytes:
-    entries = [{"id": i, "content": c, "special": s} for i, (c, s) in enumerate(tokens)]
-    return json.dumps({"added_tokens": entries}).encode()
+def added(*tokens: tuple[str, bool], **model: str | int) -> bytes:
+    """A tokenizer.json of these added tokens, (spelling, whether it is special)."""
+    model = {"type": "BPE", "vocab": {"a": 0}, "merges": []} | model
+    entries = [
+        {"id": i, "content": content, "special": special, **PLAIN}
+        for i, (content, special) in enumerate(tokens, 7)
+    ]
+    return json.dumps({"added_tokens": entries, "model": model}).encode()
 
 
-def test_tokens_that_a_tokenizer_lacks_are_named() -> None:
-    wanted = FillTokens()
-    all_three = added(*((token, True) for token in wanted.all))
-    assert fill_ids(all_three, wanted, is_trained=False) == (0, 1, 2)
-    with pytest.raises(
-        TokenizerError, match=r"look like them: \['<fim_prefix>'\].*fill_in_the_mid"
-    ):
-        fill_ids(added(("<fim_prefix>", True), ("<s>", True)), wanted, is_trained=False)
+PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+ALL = [(token, True) for token in FillTokens().all]
+
+
+def test_ids_are_those_of_the_tokenizer_even_if_its_file_has_others() -> None:
+    assert fill_ids(added(*ALL), FillTokens(), is_trained=False) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer_json", "message"),
+    [
+        (
+            added(("<fim_prefix>", True), ("<s>", True)),
+            r"look like them: \['<fim_prefix>'\]\. Name its own in tokenizer\.fill_in_the_mid",
+        ),
+        (added(("<|fim_prefix|>", False)), r"text may spell \['<\|fim_prefix\|>'\]"),
+        (added(*ALL, unk_token="<|fim_middle|>"), r"becomes \['<\|fim_middle\|>'\], its unknown"),
+        (added(*ALL, unk_id=9), r"becomes \['<\|fim_suffix\|>'\], its unknown"),
+        (b"[]", "not a tokenizer.json: Expected `object`"),
+        (b"{", "not a tokenizer.json"),
+    ],
+    ids=["others", "plain", "unknown", "unknown id", "list", "cut"],
+)
+def test_tokens_that_cannot_be_used_are_named(tokenizer_json: bytes, message: str) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        fill_ids(tokenizer_json, FillTokens(), is_trained=False)
+
+
+def test_a_trained_tokenizer_without_the_tokens_names_the_command() -> None:
     with pytest.raises(TokenizerError, match="`corpus tokenizer retrain` trains the next one"):
-        fill_ids(added(), wanted, is_trained=True)
-    with pytest.raises(TokenizerError, match=r"text may spell \['<\|fim_prefix\|>'\]"):
-        fill_ids(added(("<|fim_prefix|>", False)), wanted, is_trained=False)
+        fill_ids(added(), FillTokens(), is_trained=True)
 
 
 def test_a_kept_tokenizer_without_the_tokens_is_refused_and_more_tokens_are_no_change() -> None:
