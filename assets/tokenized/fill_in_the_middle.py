@@ -181,3 +181,30 @@ def text_runs(
     starts[rows] = np.stack([prefix, middle, suffix], axis=1) + 1
     stops[rows] = np.stack([suffix, ends[rows], middle], axis=1)
     return starts, stops
+
+
+def in_text_order(
+    ids: NDArray[np.unsignedinteger[Any]], fill_ids: tuple[int, int, int], marks: Int64s
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Put the sections of rearranged documents back in the order of their texts.
+
+    `ids` may be of any documents, whole or not: a document of which a mark is missing stays as it
+    is. `marks` are the ids around documents. The special tokens of suffix and middle go to the end.
+    """
+    prefix, middle, suffix = (np.flatnonzero(ids == token_id) for token_id in fill_ids)
+    ends = next_after(np.flatnonzero(np.isin(ids, marks)), prefix, ids.size)
+    suffixes = next_after(suffix, prefix, ids.size)
+    middles = next_after(middle, suffixes, ids.size)
+    ordered, is_whole = ids.copy(), (suffixes < middles) & (middles < ends)
+    places = zip(
+        *(each[is_whole].tolist() for each in (prefix, suffixes, middles, ends)), strict=True
+    )
+    for first, to_suffix, to_middle, end in places:
+        sections = ids[first:to_suffix], ids[to_middle + 1 : end], ids[to_suffix + 1 : to_middle]
+        ordered[first:end] = np.concatenate([*sections, ids[[to_suffix, to_middle]]])
+    return ordered
+
+
+def next_after(places: Int64s, starts: Int64s, size: int) -> Int64s:
+    """Return the first of ascending places behind each start; `size` if there is none."""
+    return np.append(places, size)[np.searchsorted(places, starts, side="right")]

@@ -142,8 +142,9 @@ def fill_ids(
     from tokenizers import Tokenizer
 
     check_fill_tokens(tokenizer_json, tokens, is_trained=is_trained)
-    tokenizer = Tokenizer.from_buffer(tokenizer_json)
-    prefix, middle, suffix = map(tokenizer.token_to_id, tokens.all)
+    special = special_tokens(Tokenizer.from_buffer(tokenizer_json))
+    ids = {token: token_id for token_id, token in special.items()}
+    prefix, middle, suffix = (ids[token] for token in tokens.all)
     return prefix, middle, suffix
 
 

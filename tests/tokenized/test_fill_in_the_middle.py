@@ -23,6 +23,7 @@ from assets.tokenized.fill_in_the_middle import (
     FillForm,
     count_modes,
     draw,
+    in_text_order,
     rearrange,
     whole,
 )
@@ -181,6 +182,18 @@ def test_text_that_spells_the_tokens_stays_text() -> None:
         3 * draw(doc_heads(encoded["doc_id"]), form(0.5).fill).is_rearranged.sum()  # type: ignore[arg-type]
     )
     assert round_trip(documents(*[text] * 50), encoded, encoders(), form(0.5)).failed == []
+
+
+def test_sections_are_put_back_in_the_order_of_their_texts() -> None:
+    ids = [10, 0, 1, 11, 3, 14, 15, 2, 12, 13, 0, 1, 3, 23, 2, 21, 22, 0, 1, 31, 3, 32, 0, 2, 33]
+    assert in_text_order(np.array(ids, np.uint16), (1, 2, 3), np.array([0])).tolist() == [
+        *(10, 0),
+        *(1, 11, 12, 13, 14, 15, 3, 2, 0),
+        *(1, 21, 22, 23, 3, 2, 0),
+        *(1, 31, 3, 32, 0, 2, 33),  # without the middle, as it is
+    ]
+    assert in_text_order(np.array([1, 3, 5, 2, 4], np.uint16), (1, 2, 3), np.array([0])).size == 5
+    assert in_text_order(np.array([], np.uint16), (1, 2, 3), np.array([0])).size == 0
 
 
 def test_a_wrong_text_is_found_in_a_rearranged_document() -> None:

@@ -11,6 +11,9 @@ import yaml
 from builders import Build, hashes, open_corpus, write_corpus
 from small_tokenizer import trained
 
+from assets.raw.taken_down_files import Wanted
+from assets.text.marks import Marks, find_passages, marks_of, passage_marks, text_marks
+from pipeline_defs.commands.life.store_search import Search, Seen, spellings
 from pipeline_defs.commands.main import main
 
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3
@@ -115,3 +118,23 @@ def test_a_trained_tokenizer_without_the_tokens_is_kept_and_named(
 
     with pytest.raises(dg.Failure, match="which fill_in_the_middle of a source adds to"):
         build(open_corpus(config), "tokenizer")
+
+
+def test_a_proof_finds_texts_and_passages_across_cuts(tmp_path: Path, build: Build) -> None:
+    sources = [SOURCES[0] | {"fill_in_the_middle": {"rate": 1}}, SOURCES[1]]
+    corpus = open_corpus(write_corpus(tmp_path, **CHANGES | {"sources": sources}))
+    build(corpus)
+    rows = tokens_of(corpus, "prose")
+    texts, passages = b"".join(text_marks(rows["text"])), b"".join(passage_marks(rows["text"]))
+    wanted = Wanted(frozenset(), frozenset(), *map(owned_by_0, (b"", texts, passages)))
+    search = Search(wanted, spellings(corpus))
+
+    found = search.column(rows["tokens"])
+
+    assert found[Seen(0, "text")] == rows.height > 30
+    in_texts = len(find_passages(rows["text"], wanted.passages))
+    assert found[Seen(0, "passage")] == in_texts > 30
+
+
+def owned_by_0(marks: bytes) -> Marks:
+    return marks_of([(0, marks)])
