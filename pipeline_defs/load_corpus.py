@@ -6,6 +6,7 @@ from pathlib import Path
 
 from assets.filtered.filter_files import FilterFileError, files_of
 from resources.corpus import Corpus
+from resources.settings.named_files import NamedFileError, read_named_file
 from resources.settings.pipeline import (
     Settings,
     SettingsError,
@@ -27,10 +28,28 @@ def load_corpus() -> Corpus:
             f"{config}: tokenizer.path: no file {path!r} (looked for {config.parent / path}). "
             "Correct it, or leave it out to train a tokenizer."
         )
+    check_tokenizer_file(settings, config)
     check_ledger(settings, config)
     for source in settings.source_names():
         check_filter_files(settings, source, config)
     return Corpus(settings, config, Store(store_root(settings, config)))
+
+
+def check_tokenizer_file(settings: Settings, config: Path) -> None:
+    """Refuse a tokenizer to load that lacks the tokens of `fill_in_the_middle`, if it is used."""
+    is_filled = any(source.fill_in_the_middle is not None for source in settings.sources)
+    if settings.tokenizer.path is None or not is_filled:
+        return
+    from assets.tokenized.tokenizer import MOST_FILE_BYTES, TokenizerError, check_fill_tokens
+
+    path = config.parent / settings.tokenizer.path
+    tokens = settings.tokenizer.fill_in_the_middle_tokens
+    try:
+        check_fill_tokens(read_named_file(path, MOST_FILE_BYTES), tokens, is_trained=False)
+    except (TokenizerError, NamedFileError) as error:
+        raise SettingsError(
+            f"{config}: tokenizer.path {settings.tokenizer.path!r}: {error}"
+        ) from error
 
 
 def check_filter_files(settings: Settings, source: str, config: Path) -> None:

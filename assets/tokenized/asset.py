@@ -1,12 +1,13 @@
 """Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from msgspec import UNSET
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from assets.deduped.asset import DEDUPED
@@ -16,10 +17,12 @@ from assets.tokenized.encode_documents import (
     NO_TOKENS,
     TokenFormat,
     count_ids,
+    doc_heads,
     doc_index,
     encode_documents,
 )
 from assets.tokenized.encoders import Encoders, load_encoders
+from assets.tokenized.fill_in_the_middle import FillForm, count_modes
 from assets.tokenized.report import (
     SHOWN_FAILURES,
     fertility_by_source,
@@ -39,10 +42,11 @@ from assets.tokenized.token_facts import (
     TokenizedProvenance,
 )
 from assets.tokenized.token_kinds import token_kinds
-from assets.tokenized.tokenizer import TokenizerError
+from assets.tokenized.tokenizer import TokenizerError, fill_ids
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
 from resources.profiles import Profile
+from resources.settings.pipeline import Settings
 from resources.stage import (
     Conclusion,
     DriftCheck,
@@ -93,16 +97,23 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     deduped = corpus.store.newest(DEDUPED, source)
     made = corpus.store.newest(TOKENIZER, GLOBAL)
     tokenizer, offsets = made.parts[0].stats.numbers, corpus.settings.tokenizer.offsets
-    config = {
+    config: dict[str, object] = {
         "begin_of_document": tokenizer.begin_of_document,
         "end_of_document": tokenizer.end_of_document,
         "offsets": offsets,
     }
-    form = TokenFormat(
-        tokenizer.vocab_size, tokenizer.end_of_document_id, tokenizer.begin_of_document_id, offsets
-    )
     loaded = corpus.store.file_of(made, required_file(made, made.parts[0], "tokenizer"))
     is_trained = made.config["path"] is None
+    fill = plan_fill(corpus.settings, source, loaded, is_trained=is_trained)
+    if fill is not None:
+        config["fill_in_the_middle"] = dataclasses.asdict(fill)
+    form = TokenFormat(
+        tokenizer.vocab_size,
+        tokenizer.end_of_document_id,
+        tokenizer.begin_of_document_id,
+        offsets,
+        fill,
+    )
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
         file = required_file(deduped, part, "documents")
@@ -110,6 +121,21 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
         tasks.append(maker.task(part.name, made_of, inputs, work_bytes=file.bytes))
     return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint))
+
+
+def plan_fill(
+    settings: Settings, source: str, tokenizer: PublishedFile, *, is_trained: bool
+) -> FillForm | None:
+    """Return how documents of a source are rearranged, None if they are not.
+
+    Raises TokenizerError if the tokenizer lacks the special tokens for it.
+    """
+    config = settings.source(source).fill_in_the_middle
+    if config is None:
+        return None
+    tokens = settings.tokenizer.fill_in_the_middle_tokens
+    ids = fill_ids(tokenizer.checked().read_bytes(), tokens, is_trained=is_trained)
+    return FillForm(config.rate, config.spm_rate, config.seed, *ids)
 
 
 def provenance_of(tokenizer: MarkedTokenFacts, deduped: str) -> TokenizedProvenance:
@@ -133,8 +159,13 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     writer.write_arrays("doc_index", *doc_index(documents["doc_id"]))
     writer.write_arrays("vocabulary", used)
     kinds = token_kinds(encoders.reference, inputs.form)
-    counts = language_counts(documents, encoded, inputs.form.num_marks, kinds)
-    return [writer.publish(part_stats(documents, encoded, counts, checked))]
+    marks = inputs.form.marks_of(encoded["doc_id"])
+    counts = language_counts(documents, encoded, marks, kinds)
+    stats = part_stats(documents, encoded, counts, checked)
+    if (fill := inputs.form.fill) is not None:
+        modes = count_modes(doc_heads(encoded["doc_id"]), fill)
+        stats = replace(stats, numbers=replace(stats.numbers, fill_in_the_middle=modes))
+    return [writer.publish(stats)]
 
 
 def check_round_trip(
@@ -189,6 +220,22 @@ def describe_tokenized(corpus: Corpus, manifest: TokenizedManifest) -> Metadata:
         "chars_per_token": in_chars,
         "round_trip": round_trip_markdown(numbers),
         "round_trip_failures": numbers.round_trip_failures,
+        **fill_numbers(manifest.stats),
+    }
+
+
+def fill_numbers(stats: Stats[TokenizedNumbers]) -> Metadata:
+    """Return the documents that are rearranged, and their special tokens; {} without the option."""
+    modes = stats.numbers.fill_in_the_middle
+    if modes is UNSET:
+        return {}
+    rearranged = modes.get("psm", 0) + modes.get("spm", 0)
+    return {
+        "fill_in_the_middle_documents": rearranged,
+        "fill_in_the_middle_share": rearranged / max(1, stats.rows_kept),
+        "fill_in_the_middle_psm": modes.get("psm", 0),
+        "fill_in_the_middle_spm": modes.get("spm", 0),
+        "fill_in_the_middle_tokens": modes.get("special_tokens", 0),
     }
 
 
@@ -252,6 +299,18 @@ def profile_of_tokenized(
     )
 
 
+def settings_of(settings: Settings) -> dict[str, object]:
+    """Return the settings of the stage; `fill_in_the_middle` only if a source uses it."""
+    used = {
+        source.name: source.fill_in_the_middle.model_dump(mode="json")
+        for source in settings.sources
+        if source.fill_in_the_middle is not None
+    }
+    keys = {"offsets", "fill_in_the_middle_tokens"} if used else {"offsets"}
+    dump = settings.tokenizer.model_dump(mode="json", include=keys)
+    return dump | {"fill_in_the_middle": used} if used else dump
+
+
 TOKENIZED = Stage(
     name="tokenized",
     code_version="3",
@@ -262,7 +321,7 @@ TOKENIZED = Stage(
     kinds=frozenset({"arrow"}),
     provenance=TokenizedProvenance,
     numbers=TokenizedNumbers,
-    settings=lambda settings: settings.tokenizer.model_dump(mode="json", include={"offsets"}),
+    settings=settings_of,
     plan=plan_tokenized,
     work=encode_part,
     main_table=MainTable("tokens", TOKEN_COLUMNS),

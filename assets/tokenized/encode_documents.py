@@ -19,6 +19,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
+from assets.tokenized.fill_in_the_middle import (
+    NO_ID,
+    NUM_TOKENS,
+    FillForm,
+    Int64s,
+    Sections,
+    draw,
+    rearrange,
+    whole,
+)
 from assets.tokenized.growing_array import GrowingArray
 from assets.tokenized.text_pieces import encode_pieces, is_cut
 from assets.tokenized.token_offsets import byte_starts, token_sizes
@@ -35,12 +45,13 @@ NO_TOKENS = "no_tokens"  # why this stage rejects a document
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """Stored form of a document: the ids around its own, and its offsets if wanted."""
+    """Stored form of a document: the ids around its own, its offsets, what is rearranged."""
 
     vocab_size: int
     end_id: int
     begin_id: int | None = None
     offsets: bool = False
+    fill: FillForm | None = None
 
     @property
     def dtype(self) -> type[np.unsignedinteger[Any]]:
@@ -51,6 +62,19 @@ class TokenFormat:
     def num_marks(self) -> int:
         """Number of ids that every document has besides those of its text."""
         return 1 if self.begin_id is None else 2
+
+    @property
+    def marks(self) -> list[int]:
+        """The ids that are not of a text."""
+        fill = () if self.fill is None else self.fill.ids
+        return [mark for mark in (self.begin_id, self.end_id, *fill) if mark is not None]
+
+    def marks_of(self, doc_ids: pl.Series) -> pl.Series:
+        """Count the marks of documents that have tokens, Int64."""
+        num_marks = np.full(len(doc_ids), self.num_marks, np.int64)
+        if self.fill is not None:
+            num_marks += NUM_TOKENS * draw(doc_heads(doc_ids), self.fill).is_rearranged
+        return pl.Series(num_marks)
 
 
 def encode_documents(
@@ -73,16 +97,29 @@ def encode_with(
 
     In: doc_id String, text String. Out, same order, without documents whose text gives no token:
     doc_id, tokens List(UInt16 or UInt32), and with `form.offsets` offsets List(UInt32): the byte of
-    the text where each token starts, 0 for the begin id, the text's length for the end id.
+    the text where each token starts, 0 for the begin id, the text's length for the end id; for a
+    special token of a rearranged document, that of the text after it.
     """
     texts = documents["text"]
-    capacity = int(texts.str.len_bytes().cast(pl.Int64).sum()) + form.num_marks * len(texts)
+    draws = None if form.fill is None else draw(doc_heads(documents["doc_id"]), form.fill)
+    num_marks = form.num_marks + (0 if draws is None else NUM_TOKENS)
+    capacity = int(texts.str.len_bytes().cast(pl.Int64).sum()) + num_marks * len(texts)
     columns = TokenColumns(encoder, reference, form, capacity)
+    start = 0
     for texts_slice in slices_of(texts):
-        columns.add(texts_slice)
+        sections = whole(
+            texts_slice, NO_ID if form.begin_id is None else form.begin_id, form.end_id
+        )
+        if draws is not None and form.fill is not None:
+            rows = slice(start, start + len(texts_slice))
+            sections = rearrange(sections, draws.of(rows), form.fill)
+            start = rows.stop
+        columns.add(sections, texts_slice.str.len_bytes().to_numpy())
     num_tokens = np.concatenate(columns.num_tokens)
     is_kept = num_tokens > 0
-    offsets = np.concatenate([[0], np.cumsum(num_tokens[is_kept] + form.num_marks)])
+    doc_ids = documents["doc_id"].filter(pl.Series(is_kept))
+    sizes = num_tokens[is_kept] + form.marks_of(doc_ids).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
     lists = {"tokens": list_series(columns.ids.values, offsets)}
     if form.offsets:
         lists["offsets"] = list_series(columns.starts.values, offsets)
@@ -100,54 +137,63 @@ class TokenColumns:
         self.starts = GrowingArray(np.uint32, capacity if form.offsets else 0)
         self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
 
-    def add(self, texts: pl.Series) -> None:
-        """Encode consecutive texts: together, or one that is long in pieces."""
-        sizes = texts.str.len_bytes().to_numpy()
-        if len(texts) == 1 and self.add_in_pieces(texts[0], int(sizes[0])):
+    def add(self, sections: Sections, sizes: NDArray[np.uint32]) -> None:
+        """Encode documents of `sizes` bytes: together, or one that is long in pieces."""
+        if sizes.size == 1 and self.add_in_pieces(sections, int(sizes[0])):
             return
-        form = self.form
+        texts, documents, begins, marks = sections
         ids, offsets = self.encoder.encode(texts.to_list())
-        self.num_tokens.append(np.diff(offsets))
-        self.ids.extend(insert_around(ids.astype(form.dtype), offsets, form.begin_id, form.end_id))
-        if form.offsets:
+        num_tokens = np.bincount(documents, np.diff(offsets), sizes.size).astype(np.int64)
+        self.num_tokens.append(num_tokens)
+        marks = np.where((num_tokens > 0)[documents, None], marks, NO_ID)
+        self.ids.extend(insert_marks(ids.astype(self.form.dtype), offsets, marks, marks))
+        if self.form.offsets:
             starts = byte_starts(texts, ids, offsets, self.reference)
-            first = None if form.begin_id is None else 0
-            self.starts.extend(insert_around(starts, offsets, first, sizes))
+            if begins.any():
+                starts += np.repeat(begins, np.diff(offsets)).astype(np.uint32)
+            mark_starts = np.stack(
+                [np.zeros_like(begins), begins, begins, sizes[documents]], axis=1
+            )
+            self.starts.extend(insert_marks(starts, offsets, marks, mark_starts))
 
-    def add_in_pieces(self, text: str, num_bytes: int) -> bool:
-        """Encode a long text of `num_bytes` piece by piece, and return True.
+    def add_in_pieces(self, sections: Sections, num_bytes: int) -> bool:
+        """Encode a long document of `num_bytes` piece by piece, and return True.
 
         False, with nothing added, if it is not to be cut, or its ids do not have as many bytes,
         because the vocabulary lacks some.
         """
-        if not is_cut(text, self.reference):
+        texts = sections.texts.to_list()
+        if not any(is_cut(text, self.reference) for text in texts):
             return False
         sizes = token_sizes(self.reference)
-        before, start = self.ids.size, 0
-        self.add_mark(self.form.begin_id, 0)
-        for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
-            id_sizes = sizes[ids]
-            self.ids.extend(ids)
-            if self.form.offsets:
-                ends = np.cumsum(id_sizes, dtype=np.uint32)
-                self.starts.extend(start + ends - id_sizes)
-            start += int(id_sizes.sum())
-        if start != num_bytes:
-            self.ids.truncate(before)
-            self.starts.truncate(before)
-            return False
-        self.add_mark(self.form.end_id, num_bytes)
-        num_ids = self.ids.size - before - self.form.num_marks
-        self.num_tokens.append(np.array([num_ids], np.int64))
+        before, num_marks = self.ids.size, np.count_nonzero(sections.marks != NO_ID)
+        columns = texts, sections.starts.tolist(), sections.marks.tolist()
+        for text, start, (begin_id, *inner_ids, end_id) in zip(*columns, strict=True):
+            self.add_marks([begin_id], 0)
+            self.add_marks(inner_ids, start)
+            at = start
+            for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
+                id_sizes = sizes[ids]
+                self.ids.extend(ids)
+                if self.form.offsets:
+                    ends = np.cumsum(id_sizes, dtype=np.uint32)
+                    self.starts.extend(at + ends - id_sizes)
+                at += int(id_sizes.sum())
+            if at != start + len(text.encode()):
+                self.ids.truncate(before)
+                self.starts.truncate(before)
+                return False
+            self.add_marks([end_id], num_bytes)
+        self.num_tokens.append(np.array([self.ids.size - before - num_marks], np.int64))
         return True
 
-    def add_mark(self, mark_id: int | None, start: int) -> None:
-        """Add the id, unless None, of the begin or end of a document."""
-        if mark_id is None:
-            return
-        self.ids.extend([mark_id])
-        if self.form.offsets:
-            self.starts.extend([start])
+    def add_marks(self, mark_ids: list[int], start: int) -> None:
+        """Add ids that are not of the text, unless NO_ID, at a byte of it."""
+        for mark_id in mark_ids:
+            if mark_id != NO_ID:
+                self.ids.extend([mark_id])
+                if self.form.offsets:
+                    self.starts.extend([start])
 
 
 def in_threads(
@@ -179,18 +225,16 @@ def slices_of(texts: pl.Series) -> Iterator[pl.Series]:
         yield texts[start:stop]
 
 
-def insert_around(
-    values: NDArray[Any], offsets: Offsets, before: int | None, after: int | NDArray[Any]
+def insert_marks(
+    values: NDArray[Any], offsets: Offsets, marks: Int64s, inserted: Int64s
 ) -> NDArray[Any]:
-    """Insert a value before (unless None) and after each list; empty lists stay empty."""
-    is_kept = np.diff(offsets) > 0
-    ends = offsets[1:][is_kept]
-    afters = np.broadcast_to(after, is_kept.shape)[is_kept]
-    if before is None:
-        return np.insert(values, ends, afters)
-    places = np.stack([offsets[:-1][is_kept], ends], axis=1)
-    around = np.stack([np.full_like(afters, before), afters], axis=1)
-    return np.insert(values, places.ravel(), around.ravel())
+    """Insert values where lists have marks, int64 [n, 4]: three before each list, one after it.
+
+    None is inserted for NO_ID. `inserted` has the values, in the same places.
+    """
+    edges = np.stack([offsets[:-1], offsets[:-1], offsets[:-1], offsets[1:]], axis=1)
+    is_mark = marks != NO_ID
+    return np.insert(values, edges[is_mark], inserted[is_mark])
 
 
 def list_series(values: NDArray[Any], offsets: Offsets) -> pl.Series:

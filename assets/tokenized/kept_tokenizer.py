@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from resources.settings.tokenizer import UNTRAINED, TokenizerConfig
@@ -33,7 +33,8 @@ def training_changes(
     """Return (value then, value now) of the keys that would train another tokenizer.
 
     Keys that an earlier version did not have are no change, nor is the weight of a source that is
-    gone: those of the others are relative to each other.
+    gone: those of the others are relative to each other. Nor are special tokens beyond those of the
+    config: `fill_in_the_middle` may be switched off again.
     """
     if then.get("path") is not None and now["path"] is None:
         return {"path": (then["path"], None)}
@@ -41,6 +42,8 @@ def training_changes(
     if before.get("weights"):
         weights: Mapping[str, float] = before["weights"]
         before["weights"] = {name: weight for name, weight in weights.items() if name in sources}
+    if "special_tokens" in before:
+        before["special_tokens"] = before["special_tokens"][: len(now["special_tokens"])]
     return {
         key: (then[key], value)
         for key, value in now.items()
@@ -48,13 +51,21 @@ def training_changes(
     }
 
 
-def refusal(changes: Mapping[str, tuple[Any, Any]], encoded: Sequence[Encoded]) -> str:
-    """Write why another tokenizer is not trained, what it would cost, and how to get it."""
+def refusal(
+    changes: Mapping[str, tuple[Any, Any]], encoded: Sequence[Encoded], fill_tokens: Container[str]
+) -> str:
+    """Write why another tokenizer is not trained, what it would cost, and how to get it.
+
+    `fill_tokens` are special tokens that `fill_in_the_middle` adds.
+    """
     changed = ", ".join(
         f"{key} from {json.dumps(then)} to {json.dumps(now)}"
         for key, (then, now) in changes.items()
     )
-    keys = " and ".join(changes)
+    then, now = changes.get("special_tokens", ((), ()))
+    is_for_filling = any(token in fill_tokens for token in now if token not in then)
+    note = ", which fill_in_the_middle of a source adds to," if is_for_filling else ""
+    keys = " and ".join(key + (note if key == "special_tokens" else "") for key in changes)
     return (
         f"tokenizer: pipeline.yaml changes {changed}, but the published tokenizer was made with "
         f"the former, and `retrain: never` keeps it. {cost(encoded)} Set {keys} back to keep it, "

@@ -22,17 +22,18 @@ UNKNOWN = "unknown"
 
 
 def language_counts(
-    documents: pl.DataFrame, encoded: pl.DataFrame, num_marks: int, kinds: NDArray[np.uint8]
+    documents: pl.DataFrame, encoded: pl.DataFrame, marks: int | pl.Series, kinds: NDArray[np.uint8]
 ) -> LanguageCounts:
     """Count characters, and by language bytes, characters and tokens without marks.
 
-    In: documents with doc_id, text, lang; encoded with doc_id, tokens, `num_marks` of them marks;
-    the kind of each id. A document without tokens counts with its text.
+    In: documents with doc_id, text, lang; encoded with doc_id, tokens, `marks` of them
+    not of the text (Int64, if documents differ); the kind of each id. A document without tokens
+    counts with its text.
     """
     of_kind = count_kinds(encoded["tokens"], kinds)
     lengths = encoded.select(
         "doc_id",
-        tokens=pl.col("tokens").list.len().cast(pl.Int64) - num_marks,
+        tokens=pl.col("tokens").list.len().cast(pl.Int64) - marks,
         unknown=pl.Series(of_kind[UNKNOWN_TOKEN]),
         byte=pl.Series(of_kind[BYTE_TOKEN]),
     )

@@ -7,7 +7,7 @@ tokenizer has to decode, which is slow: a sample of the documents is compared.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from assets.text.buffers import text_buffers
 from assets.tokenized.encode_documents import TokenFormat, sample_of, slices_of
 from assets.tokenized.encoders import Encoders, ReferenceEncoder
+from assets.tokenized.fill_in_the_middle import Int64s, text_runs
 
 DECODED_TOKENS = 1 << 16  # of a document; a list of ten million numbers would take 400 MB
 
@@ -60,16 +61,27 @@ def compare_bytes(
     """Check, document by document, that the ids between its marks spell its text; Boolean."""
     from assets.tokenized.kernels.decoding import are_decoded
 
-    ids = tokens.explode(empty_as_null=False).to_numpy()
-    edges = np.concatenate([[0], np.cumsum(tokens.list.len().to_numpy(), dtype=np.int64)])
-    firsts, ends = edges[:-1] + form.num_marks - 1, edges[1:] - 1
+    ids, firsts, ends = runs_of(tokens, form)
     is_equal, start = [np.zeros(0, np.bool_)], 0
     for texts_slice in slices_of(texts):
         rows = slice(start, start + len(texts_slice))
         buffers = text_buffers(texts_slice)
-        is_equal.append(are_decoded(ids, firsts[rows], ends[rows], spellings, buffers))
+        is_equal.append(are_decoded(ids, (firsts[rows], ends[rows]), spellings, buffers))
         start = rows.stop
     return pl.Series(np.concatenate(is_equal))
+
+
+def runs_of(tokens: pl.Series, form: TokenFormat) -> tuple[NDArray[Any], Int64s, Int64s]:
+    """Return the ids of all documents, and the runs of them that make each text, in its order.
+
+    The runs are their first places and those behind them, int64 [documents, runs of each].
+    """
+    ids = tokens.explode(empty_as_null=False).to_numpy()
+    edges = np.concatenate([[0], np.cumsum(tokens.list.len().to_numpy(), dtype=np.int64)])
+    firsts, ends = edges[:-1] + form.num_marks - 1, edges[1:] - 1
+    if form.fill is None:
+        return ids, firsts[:, None], ends[:, None]
+    return ids, *text_runs(ids, firsts, ends, form.fill)
 
 
 @cache
@@ -99,12 +111,16 @@ def compare_sample(
     sample = sample_of(documents).join(
         encoded.select("doc_id", "tokens"), on="doc_id", maintain_order="left"
     )
-    sizes = sample["tokens"].list.len().to_numpy().astype(np.int64) - form.num_marks
-    heads = sample["tokens"].list.slice(form.num_marks - 1, DECODED_TOKENS).to_list()
-    decoded = reference.decode(
-        [ids[:size] for ids, size in zip(heads, sizes.tolist(), strict=True)]
-    )
-    columns = zip(sample["doc_id"], sample["text"], decoded, sizes > DECODED_TOKENS, strict=True)
+    ids, firsts, ends = runs_of(sample["tokens"], form)
+    # Of each run, as many of the first DECODED_TOKENS of its document as are in it.
+    before = np.cumsum(ends - firsts, axis=1) - (ends - firsts)
+    stops = np.minimum(ends, firsts + np.maximum(0, DECODED_TOKENS - before))
+    runs = zip(firsts.ravel().tolist(), stops.ravel().tolist(), strict=True)
+    decoded_runs = reference.decode([ids[first:stop].tolist() for first, stop in runs])
+    by_document = np.array(decoded_runs, object).reshape(firsts.shape).tolist()
+    decoded = ["".join(texts) for texts in by_document]
+    is_short = (stops < ends).any(axis=1)
+    columns = zip(sample["doc_id"], sample["text"], decoded, is_short, strict=True)
     failed = [
         doc_id
         for doc_id, text, decoded_text, is_cut in columns  # a cut may leave part of a character

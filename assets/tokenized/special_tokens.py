@@ -7,12 +7,61 @@ and Unigram, or BPE with `ignore_merges`, still finds it if its own vocabulary h
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from tokenizers import Tokenizer
+
+
+FILLING = re.compile("fim|pre|mid|suf", re.IGNORECASE)  # in names such as <PRE> or <fim_begin>
+
+
+class AddedToken(msgspec.Struct, frozen=True):
+    """Added token of a tokenizer.json, as far as it matters here.
+
+    `tokenizers` may give it another id than the file, if the ids of the file have gaps.
+    """
+
+    id: int
+    content: str
+    special: bool = False
+
+
+class UnknownToken(msgspec.Struct, frozen=True):
+    """Token that a model gives to what it cannot spell, by its spelling or its id."""
+
+    unk_token: str | None = None
+    unk_id: int | None = None
+
+
+class AddedTokens(msgspec.Struct, frozen=True):
+    """Added tokens of a tokenizer.json; reading them alone takes little of the file's size."""
+
+    added_tokens: list[AddedToken] = []
+    model: UnknownToken = UnknownToken()
+
+    def special(self) -> list[str]:
+        """List the special tokens."""
+        return [token.content for token in self.added_tokens if token.special]
+
+    def unknown(self) -> list[str]:
+        """List the spellings of the unknown token."""
+        by_id = [token.content for token in self.added_tokens if token.id == self.model.unk_id]
+        return by_id if self.model.unk_token is None else [self.model.unk_token, *by_id]
+
+    def like_filling(self) -> list[str]:
+        """List the tokens that may be meant for filling in the middle, by their names."""
+        return [token.content for token in self.added_tokens if FILLING.search(token.content)]
+
+
+def read_added_tokens(tokenizer_json: bytes) -> AddedTokens:
+    """Read the added tokens of a tokenizer.json."""
+    return msgspec.json.decode(tokenizer_json, type=AddedTokens)
 
 
 def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:

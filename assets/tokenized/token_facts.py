@@ -101,8 +101,11 @@ class TokenizedNumbers(LanguageCounts, frozen=True):
     """Numbers of the stage `tokenized`: counts of text, and the result of the round trip.
 
     `round_trip_failed` has the first doc_ids that failed in a part, as keys, so that they add up.
+    `fill_in_the_middle`, if the source uses it, counts documents rearranged as psm and as spm, and
+    their special_tokens.
     """
 
     round_trip_documents: int = 0
     round_trip_failures: int = 0
     round_trip_failed: dict[str, int] = {}
+    fill_in_the_middle: dict[str, int] | msgspec.UnsetType = msgspec.UNSET

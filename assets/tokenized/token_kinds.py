@@ -23,7 +23,7 @@ BYTE_FALLBACK = re.compile(r"<0x[89A-F][0-9A-F]>")  # as models with `byte_fallb
 
 @cache
 def token_kinds(reference: ReferenceEncoder, form: TokenFormat) -> NDArray[np.uint8]:
-    """Return the kind of every id, uint8 [vocab_size]; marks around documents are plain.
+    """Return the kind of every id, uint8 [vocab_size]; marks of documents are plain.
 
     ASCII characters are single bytes in any tokenizer: only bytes from 128 on count as such.
     """
@@ -37,7 +37,7 @@ def token_kinds(reference: ReferenceEncoder, form: TokenFormat) -> NDArray[np.ui
     unknown = model.get("unk_id", vocabulary.get(model.get("unk_token") or ""))
     if unknown is not None:
         kinds[unknown] = UNKNOWN_TOKEN
-    kinds[[mark for mark in (form.begin_id, form.end_id) if mark is not None]] = PLAIN_TOKEN
+    kinds[form.marks] = PLAIN_TOKEN
     return kinds
 
 

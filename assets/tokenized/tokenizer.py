@@ -5,13 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
 import polars as pl
 
-from assets.tokenized.special_tokens import special_tokens, spelled_tokens, tokens_with_shared_ids
+from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
+from assets.tokenized.special_tokens import (
+    read_added_tokens,
+    special_tokens,
+    spelled_tokens,
+    tokens_with_shared_ids,
+)
 from assets.tokenized.token_facts import MarkedTokenFacts
 from assets.tokenized.training import train_byte_pairs
+from resources.settings.fill_in_the_middle import FillTokens
 from resources.settings.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UINT16_VOCABULARY = 1 << 16
+MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much memory
 MOST_IDS = 1 << 24  # Gemma's has 262,144; tables by id have a row for each, gaps too
 
 
@@ -87,6 +97,55 @@ def special_token_id(tokenizer: Tokenizer, token: str, key: str) -> int:
             f"special tokens there, {list(special)}, or add it to the file of tokenizer.path."
         )
     return special[token]
+
+
+def check_fill_tokens(tokenizer_json: bytes, tokens: FillTokens, *, is_trained: bool) -> None:
+    """Check that the tokens of `fill_in_the_middle` are special tokens of a tokenizer.
+
+    Raises TokenizerError with those that are not, and those that look like them.
+    """
+    try:
+        added = read_added_tokens(tokenizer_json)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise TokenizerError(f"not a tokenizer.json: {error}. Check tokenizer.path.") from None
+    lacking = [token for token in tokens.all if token not in added.special()]
+    plain = [token.content for token in added.added_tokens if token.content in lacking]
+    fact = f"the tokenizer lacks the special tokens {lacking}, which fill_in_the_middle puts in"
+    if lacking and is_trained:
+        raise TokenizerError(f"{fact}. `{RETRAIN_COMMAND}` trains the next one, which has them.")
+    if plain:
+        raise TokenizerError(
+            f"{fact}: text may spell {plain}, which are no special tokens in the file. Mark them "
+            '"special": true in its added_tokens.'
+        )
+    if lacking:
+        raise TokenizerError(
+            f"{fact}. Of its tokens, these look like them: {added.like_filling()}. Name its own in "
+            "tokenizer.fill_in_the_middle_tokens, or add them to the file of tokenizer.path."
+        )
+    if unknown := [token for token in tokens.all if token in added.unknown()]:
+        raise TokenizerError(
+            f"text that the tokenizer cannot spell becomes {unknown}, its unknown token, so that "
+            "it cannot mark a piece of a document. Name another special token in "
+            "tokenizer.fill_in_the_middle_tokens."
+        )
+
+
+@lru_cache(maxsize=2)
+def fill_ids(
+    tokenizer_json: bytes, tokens: FillTokens, *, is_trained: bool
+) -> tuple[int, int, int]:
+    """Look up the special tokens of `fill_in_the_middle`: ids of prefix, middle, suffix.
+
+    Raises TokenizerError as `check_fill_tokens` does.
+    """
+    from tokenizers import Tokenizer
+
+    check_fill_tokens(tokenizer_json, tokens, is_trained=is_trained)
+    special = special_tokens(Tokenizer.from_buffer(tokenizer_json))
+    ids = {token: token_id for token_id, token in special.items()}
+    prefix, middle, suffix = (ids[token] for token in tokens.all)
+    return prefix, middle, suffix
 
 
 def token_facts(tokenizer_json: str, config: TokenizerConfig) -> MarkedTokenFacts:

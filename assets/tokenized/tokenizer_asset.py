@@ -39,7 +39,13 @@ from assets.tokenized.token_facts import (
     TokenizerProvenance,
 )
 from assets.tokenized.token_kinds import token_kinds
-from assets.tokenized.tokenizer import TokenizerError, canonical_json, token_facts, train_bpe
+from assets.tokenized.tokenizer import (
+    MOST_FILE_BYTES,
+    TokenizerError,
+    canonical_json,
+    token_facts,
+    train_bpe,
+)
 from assets.tokenized.training_sample import sample_warnings, wanted_bytes
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -53,7 +59,6 @@ from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-MOST_FILE_BYTES = 64 << 20  # Gemma's has 33 MB; parsing takes ten times as much memory
 NAME = "tokenizer"
 RETRAIN = "retrain"
 
@@ -118,7 +123,8 @@ def kept_manifest(corpus: Corpus) -> TokenizerManifest | None:
     sources = corpus.settings.source_names()
     changes = training_changes(newest.config, config_of(config), sources)
     if changes and config.retrain == "never":
-        raise UsageError(refusal(changes, encoded_sources(corpus)))
+        fill_tokens = config.fill_in_the_middle_tokens.all
+        raise UsageError(refusal(changes, encoded_sources(corpus), fill_tokens))
     return None if changes else newest
 
 

@@ -19,6 +19,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -119,7 +120,9 @@ class Settings(BaseModel):
         default=DedupConfig(), description="removal of duplicates and repeats"
     )
     tokenizer: TokenizerConfig = Field(
-        default=TokenizerConfig(), description="tokenizer of the whole corpus"
+        default=TokenizerConfig(),
+        validate_default=True,
+        description="tokenizer of the whole corpus",
     )
     buckets: BucketConfig = Field(
         default=BucketConfig(), description="training sequences from documents"
@@ -155,6 +158,14 @@ class Settings(BaseModel):
         if faults:
             raise PlacedError(faults)
         return items
+
+    @field_validator("tokenizer")
+    @classmethod
+    def add_fill_tokens(cls, tokenizer: TokenizerConfig, info: ValidationInfo) -> TokenizerConfig:
+        """Add the tokens of `fill_in_the_middle`, if a source uses it, to the special tokens."""
+        sources: Iterable[Source] = info.data.get("sources", ())
+        is_used = any(source.fill_in_the_middle is not None for source in sources)
+        return tokenizer.with_fill_tokens() if is_used else tokenizer
 
     @model_validator(mode="after")
     def check_references(self) -> Self:

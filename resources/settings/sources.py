@@ -22,6 +22,7 @@ from pydantic import (
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
+from resources.settings.fill_in_the_middle import FillInTheMiddle
 
 Scalar = str | int | float | bool
 RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
@@ -370,9 +371,15 @@ class SourceConfig(InputPlaces):
 
 
 class Source(SourceConfig):
-    """A source of documents, with its overrides of the filters."""
+    """A source of documents, with its overrides of the filters, and the form of its tokens."""
 
     filters: dict[str, Any] = Field(
         default_factory=dict,
         description="overrides of `filters` for this source, merged key by key; null switches off",
+    )
+    fill_in_the_middle: FillInTheMiddle | None = Field(
+        None,
+        exclude=True,
+        description="rearranges documents, usually of code, so that a model learns to fill in "
+        "their middle; {}: the defaults; null: none",
     )

@@ -6,8 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from resources.settings.fill_in_the_middle import FillTokens
+
 END_OF_DOCUMENT = "<|endoftext|>"
-UNTRAINED = frozenset({"offsets", "retrain"})  # keys of which no tokenizer is made
+# Keys of which no tokenizer is made; the tokens of the last are special tokens where they are used.
+UNTRAINED = frozenset({"offsets", "retrain", "fill_in_the_middle_tokens"})
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -61,6 +64,11 @@ class TokenizerConfig(BaseModel):
         default=False,
         description="stores the byte at which each token of a document starts as well",
     )
+    fill_in_the_middle_tokens: FillTokens = Field(
+        default=FillTokens(),
+        description="special tokens of sources with `fill_in_the_middle`; a trained tokenizer has "
+        "them if there is such a source",
+    )
 
     @model_validator(mode="after")
     def check_special_tokens(self) -> Self:
@@ -84,3 +92,22 @@ class TokenizerConfig(BaseModel):
                 f"{len(tokens)} special tokens"
             )
         return self
+
+    def with_fill_tokens(self) -> TokenizerConfig:
+        """Return the config of a tokenizer that has the tokens of `fill_in_the_middle`, too.
+
+        A loaded tokenizer has those of its file. Raises ValueError if one of them is put around
+        documents, or a vocabulary has no room.
+        """
+        wanted = self.fill_in_the_middle_tokens.all
+        for key in ("begin_of_document", "end_of_document"):
+            if getattr(self, key) in wanted:
+                raise ValueError(
+                    f"{key} {getattr(self, key)!r} is among fill_in_the_middle_tokens "
+                    f"{list(wanted)}; each needs a token of its own"
+                )
+        if self.path is not None:
+            return self
+        missing = [token for token in wanted if token not in self.special_tokens]
+        special_tokens = (*self.special_tokens, *missing)
+        return self.model_validate(self.model_dump() | {"special_tokens": special_tokens})

@@ -17,7 +17,7 @@ from assets.tokenized.encode_documents import (
     count_ids,
     doc_index,
     encode_documents,
-    insert_around,
+    insert_marks,
     sample_of,
 )
 from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
@@ -136,10 +136,12 @@ def test_ids_beyond_16_bits_survive() -> None:
     assert encoded["tokens"].to_list() == [[*slow_ids("the mill"), 70_000]]
 
 
-def test_marks_go_around_every_list_that_is_not_empty() -> None:
+def test_marks_go_before_and_after_their_list() -> None:
     values, offsets = np.array([5, 6, 7], np.uint16), np.array([0, 2, 2, 3])
-    assert insert_around(values, offsets, None, 0).tolist() == [5, 6, 0, 7, 0]
-    assert insert_around(values, offsets, 1, np.array([9, 8, 4])).tolist() == [1, 5, 6, 9, 1, 7, 4]
+    marks = np.array([[-1, -1, -1, 0], [1, 2, 3, -1], [-1, 4, -1, 0]])
+    assert insert_marks(values, offsets, marks, marks).tolist() == [5, 6, 0, 1, 2, 3, 4, 7, 0]
+    places = np.array([[8, 8, 8, 9], [8, 8, 8, 8], [8, 8, 8, 9]])
+    assert insert_marks(values, offsets, marks, places).tolist() == [5, 6, 9, 8, 8, 8, 8, 7, 9]
 
 
 def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:

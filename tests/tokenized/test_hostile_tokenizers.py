@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_tokenizer import trained
 
-from assets.tokenized.tokenizer import TokenizerError
-from assets.tokenized.tokenizer_asset import MOST_FILE_BYTES, load_tokenizer
+from assets.tokenized.tokenizer import MOST_FILE_BYTES, TokenizerError
+from assets.tokenized.tokenizer_asset import load_tokenizer
 from resources.settings.named_files import NamedFileError
 from resources.settings.tokenizer import TokenizerConfig
 

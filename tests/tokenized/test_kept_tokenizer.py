@@ -66,7 +66,7 @@ def test_a_key_that_an_earlier_version_lacked_is_no_change() -> None:
 def test_the_refusal_gives_the_largest_sources_and_both_ways_out() -> None:
     encoded = [Encoded(f"s{number}", number, number * 10**6, number * 1000) for number in range(7)]
 
-    shown = refusal({"vocab_size": (300, 310)}, encoded)
+    shown = refusal({"vocab_size": (300, 310)}, encoded, ())
 
     assert "changes vocab_size from 300 to 310" in shown
     assert "7 sources, 21 documents, 21,000 tokens, 21.0 MB of text: s6 (6 documents" in shown
@@ -74,7 +74,7 @@ def test_the_refusal_gives_the_largest_sources_and_both_ways_out() -> None:
     assert shown.endswith(
         "Set vocab_size back to keep it, or run `corpus tokenizer retrain` to train the next one."
     )
-    assert "No source is encoded yet." in refusal({"seed": (0, 1)}, [])
+    assert "No source is encoded yet." in refusal({"seed": (0, 1)}, [], ())
 
 
 Contents = dict[str, list[int]]  # the documents of a source, each a part of its own

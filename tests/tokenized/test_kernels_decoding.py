@@ -28,7 +28,7 @@ def decoded(ids: list[list[int]], texts: list[bytes], dtype: type = np.uint16) -
     flat: NDArray[Any] = np.array([i for of_text in ids for i in of_text], dtype)
     data = np.frombuffer(b"".join(texts), np.uint8)
     is_equal: list[bool] = are_decoded(
-        flat, edges[:-1].copy(), edges[1:].copy(), spelled(), (data, text_edges)
+        flat, (edges[:-1, None], edges[1:, None]), spelled(), (data, text_edges)
     ).tolist()
     return is_equal
 

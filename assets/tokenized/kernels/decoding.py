@@ -34,35 +34,39 @@ def _is_equal(one: Bytes, start: int, other: Bytes, at: int, size: int) -> bool:
 @njit(cache=True, nogil=True)
 def are_decoded(
     ids: NDArray[np.unsignedinteger[Any]],
-    firsts: Edges,
-    ends: Edges,
+    runs: tuple[Edges, Edges],
     spelled: tuple[Bytes, Edges, NDArray[np.uint64]],
     texts: tuple[Bytes, Edges],
 ) -> NDArray[np.bool_]:
-    """Check for each text i that the bytes of ids[firsts[i]:ends[i]] are its bytes, bool [n].
+    """Check for each text that the bytes of its runs of ids, one after another, are its, bool [n].
 
-    `texts` are the concatenated bytes and their int64 edges [n + 1]. `spelled` are the same for
-    the bytes of every id, and a number per id, uint64: its first 8 bytes or fewer as a
+    `runs` are the first place of each run in the ids and the place behind it, int64 [n, runs of a
+    text]. `texts` are the concatenated bytes and their int64 edges [n + 1]. `spelled` are the same
+    for the bytes of every id, and a number per id, uint64: its first 8 bytes or fewer as a
     little-endian number, shifted left to the highest bit. The number of an id of more than 8 bytes
     is not used.
     """
     spellings, spelling_edges, words = spelled
     data, text_edges = texts
+    firsts, ends = runs
     are_equal = np.empty(len(firsts), np.bool_)
     for row in range(len(firsts)):
         at, stop = text_edges[row], text_edges[row + 1]
         is_equal = True
-        for place in range(firsts[row], ends[row]):
-            token = ids[place]
-            start = spelling_edges[token]
-            size = spelling_edges[token + 1] - start
-            if 0 < size <= 8 and at + 8 <= len(data):
-                shift = ALL_BITS - EIGHT * uint64(size)
-                is_equal = read_8(data, uint64(at)) << shift == words[token]
-            else:
-                is_equal = at + size <= stop and _is_equal(spellings, start, data, at, size)
+        for run in range(firsts.shape[1]):
+            for place in range(firsts[row, run], ends[row, run]):
+                token = ids[place]
+                start = spelling_edges[token]
+                size = spelling_edges[token + 1] - start
+                if 0 < size <= 8 and at + 8 <= len(data):
+                    shift = ALL_BITS - EIGHT * uint64(size)
+                    is_equal = read_8(data, uint64(at)) << shift == words[token]
+                else:
+                    is_equal = at + size <= stop and _is_equal(spellings, start, data, at, size)
+                if not is_equal:
+                    break
+                at += size
             if not is_equal:
                 break
-            at += size
         are_equal[row] = is_equal and at == stop
     return are_equal

@@ -3,7 +3,8 @@
 A file is read as what its suffix says and, where that is no table, as bytes: as text, as ids of
 16 bytes at any place, and as token ids at any place, of which the tokenizers of the store make
 text. No
-reader of a format is trusted to show all that a file has.
+reader of a format is trusted to show all that a file has. The sections of documents rearranged for
+filling in the middle are put back in order first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +24,10 @@ from numpy.typing import NDArray
 from assets.raw.taken_down_files import Wanted, is_url_wanted
 from assets.text.marks import Found, find_ids, find_passages, find_texts
 from assets.tokenized.encoders import ReferenceEncoder
+from assets.tokenized.fill_in_the_middle import in_text_order
 from assets.tokenized.round_trip import spellings_of
 from resources.corpus import Corpus
+from resources.store.medium import medium_of
 from resources.store.records import required_file
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL
@@ -33,6 +37,7 @@ BLOCK_TOKENS = 1 << 22
 BLOCK_BYTES = 64 << 20
 OVERLAP = 4096  # tokens or bytes that two blocks share: more than a passage takes
 Bytes = NDArray[np.uint8]
+Fill = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
@@ -46,13 +51,22 @@ class Seen(NamedTuple):
 class Spelling:
     """A tokenizer of the store: the type of its ids, its marks, and the bytes of its ids.
 
+    `fills` are its ids of prefix, middle and suffix, as documents were rearranged with them.
     `spelled` is None for one that is not byte-level: its ids are decoded by itself, slowly.
     """
 
     dtype: str
     is_mark: Bytes
+    fills: frozenset[Fill]
     spelled: tuple[Bytes, NDArray[np.int64]] | None
     encoder: ReferenceEncoder
+
+    def in_order(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """Return ids with the sections of rearranged documents in the order of their texts."""
+        around = np.flatnonzero(self.is_mark)
+        for fill in self.fills:
+            ids = in_text_order(ids, fill, np.setdiff1d(around, fill))
+        return ids
 
     def texts(self, ids: NDArray[Any]) -> Iterator[str]:
         """Yield the texts between the marks of ids."""
@@ -79,11 +93,25 @@ def spellings(corpus: Corpus) -> list[Spelling]:
             encoder = ReferenceEncoder(file.checked().read_text(encoding="utf-8"))
             is_mark = np.zeros(numbers["vocab_size"], np.uint8)
             ids = (numbers.get("begin_of_document_id"), numbers["end_of_document_id"])
-            is_mark[[each for each in ids if each is not None]] = 1
+            fills = fills_of(corpus, fingerprint)
+            is_mark[[each for each in (*ids, *chain(*fills)) if each is not None]] = 1
             of_ids = spellings_of(encoder)
             spelled = None if of_ids is None else (of_ids.data, of_ids.edges)
-            found[fingerprint] = Spelling(numbers["token_dtype"], is_mark, spelled, encoder)
+            found[fingerprint] = Spelling(numbers["token_dtype"], is_mark, fills, spelled, encoder)
     return list(found.values())
+
+
+def fills_of(corpus: Corpus, tokenizer_fingerprint: str) -> frozenset[Fill]:
+    """Return the ids by which kept states of `tokenized` rearranged documents with a tokenizer."""
+    names = medium_of(corpus.store.root).names(corpus.store.root / "tokenized")
+    fills = (
+        manifest.config["fill_in_the_middle"]
+        for name in names
+        for manifest in newest_first(corpus.store.partition("tokenized", name))
+        if "fill_in_the_middle" in manifest.config
+        and manifest.provenance["tokenizer_fingerprint"] == tokenizer_fingerprint
+    )
+    return frozenset((fill["prefix_id"], fill["middle_id"], fill["suffix_id"]) for fill in fills)
 
 
 @dataclass(frozen=True)
@@ -157,8 +185,9 @@ class Search:
         """Search the texts of token ids."""
         seen: Counter[Seen] = Counter()
         for spelling in spellings:
+            ordered = spelling.in_order(ids)
             for start in range(0, max(1, len(ids)), BLOCK_TOKENS):
-                block = ids[start : start + BLOCK_TOKENS + OVERLAP]
+                block = ordered[start : start + BLOCK_TOKENS + OVERLAP]
                 seen += self.texts(pl.Series([*spelling.texts(block)], dtype=pl.String))
         return seen
 
