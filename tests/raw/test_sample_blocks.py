@@ -73,6 +73,15 @@ def test_windows_of_lines_stand_for_the_file(tmp_path: Path) -> None:
     assert read < 0.3
 
 
+@pytest.mark.parametrize("share", [0.3, 1])
+def test_no_line_is_drawn_twice(tmp_path: Path, share: float) -> None:
+    file = input_file(tmp_path / "a.jsonl", records(), "jsonl")
+
+    texts = sample_source([file], SOURCE, share, np.random.default_rng(0)).table()["text"]
+
+    assert texts.n_unique() == len(texts) > DOCUMENTS * share / 3
+
+
 @pytest.mark.parametrize("kind", ["gz", "igzip", "zst"])
 def test_the_beginning_of_a_stream_stands_for_it(tmp_path: Path, kind: str) -> None:
     data = records()
