@@ -110,6 +110,21 @@ def test_a_stream_of_a_small_source_is_read_whole(
     assert (sample.table().height, sample.read_bytes) == (DOCUMENTS, file.bytes)
 
 
+def test_each_stream_counts_by_the_size_of_its_content(tmp_path: Path) -> None:
+    """A small file is read whole, a large one in part: the former has not more weight for that."""
+    short = b"".join(json.dumps({"text": f"{n:x}"}).encode() + b"\n" for n in range(2000))
+    data = {"a.jsonl.gz": gzip.compress(records()), "b.jsonl.gz": gzip.compress(short)}
+    files = [input_file(tmp_path / name, each, "jsonl", "gz") for name, each in data.items()]
+
+    sample = sample_source(files, SOURCE, 0.05, np.random.default_rng(0))
+
+    blocks, drawn = sample.blocks, sample.table().group_by("block").len()
+    documents = sum(blocks[place].weight * number for place, number in drawn.iter_rows())
+    content = sum(block.weight * block.span for block in blocks)
+    assert documents == pytest.approx(DOCUMENTS + 2000, rel=0.15)
+    assert content == pytest.approx(len(records()) + len(short), rel=0.1)
+
+
 def test_row_groups_stand_for_a_table(tmp_path: Path) -> None:
     texts = [json.loads(line)["text"] for line in records().splitlines()]
     path = tmp_path / "a.parquet"
