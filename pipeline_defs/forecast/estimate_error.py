@@ -43,7 +43,7 @@ def compare_with_build(corpus: Corpus, made: Estimate) -> list[Compared]:
         total = {key: total.get(key, 0.0) + value for key, value in actual.items()}
         found += [Compared(name, key, each.amounts[key], value) for key, value in actual.items()]
         found += list(compared_rules(corpus, name, each))
-    if list(made.sources) == corpus.settings.source_names():
+    if set(made.sources) == set(corpus.settings.source_names()):
         total |= {"CPU seconds": cpu_seconds(corpus), "disk bytes": float(bytes_on_disk(corpus))}
     found += [Compared(ALL, key, made.total[key], value) for key, value in total.items()]
     return found

@@ -205,3 +205,26 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
     with pytest.raises(InputError, match="HF_TOKEN holds no token") as error:
         found(tmp_path)
     assert TOKEN not in str(error.value)
+
+
+def test_a_dataset_in_formats_without_a_reader_says_what_to_do(hub: Hub, tmp_path: Path) -> None:
+    files = [
+        "data/a.xml",
+        "data/b.XML",
+        "c.h5",
+        "d.lance",
+        "clip.wav",
+        "web.py",
+        "e.xml.gz",
+        "LICENSE",
+    ]
+    hub.add("acme/web", {**dict.fromkeys(files, TEXT), "README.md": b"# A dataset"})
+    with pytest.raises(InputError) as caught:
+        found(tmp_path)
+    message = str(caught.value)
+    assert message.startswith("source 'web': hf://acme/web has no file in a format that is read")
+    assert ".xml (2)" in message and "no ending (1)" in message
+    assert all(f"{ending} (1)" in message for ending in (".h5", ".lance", ".wav", ".py", ".xml.gz"))
+    assert "Read are jsonl, " in message and " parquet, " in message
+    exported = "load_dataset('acme/web', split='train').to_parquet('train.parquet')"
+    assert exported in message

@@ -73,6 +73,15 @@ def test_windows_of_lines_stand_for_the_file(tmp_path: Path) -> None:
     assert read < 0.3
 
 
+@pytest.mark.parametrize("share", [0.3, 1])
+def test_no_line_is_drawn_twice(tmp_path: Path, share: float) -> None:
+    file = input_file(tmp_path / "a.jsonl", records(), "jsonl")
+
+    texts = sample_source([file], SOURCE, share, np.random.default_rng(0)).table()["text"]
+
+    assert texts.n_unique() == len(texts) > DOCUMENTS * share / 3
+
+
 @pytest.mark.parametrize("kind", ["gz", "igzip", "zst"])
 def test_the_beginning_of_a_stream_stands_for_it(tmp_path: Path, kind: str) -> None:
     data = records()
@@ -99,6 +108,21 @@ def test_a_stream_of_a_small_source_is_read_whole(
     sample = sample_source([file], SOURCE, 0.01, np.random.default_rng(0))
 
     assert (sample.table().height, sample.read_bytes) == (DOCUMENTS, file.bytes)
+
+
+def test_each_stream_counts_by_the_size_of_its_content(tmp_path: Path) -> None:
+    """A small file is read whole, a large one in part: the former has not more weight for that."""
+    short = b"".join(json.dumps({"text": f"{n:x}"}).encode() + b"\n" for n in range(2000))
+    data = {"a.jsonl.gz": gzip.compress(records()), "b.jsonl.gz": gzip.compress(short)}
+    files = [input_file(tmp_path / name, each, "jsonl", "gz") for name, each in data.items()]
+
+    sample = sample_source(files, SOURCE, 0.05, np.random.default_rng(0))
+
+    blocks, drawn = sample.blocks, sample.table().group_by("block").len()
+    documents = sum(blocks[place].weight * number for place, number in drawn.iter_rows())
+    content = sum(block.weight * block.span for block in blocks)
+    assert documents == pytest.approx(DOCUMENTS + 2000, rel=0.15)
+    assert content == pytest.approx(len(records()) + len(short), rel=0.1)
 
 
 def test_row_groups_stand_for_a_table(tmp_path: Path) -> None:

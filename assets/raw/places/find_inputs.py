@@ -20,7 +20,7 @@ from urllib.request import url2pathname
 from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
-from assets.raw.places.hub_files import find_hub_files
+from assets.raw.places.hub_files import find_hub_files, unread_formats
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.input_file import Compression, InputFile
@@ -54,6 +54,7 @@ TOO_MANY = (
     "where {0!r} matches over {1:,} files, more than a plan holds. Match fewer of them in each of "
     "several sources, or pack them into larger files."
 )
+NO_READER = "no reader for its format"
 MOST_SHOWN = 3  # files that were left out, in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
@@ -153,6 +154,9 @@ def _by_name(places: Iterator[_Match | LeftOut], pattern: str) -> dict[str, _Mat
 def _no_match(
     source: SourceConfig, pattern: str, base: Path, store: Path, left_out: dict[str, LeftOut]
 ) -> str:
+    unread = [each.name for each in left_out.values() if each.reason == NO_READER]
+    if is_hub_url(pattern) and (unread := [name for name in unread if is_hub_url(name)]):
+        return f"source {source.name!r}: {unread_formats(pattern, unread)}"
     first = [f"{each.name!r} is {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
     remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
     wanted = shown(pattern, source.identity_query)
@@ -262,7 +266,7 @@ def why_unread(source: SourceConfig, name: str) -> str:
     if is_readme(name):
         return "about its folder: name it, or a glob for it, in `where` to read it"
     if source.format == "auto":
-        return "no reader for its format"
+        return NO_READER
     return f"its name is not of the format {source.format}"
 
 

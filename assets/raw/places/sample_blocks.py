@@ -171,10 +171,13 @@ def sample_lines(sample: SourceSample, files: Sequence[InputFile], draw: Draw) -
         file = files[index]
         first = int(ends[index]) - file.bytes
         starts = [int(place) - first for place in places[of_file == index]]
-        pieces, blocks = [], []
+        pieces, blocks, stop = [], [], 0
         with open_input(file) as stream:
-            for start in starts:
-                stop = min(start + width, file.bytes)
+            for place in starts:
+                # A line that is drawn twice would count as a copy, of which each stands for many.
+                start, stop = max(place, stop), min(place + width, file.bytes)
+                if start >= stop:
+                    continue
                 pieces.append(lines_of(stream, start, stop, draw.source.max_record_bytes))
                 blocks.append(Block("lines", stop - start, len(pieces[-1])))
                 sample.read_bytes += max(stop - start, len(pieces[-1]))
