@@ -169,7 +169,7 @@ class PhaseOrder:
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]
-        number = self.starts[source] + epoch * self.counts[source] + index
+        number: Int64s = self.starts[source] + epoch * self.counts[source] + index
         row, source_epoch = self.epochs.rows(source, number)
         return Samples(source.astype(np.uint16), row, source_epoch)
 
