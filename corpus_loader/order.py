@@ -169,8 +169,8 @@ class PhaseOrder:
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]
-        number: Int64s = self.starts[source] + epoch * self.counts[source] + index
-        row, source_epoch = self.epochs.rows(source, number)
+        number = self.starts[source] + (epoch * self.counts[source] + index)
+        row, source_epoch = self.epochs.rows(source, number.astype(np.int64))
         return Samples(source.astype(np.uint16), row, source_epoch)
 
     def permuted_slots(self, epoch: Int64s, block: Int64s, slot: Int64s) -> Int64s:
