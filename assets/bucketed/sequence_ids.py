@@ -2,7 +2,8 @@
 
 An identity is an xxh3_128 of the tokens of a sequence, padding included, seeded with a hash of its
 spans (document, first token, length). A text that changed at the same length is thus another
-sequence. Sequences of a part that are alike in all of this are told apart by their order.
+sequence, and so is one whose documents are of another group now. Sequences of a part that are alike
+in all of this are told apart by their order.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from corpus_loader.permutation import derive_key
+from resources.settings.buckets import BucketLayout, bucket_names
+
 DOC_ID_BYTES = 16
 
 
-def sequence_ids(sequences: pl.DataFrame) -> NDArray[np.uint64]:
-    """Return the identity of every sequence (columns tokens and spans), uint64 [rows, 2]."""
+def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) -> NDArray[np.uint64]:
+    """Return the identity of every sequence (columns tokens and spans), uint64 [rows, 2].
+
+    With a `layout` that has groups the column bucket tells the group.
+    """
     tokens = sequences["tokens"].rechunk().to_arrow()
     token_bytes, token_ends = as_bytes(tokens.values.to_numpy()), tokens.offsets.to_numpy()
     width = tokens.values.type.bit_width // 8
@@ -30,7 +37,12 @@ def sequence_ids(sequences: pl.DataFrame) -> NDArray[np.uint64]:
             for start, stop, first, last in zip(starts, stops, firsts, lasts, strict=True)
         ]
     )
-    return told_apart(np.frombuffer(digests, "<u8").reshape(-1, 2))
+    ids = np.frombuffer(digests, "<u8").reshape(-1, 2)
+    if layout is not None and layout.groups:
+        keys = [derive_key("group", name) if name else 0 for name in ("", *layout.groups)]
+        group = sequences["bucket"].to_numpy() // len(bucket_names(layout.config))
+        ids = np.stack([ids[:, 0] ^ np.array(keys, np.uint64)[group], ids[:, 1]], axis=1)
+    return told_apart(ids)
 
 
 def span_records(spans: pl.Series) -> tuple[memoryview, NDArray[np.int64]]:

@@ -39,7 +39,7 @@ from resources.store.store import Store
 
 @dataclass(frozen=True)
 class PhaseInputs:
-    """Input of the task that mixes a phase; `sources` are those of the plan's budgets, in order."""
+    """Input of the task that mixes a phase; `sources` are those of the plan's units, in order."""
 
     config: PhaseConfig
     plan: PhasePlan
@@ -84,7 +84,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
     config, plan, tokens = inputs.config, inputs.plan, inputs.tokens
     drawn = tuple(
         mixture_source(root, config, source, budget)
-        for source, budget in zip(inputs.sources, plan.budgets, strict=True)
+        for source, budget in zip(inputs.sources, plan.units, strict=True)
     )
     removed = {source.name: removed_digests(root, source) for source in inputs.sources}
     return Mixture(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
+from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
 from resources.store.store import published_file
@@ -60,10 +62,20 @@ class PhaseShard:
 
 @dataclass(frozen=True)
 class PhaseSource:
-    """Source with the shards that a phase draws from."""
+    """Source with the shards that a phase draws from.
+
+    `classes`: its classes, if each is drawn by itself; `weight`: how often, for one of these.
+    """
 
     name: str
     shards: tuple[PhaseShard, ...]
+    classes: tuple[PhaseSource, ...] = ()
+    weight: Fraction = Fraction(1)
+
+    @property
+    def units(self) -> tuple[PhaseSource, ...]:
+        """What is drawn by itself: its classes, or the source."""
+        return self.classes or (self,)
 
     @property
     def rows(self) -> int:
@@ -117,9 +129,15 @@ def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) 
         tuple(
             phase_shard(manifest, part, bucket, removed.get(part.name))
             for part, bucket in by_part
-            if bucket is not None and (buckets is None or bucket in buckets)
+            if bucket is not None and is_drawn(bucket, buckets)
         ),
     )
+
+
+def is_drawn(bucket: str, buckets: Collection[str] | None) -> bool:
+    """Return whether a phase of some buckets (None: of all) draws from a bucket of any group."""
+    plain, group = split_bucket(bucket)
+    return group != VALIDATION and (buckets is None or plain in buckets)
 
 
 def bucket_of(part: PartRecord[Any]) -> str | None:
@@ -144,11 +162,6 @@ def phase_shard(
         lengths=lengths and structs.replace(lengths, path=f"{folder}/{lengths.path}"),
         removed=removed,
     )
-
-
-def bucket_length(bucket: str) -> int | None:
-    """Return the stored length of a bucket's rows: its name, None for a range ("129-256")."""
-    return int(bucket) if bucket.isdigit() else None
 
 
 def same_or_none(values: Iterable[int | None]) -> int | None:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_of
-from assets.mixed.budgets import Budget, MixError, as_written, budgets_of, tokens_of
+from assets.mixed.budgets import (
+    NO_CLASSES,
+    Budget,
+    Classes,
+    MixError,
+    as_written,
+    budgets_of,
+    drawable,
+    sizes_of,
+    tokens_of,
+)
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
 from resources.settings.phases import PhaseConfig
 
@@ -34,6 +44,11 @@ class PhasePlan:
         return sum(budget.planned for budget in self.budgets)
 
     @property
+    def units(self) -> tuple[Budget, ...]:
+        """Budgets of all that is drawn by itself: sources, and classes of sources."""
+        return tuple(unit for budget in self.budgets for unit in budget.units)
+
+    @property
     def verdict(self) -> str:
         """Verdict on the phase: ok, warning or refused."""
         return "refused" if self.faults else "warning" if self.warnings else "ok"
@@ -49,27 +64,31 @@ def plan_phase(
     config: PhaseConfig,
     available: Mapping[str, int],
     rows: Mapping[str, SourceRows] | None = None,
+    classes: Classes = NO_CLASSES,
 ) -> PhasePlan:
     """Plan a phase from the `available` tokens of its sources (as `sources_of` gives them).
 
     A source that the phase names must have tokens; one that `weighting` finds is left out. Warnings
-    that depend on samples are given for the sources whose `rows` are known.
+    that depend on samples are given for the sources whose `rows` are known, by what is drawn by
+    itself: the classes of the sources that have some here, else the source.
     """
-    empty = [source for source, tokens in available.items() if tokens == 0]
-    filled = {source: tokens for source, tokens in available.items() if tokens}
+    sizes = sizes_of(available, classes)
+    empty = [source for source, tokens in sizes.items() if tokens == 0]
+    filled = {source: tokens for source, tokens in available.items() if sizes[source]}
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
-    budgets = budgets_of(config, filled)
-    seen = {source: rows[source] for source in filled if source in rows} if rows else {}
+    budgets = budgets_of(config, filled, classes)
+    drawn = {unit.source for unit in drawable(budgets)}
+    seen = {name: of for name, of in (rows or {}).items() if name in drawn}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
     warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
     warnings += sample_warnings(config, budgets, seen)
     plan = PhasePlan(config.name, budgets, tuple(warnings))
     if is_beyond_caps(config, budgets):
-        proposals = proposals_of(config, budgets, seen)
+        proposals = proposals_of(config, budgets, seen, classes)
         return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
-    if len(none_drawn(budgets, seen)) == len(budgets):
+    if len(none_drawn(budgets, seen)) == len(drawable(budgets)):
         return replace(plan, faults=(no_sample_fault(plan),))
     return plan
 
@@ -85,6 +104,7 @@ def no_sample_fault(plan: PhasePlan) -> str:
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
     """Describe sources without tokens."""
     where = f" in buckets {', '.join(config.buckets)}" if config.buckets else ""
+    where += " in classes with a weight" if config.upsample else ""
     return (
         f"phase {config.name!r} asks for tokens of {empty}, which have none{where} after filtering "
         "and deduplication. Set their weight to 0, or look at `corpus summary` for why."
@@ -123,8 +143,8 @@ def weights_warning(config: PhaseConfig) -> list[str]:
 def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:
     """Warn of sources that are repeated more often than is useful."""
     return [
-        f"{budget.source!r} is repeated {budget.epochs:,.1f} times; more than "
+        f"{unit.source!r} is repeated {unit.epochs:,.1f} times; more than "
         f"{config.warn_epochs:g} epochs teach little new. Lower its weight or the phase's tokens."
-        for budget in budgets
-        if budget.planned > tokens_of(config.warn_epochs, budget.available)
+        for unit in drawable(budgets)
+        if unit.planned > tokens_of(config.warn_epochs, unit.available)
     ]

@@ -13,10 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
+from resources.settings.classes import Steps, check_steps
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
@@ -79,6 +88,14 @@ class PhaseConfig(BaseModel):
     buckets: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
+    upsample: Steps | None = Field(
+        default=None,
+        min_length=1,
+        description="pairs [border, weight] by ascending score: how often the classes of "
+        "`buckets.classes` up to each border are drawn, relative to each other. [[0.4, 0], "
+        "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
+        "times; null: all classes alike",
+    )
     batch_samples: int = Field(
         default=512,
         ge=1,
@@ -102,6 +119,14 @@ class PhaseConfig(BaseModel):
         description="bytes of token ids in a shard of the phase",
     )
     seed: int = Field(default=0, ge=0, description="seed of the order of the phase")
+
+    @field_validator("upsample")
+    @classmethod
+    def check_upsample(cls, steps: Steps | None) -> Steps | None:
+        """Refuse borders that do not ascend, and weights that are negative or all 0."""
+        if steps is not None:
+            check_steps(steps)
+        return steps
 
     @model_validator(mode="after")
     def check_shares(self) -> Self:
@@ -141,6 +166,12 @@ class PhaseConfig(BaseModel):
         if self.one_epoch_of is not None and named and self.one_epoch_of not in named:
             raise ValueError(f"`one_epoch_of` names {self.one_epoch_of!r}, which has no share here")
         return self
+
+    @model_serializer(mode="wrap")
+    def _dump_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `upsample` where it is null: the fingerprints of earlier phases stay."""
+        dump: dict[str, Any] = handler(self)
+        return {key: value for key, value in dump.items() if key != "upsample" or value is not None}
 
     def sources_of(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
         """Return the phase's sources; those of weight or budget 0 are left out."""
