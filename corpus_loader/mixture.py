@@ -14,14 +14,16 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 2
-WITHOUT_REMOVED = 1  # the version of a mixture without removed rows: older loaders read it
+VERSION = 3
+WITH_REMOVED = 2  # the version of a mixture with removed rows
+WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
 IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
@@ -99,7 +101,7 @@ class Mixture:
 
     sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
     "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
-    epoch of the phase.
+    epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket.
     """
 
     phase: str
@@ -118,14 +120,26 @@ class Mixture:
     begin_of_document_id: int | None = None
     tokens: int = 0
     warnings: tuple[str, ...] = ()
+    one_bucket_batches: bool = False
 
-    def order(self, seed: int) -> PhaseOrder:
+    def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
         shapes = [
             SourceShape(source.name, source.samples, tuple(s.live_rows for s in source.shards))
             for source in self.sources
         ]
+        if self.one_bucket_batches:
+            bucketed = tuple(
+                BucketedSource(shape, tuple(shard.bucket for shard in source.shards))
+                for shape, source in zip(shapes, self.sources, strict=True)
+            )
+            return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
+
+    @property
+    def aligned_samples(self) -> int | None:
+        """Samples of a block that no step should cross (see `Split`); None: steps may be anyhow."""
+        return self.batch_samples if self.one_bucket_batches else None
 
     def for_loader(self) -> Mixture:
         """Return the mixture of the sources that are drawn from.
@@ -284,7 +298,7 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows are left out where there are none.
+    Fields of removed rows, and of batches of one bucket, are left out where there are none.
     """
     encoded = asdict(mixture)
     version = WITHOUT_REMOVED
@@ -292,10 +306,14 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
         if source["removed"] is None:
             del source["removed"]
         else:
-            version = VERSION
+            version = WITH_REMOVED
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
+    if mixture.one_bucket_batches:
+        version = VERSION
+    else:
+        del encoded["one_bucket_batches"]
     return {"version": version, **encoded}
 
 

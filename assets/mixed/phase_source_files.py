@@ -20,6 +20,7 @@ from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
 from assets.tokenized.token_facts import TokenFacts
+from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
@@ -170,10 +171,14 @@ def same_or_none(values: Iterable[int | None]) -> int | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
+def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder | BucketedSourceOrder:
     """Return the order in which a phase draws from a source, for any number of samples."""
     shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
-    return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
+    seed = order_seed(config.seed, config.name)
+    if config.one_bucket_batches:
+        bucketed = BucketedSource(shape, tuple(shard.bucket for shard in source.shards))
+        return BucketedSourceOrder(seed, config.window_shards, bucketed)
+    return SourceOrder(seed, config.window_shards, shape)
 
 
 def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:

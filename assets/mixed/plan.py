@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_of
+from assets.mixed.bucket_batches import bucket_notes, rest_warnings
 from assets.mixed.budgets import (
     NO_CLASSES,
     Budget,
@@ -30,13 +31,17 @@ SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """Budgets of a phase; one with `faults` is refused, and `feasible` has changes to it."""
+    """Budgets of a phase; one with `faults` is refused, and `feasible` has changes to it.
+
+    `notes` are for `corpus plan` alone; `warnings` are in the mixture too.
+    """
 
     phase: str
     budgets: tuple[Budget, ...]
     warnings: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     feasible: Proposals = field(default_factory=Proposals)
+    notes: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -84,7 +89,8 @@ def plan_phase(
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
     warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
     warnings += sample_warnings(config, budgets, seen)
-    plan = PhasePlan(config.name, budgets, tuple(warnings))
+    notes = tuple(bucket_notes(config, budgets, seen))
+    plan = PhasePlan(config.name, budgets, tuple(warnings), notes=notes)
     if is_beyond_caps(config, budgets):
         proposals = proposals_of(config, budgets, seen, classes)
         return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
@@ -120,8 +126,9 @@ def sample_warnings(
         "its first. Raise its weight, or the phase's tokens."
         for budget in none_drawn(budgets, rows)
     ]
+    warnings += rest_warnings(config, budgets, rows)
     count = num_lengths(rows)
-    if count > 1:
+    if count > 1 and not config.one_bucket_batches:
         warnings.append(
             f"phase {config.name!r} draws sequences of {count} lengths: a batch of {BATCH} would "
             f"be about {padding_share(budgets, rows):.0%} padding; give `buckets:` to a phase per "

@@ -103,6 +103,12 @@ class PhaseConfig(BaseModel):
         description="samples of a block: the global batch, or a multiple or divisor of it; every "
         "aligned block holds the phase's mix to within two samples per source",
     )
+    one_bucket_batches: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,  # phases without it keep their fingerprints
+        description="draw every block of batch_samples from one bucket, so that batches pad rows "
+        "to the lengths of one bucket only",
+    )
     window_shards: int | None = Field(
         default=None,
         ge=1,

@@ -145,7 +145,10 @@ def described(budgets: PhasePlan, available: Mapping[str, Available]) -> Planned
         warnings=list(budgets.warnings),
         faults=list(budgets.faults),
         feasible=budgets.feasible,
-        notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
+        notes=[
+            *sorted({of_source.note for of_source in available.values() if of_source.note}),
+            *budgets.notes,
+        ],
         sources={
             budget.source: described_share(budget, available[budget.source])
             for budget in budgets.budgets
