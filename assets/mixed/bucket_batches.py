@@ -20,7 +20,7 @@ def samples_by_bucket(budgets: Sequence[Budget], rows: Mapping[str, SourceRows])
     for budget in budgets:
         if budget.source in rows:
             for name, (count, _) in rows[budget.source].buckets.items():
-                drawn[name] = drawn.get(name, 0) + budget.epochs * count
+                drawn[name] = drawn.get(name, 0) + budget.planned / budget.available * count
     return {name: round(count) for name, count in drawn.items()}
 
 
