@@ -140,7 +140,7 @@ class Mixture:
         ]
         if self.one_bucket_batches:
             bucketed = tuple(
-                BucketedSource(shape, tuple(shard.bucket for shard in source.shards))
+                BucketedSource(shape, tuple(map(bucket_lengths, source.shards)))
                 for shape, source in zip(shapes, self.sources, strict=True)
             )
             return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
@@ -169,6 +169,11 @@ class Mixture:
                     "then build `sharded` and `mixed` again."
                 )
         return replace(self, sources=drawn)
+
+
+def bucket_lengths(shard: Shard) -> str:
+    """Return the name of a shard's bucket without its group's: "2048" of "2048.class-1"."""
+    return shard.bucket.partition(".")[0]
 
 
 def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:

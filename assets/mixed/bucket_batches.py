@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assets.mixed.budgets import Budget
+from assets.mixed.budgets import Budget, drawable
 from assets.mixed.samples import SourceRows, num_lengths
+from resources.settings.buckets import split_bucket
 from resources.settings.phases import PhaseConfig
 
 MANY_IN_RESTS = 0.1  # share of a phase's samples
 
 
 def samples_by_bucket(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> dict[str, int]:
-    """Estimate the samples that a phase draws of each bucket."""
+    """Estimate the samples that a phase draws of each bucket, whatever their group."""
     drawn: dict[str, float] = {}
-    for budget in budgets:
-        if budget.source in rows:
-            for name, (count, _) in rows[budget.source].buckets.items():
-                drawn[name] = drawn.get(name, 0) + budget.planned / budget.available * count
+    for unit in drawable(budgets):
+        if unit.source in rows:
+            for name, (count, _) in rows[unit.source].buckets.items():
+                bucket = split_bucket(name)[0]
+                drawn[bucket] = drawn.get(bucket, 0) + unit.planned / unit.available * count
     return {name: round(count) for name, count in drawn.items()}
 
 

@@ -20,9 +20,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -113,6 +111,7 @@ class PhaseConfig(BaseModel):
     upsample: Steps | None = Field(
         default=None,
         min_length=1,
+        exclude_if=lambda steps: steps is None,  # phases without it keep their fingerprints
         description="pairs [border, weight] by ascending score: how often the classes of "
         "`buckets.classes` up to each border are drawn, relative to each other. [[0.4, 0], "
         "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
@@ -204,12 +203,6 @@ class PhaseConfig(BaseModel):
         if self.one_epoch_of is not None and named and self.one_epoch_of not in named:
             raise ValueError(f"`one_epoch_of` names {self.one_epoch_of!r}, which has no share here")
         return self
-
-    @model_serializer(mode="wrap")
-    def _dump_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `upsample` where it is null: the fingerprints of earlier phases stay."""
-        dump: dict[str, Any] = handler(self)
-        return {key: value for key, value in dump.items() if key != "upsample" or value is not None}
 
     def sources_of(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
         """Return the phase's sources; those of weight or budget 0 are left out."""
