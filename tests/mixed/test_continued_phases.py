@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,13 @@ from sharded_corpus import BUCKETS, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
-from assets.mixed.mixture_files import mixture_of
+from assets.mixed.mixture_files import mixture_of, tokens_drawn
+from assets.mixed.phase_source_files import phase_source, source_order, source_rows
+from assets.mixed.phase_start import own_start
 from corpus_loader import CorpusLoader
 from corpus_loader.mixture import Mixture, check_version, mixture_json, parse_mixture
 from corpus_loader.order import order_seed
+from pipeline_defs.commands.main import main as run
 from pipeline_defs.commands.train.plan import plan_corpus
 from resources.store.records import to_json
 
@@ -173,7 +178,7 @@ def test_caps_and_warnings_count_the_earlier_phases(tmp_path: Path) -> None:
     assert [source.planned_tokens for source in shares] == [80, 110]
 
 
-def test_the_plan_shows_what_was_drawn_before(tmp_path: Path, capsys: Any) -> None:
+def test_the_plan_shows_what_was_drawn_before(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, MAIN, LATE)
     found = json.loads(to_json(plan_corpus(corpus, ["main", "late"])))
 
@@ -189,6 +194,41 @@ def test_the_plan_shows_what_was_drawn_before(tmp_path: Path, capsys: Any) -> No
     ]
     with pytest.raises(MixError, match="position 3 is inside a block"):
         plan_mixed(inside, "late")
+
+
+def test_a_source_without_samples_is_found_by_the_row_at_which_it_goes_on(tmp_path: Path) -> None:
+    lengths = [3, 5, 1, 9, 4, 7]
+    corpus = corpus_with(tmp_path, MAIN)
+    write_sharded(corpus.store, "notes", [shard(300, lengths, None)], bucket="0-128")
+    source = phase_source(corpus.store.newest("sharded", "notes"), None)
+    config = corpus.settings.phase("main")
+    start = own_start(config)
+    rows = source_order(config, source, start.seed).rows(range(12))[0]
+
+    for number, row in enumerate(rows):
+        there = replace(start, samples={"notes": number})
+        assert source_rows(corpus.store.root, config, source, there).first == lengths[row]
+        drawn_before = sum(lengths[each] for each in rows[:number])
+        assert tokens_drawn(corpus.store.root, config, source, there) == drawn_before
+
+
+def test_a_plan_before_all_is_sharded_says_what_it_cannot_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = corpus_with(tmp_path, MAIN, {"budgets": {"prose": 40}, "continues": "main"})
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    assert run(["plan"]) == 0
+    assert "drawn before" in capsys.readouterr().out
+    shutil.rmtree(corpus.store.root / "sharded" / "notes")
+
+    found = plan_corpus(corpus, ["late"]).phases["late"]
+
+    assert found.verdict == "ok"
+    assert found.sources["prose"].epochs == 0.5
+    assert found.notes == [
+        "what 'main' draws is not counted in the epochs before all its sources, and those of this "
+        "phase, are sharded"
+    ]
 
 
 def test_the_fingerprint_names_where_a_phase_goes_on(tmp_path: Path) -> None:
