@@ -21,11 +21,15 @@ key_of = lru_cache(maxsize=4096)(derive_key)
 
 @dataclass(frozen=True)
 class SourceShape:
-    """A source in a phase: samples drawn, and the rows of each of its shards, in shard order."""
+    """A source in a phase: samples drawn, and the rows of each of its shards, in shard order.
+
+    start: samples that earlier phases of the same order drew of it; this one goes on after them.
+    """
 
     name: str
     samples: int
     shard_rows: tuple[int, ...]
+    start: int = 0
 
     @cached_property
     def rows(self) -> int:

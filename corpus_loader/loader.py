@@ -33,7 +33,6 @@ import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, Group
 from corpus_loader.mixture import find_mixture, mixtures
-from corpus_loader.order import order_seed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader
@@ -114,7 +113,7 @@ class CorpusLoader:
         options = options or LoaderOptions()
         files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
         self.mixture = find_mixture(files, phase, data or options.data)
-        self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
+        self.seed = self.mixture.seed_of(seed)
         self.reader = Reader(files, self.mixture, self.seed, options)
         self.split = Split(
             len(self.reader.order),

@@ -16,12 +16,13 @@ from typing import Any
 
 from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
 from corpus_loader.epochs import SourceShape
-from corpus_loader.order import PhaseOrder
+from corpus_loader.order import PhaseOrder, order_seed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 3
+VERSION = 5
+WITH_ONE_BUCKET_BATCHES = 3
 WITH_REMOVED = 2  # the version of a mixture with removed rows
 WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
@@ -80,7 +81,8 @@ class MixtureSource:
     rows: live rows of all shards; weight: share of the phase's tokens that was asked for;
     planned_tokens: the same in tokens; realised_tokens: of the samples that come nearest to it;
     available_tokens: of all `rows`; epochs: passes through the source; removed: None if no shard
-    has removed rows. The loader needs name, samples, shards and removed alone.
+    has removed rows; start: samples that the phases drew which this one continues. The loader
+    needs name, samples, shards, removed and start alone.
     """
 
     name: str
@@ -93,6 +95,7 @@ class MixtureSource:
     available_tokens: int = 0
     epochs: float = 0.0
     removed: RemovedFile | None = None
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class Mixture:
 
     sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
     "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
-    epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket.
+    epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket;
+    order_phase: the first of the phases that this one continues, whose order it is; "" if none.
     """
 
     phase: str
@@ -121,11 +125,17 @@ class Mixture:
     tokens: int = 0
     warnings: tuple[str, ...] = ()
     one_bucket_batches: bool = False
+    order_phase: str = ""
 
     def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
         shapes = [
-            SourceShape(source.name, source.samples, tuple(s.live_rows for s in source.shards))
+            SourceShape(
+                source.name,
+                source.samples,
+                tuple(shard.live_rows for shard in source.shards),
+                source.start,
+            )
             for source in self.sources
         ]
         if self.one_bucket_batches:
@@ -135,6 +145,10 @@ class Mixture:
             )
             return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
+
+    def seed_of(self, seed: int | None) -> int:
+        """Return the seed of the order that a loader's `seed` names, of the own one for None."""
+        return self.seed if seed is None else order_seed(seed, self.order_phase or self.phase)
 
     @property
     def aligned_samples(self) -> int | None:
@@ -303,7 +317,8 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows, and of batches of one bucket, are left out where there are none.
+    Fields of removed rows, of batches of one bucket and of phases that continue another are left
+    out where there are none.
     """
     encoded = asdict(mixture)
     version = WITHOUT_REMOVED
@@ -312,13 +327,19 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
             del source["removed"]
         else:
             version = WITH_REMOVED
+        if not mixture.order_phase:
+            del source["start"]
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
     if mixture.one_bucket_batches:
-        version = VERSION
+        version = WITH_ONE_BUCKET_BATCHES
     else:
         del encoded["one_bucket_batches"]
+    if mixture.order_phase:
+        version = VERSION
+    else:
+        del encoded["order_phase"]
     return {"version": version, **encoded}
 
 

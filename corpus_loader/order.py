@@ -95,6 +95,9 @@ class PhaseOrder:
         empty = [source.name for source in self.sources if source.samples > 0 and source.rows == 0]
         if empty:
             raise ValueError(f"samples are drawn of {empty}, which have no rows")
+        for source in self.sources:
+            if source.start < 0:
+                raise ValueError(f"{source.name!r} starts at {source.start}; it must be 0 or more")
 
     def __len__(self) -> int:
         """Samples of one epoch of the phase."""
@@ -109,6 +112,11 @@ class PhaseOrder:
     def counts(self) -> Int64s:
         """Samples drawn of each source in an epoch of the phase."""
         return np.array([source.samples for source in self.sources], np.int64)
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """Samples of each source that earlier phases drew."""
+        return np.array([source.start for source in self.sources], np.int64)
 
     @cached_property
     def interleaving(self) -> Interleaving:
@@ -138,13 +146,37 @@ class PhaseOrder:
             return Samples(*map(np.concatenate, columns))
         return self.look_up(wanted)
 
+    def starts_after(self, position: int) -> Int64s:
+        """Return the `start` of each source in a phase that goes on from a position: int64 [n].
+
+        Raises ValueError for a position inside a block, whose samples are permuted: those before it
+        are not the first ones of their sources.
+        """
+        if position < 0 or len(self) == 0:
+            raise ValueError(f"no position {position} in a phase of {len(self)} samples")
+        epoch, place = divmod(position, len(self))
+        block, slot = divmod(place, self.batch_samples)
+        if slot:
+            first = position - slot
+            stop = min(first + self.batch_samples, (epoch + 1) * len(self))
+            raise ValueError(
+                f"position {position:,} is inside a block of {self.batch_samples:,} samples. Give "
+                f"{first:,}, and {slot:,} samples are drawn again; or {stop:,}, and "
+                f"{stop - position:,} are passed over"
+            )
+        _, before = self.interleaving.blocks(np.array([block], np.int64))
+        starts = self.starts + epoch * self.counts
+        starts[self.drawn] += np.diff(before[0])
+        return starts
+
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""
         epoch, place = np.divmod(positions, len(self))
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]
-        row, source_epoch = self.epochs.rows(source, epoch * self.counts[source] + index)
+        number = self.starts[source] + (epoch * self.counts[source] + index)
+        row, source_epoch = self.epochs.rows(source, number.astype(np.int64))
         return Samples(source.astype(np.uint16), row, source_epoch)
 
     def permuted_slots(self, epoch: Int64s, block: Int64s, slot: Int64s) -> Int64s:

@@ -83,7 +83,8 @@ def is_possible(
         return False
     available = {budget.source: budget.available for budget in budgets}
     named = {source: available[source] for source in changed.sources_of(tuple(available))}
-    replanned = budgets_of(changed, named, classes)
+    before = {unit.source: unit.before for budget in budgets for unit in budget.units}
+    replanned = budgets_of(changed, named, classes, before)
     draws_samples = len(none_drawn(replanned, rows)) < len(drawable(replanned))
     return draws_samples and not is_beyond_caps(changed, replanned)
 
@@ -141,7 +142,8 @@ def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
             f"{most:,}"
         )
     asked = "; ".join(
-        f"{unit.planned:,} tokens of {unit.source!r}, which has {unit.available:,}: "
+        f"{unit.planned:,} tokens of {unit.source!r}, which has {unit.available:,}"
+        f"{f', after {unit.before:,} of earlier phases' if unit.before else ''}: "
         f"{unit.epochs:,.1f} epochs, over its cap of {unit.cap:g}"
         for budget in budgets
         if budget.planned > budget.most

@@ -15,8 +15,7 @@ from assets.mixed.mixture_files import (
     read_mixture,
     realised,
 )
-from assets.mixed.phase_class_files import drawn_source
-from assets.mixed.phase_plan_files import plan_from_shards
+from assets.mixed.phase_input_files import phase_inputs
 from assets.mixed.phase_shard_files import (
     PhaseIndexInputs,
     PhaseShardInputs,
@@ -26,7 +25,6 @@ from assets.mixed.phase_shard_files import (
     write_index,
     write_shard,
 )
-from assets.mixed.phase_source_files import one_tokenizer
 from assets.mixed.report import phase_markdown
 from assets.sharded.asset import SHARDED
 from assets.tokenized.token_facts import TokenFacts
@@ -43,30 +41,17 @@ MixedManifest = Manifest[TokenFacts, MixNumbers]
 def plan_mixed(corpus: Corpus, name: str) -> Plan:
     """Plan one task per phase, which depends on the shards of its sources only."""
     config = corpus.settings.phase(name)
-    drawable = config.sources_of(tuple(corpus.settings.source_names()))
-    # Read untyped: `one_tokenizer` says which sources have shards of an older version.
-    manifests = [corpus.store.newest(SHARDED.name, source) for source in drawable]
-    plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
-    tokens = one_tokenizer(name, manifests)
-    sources = [drawn_source(config, manifest) for manifest in manifests]
-    planned = {unit.source for unit in plan.units}
+    inputs, manifests = phase_inputs(corpus, config, MIXED.code_version)
     dump = config.model_dump(mode="json")
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
+    before = [[inputs.start.seed, inputs.start.samples]] if config.continues else []
     task = tasks_of(corpus, MIXED, name).task(
         "mix",
-        [dump, shards],
-        PhaseInputs(
-            config=config,
-            plan=plan,
-            sources=tuple(
-                unit for source in sources for unit in source.units if unit.name in planned
-            ),
-            tokens=tokens,
-            code_version=MIXED.code_version,
-        ),
-        work_bytes=sum(source.rows for source in sources),
+        [dump, shards, *before],
+        inputs,
+        work_bytes=sum(source.rows for source in inputs.sources),
     )
-    return Plan([task], dump, tokens)
+    return Plan([task], dump, inputs.tokens)
 
 
 def plan_shards(

@@ -22,7 +22,7 @@ def samples_by_bucket(budgets: Sequence[Budget], rows: Mapping[str, SourceRows])
         if unit.source in rows:
             for name, (count, _) in rows[unit.source].buckets.items():
                 bucket = split_bucket(name)[0]
-                drawn[bucket] = drawn.get(bucket, 0) + unit.epochs * count
+                drawn[bucket] = drawn.get(bucket, 0) + unit.planned / unit.available * count
     return {name: round(count) for name, count in drawn.items()}
 
 

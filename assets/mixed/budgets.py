@@ -15,6 +15,7 @@ from resources.settings.phases import PhaseConfig
 
 Shares = dict[str, Fraction]
 Amount = int | Fraction
+ONCE = Fraction(1)
 Limits = Mapping[str, int | None]
 
 
@@ -28,13 +29,15 @@ class ClassTokens:
 
 Classes = Mapping[str, Mapping[str, ClassTokens]]  # by source, and by the name of what is drawn
 NO_CLASSES: Classes = {}
+NOTHING: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
 class Budget:
     """Demand on a source: `planned` of its `available` tokens, at most `cap` epochs.
 
-    `classes` are the budgets of its classes, of which the phase draws each by itself.
+    `classes` are the budgets of its classes, of which the phase draws each by itself; `before` are
+    the tokens that the phases drew which this one continues.
     """
 
     source: str
@@ -43,6 +46,7 @@ class Budget:
     planned: int
     cap: float
     classes: tuple[Budget, ...] = ()
+    before: int = 0
 
     @property
     def weight(self) -> float:
@@ -51,17 +55,19 @@ class Budget:
 
     @property
     def epochs(self) -> float:
-        """Passes through the source."""
-        return self.planned / self.available
+        """Passes through the source, with those of earlier phases that this one continues."""
+        return (self.before + self.planned) / self.available
 
     @property
     def most(self) -> int:
         """Whole tokens within the cap, which holds for each of its classes."""
         if not self.classes:
-            return tokens_of(self.cap, self.available)
+            return max(0, tokens_of(self.cap, self.available) - self.before)
         drawn = [part for part in self.classes if part.share]
-        levels = (as_written(part.cap) * part.available / part.share for part in drawn)
-        return math.floor(min(levels) * self.share) if drawn else 0
+        levels = [
+            (as_written(part.cap) * part.available - part.before) / part.share for part in drawn
+        ]
+        return max(0, math.floor(min(levels) * self.share)) if drawn else 0
 
     @property
     def units(self) -> tuple[Budget, ...]:
@@ -70,20 +76,28 @@ class Budget:
 
 
 def budgets_of(
-    config: PhaseConfig, available: Mapping[str, int], classes: Classes = NO_CLASSES
+    config: PhaseConfig,
+    available: Mapping[str, int],
+    classes: Classes = NO_CLASSES,
+    before: Mapping[str, int] = NOTHING,
 ) -> tuple[Budget, ...]:
     """Compute the budgets of a phase from the `available` tokens of its sources, above 0 each.
 
     They sum to the phase's length, or with unimax to the sum of the caps if that is less. An epoch
-    of a source with `classes` has each of them as often as its weight says.
+    of a source with `classes` has each of them as often as its weight says. Caps count what earlier
+    phases drew `before`, by what is drawn by itself.
     """
     sizes = sizes_of(available, classes)
     shares = shares_of(config, sizes)
     caps = {source: cap_of(config, source) for source in available}
     limits: dict[str, int | None] = dict.fromkeys(available)
     if config.weighting == "unimax":
-        once = {source: sizes[source] / heaviest(classes.get(source, {})) for source in available}
-        limits |= {source: tokens_of(caps[source], once[source]) for source in available}
+        limits |= {
+            source: within_cap(
+                caps[source], classes.get(source) or {source: ClassTokens(tokens, ONCE)}, before
+            )
+            for source, tokens in available.items()
+        }
     exact = water_fill(shares, limits, phase_tokens(config, sizes, shares, limits))
     total = sum(exact.values(), Fraction())
     planned = largest_remainder(exact, int(total))
@@ -91,7 +105,7 @@ def budgets_of(
         Budget(source, exact[source] / (total or 1), tokens, planned[source], caps[source])
         for source, tokens in available.items()
     )
-    return tuple(replace(each, classes=split(each, classes.get(each.source, {}))) for each in whole)
+    return tuple(split(each, classes.get(each.source, {}), before) for each in whole)
 
 
 def drawable(budgets: Iterable[Budget]) -> list[Budget]:
@@ -109,21 +123,40 @@ def sizes_of(available: Mapping[str, int], classes: Classes) -> dict[str, Amount
     }
 
 
-def heaviest(classes: Mapping[str, ClassTokens]) -> Fraction:
-    """Return the largest weight of a source's classes, 1 if it has none."""
-    return max((part.weight for part in classes.values()), default=Fraction(1))
+def within_cap(cap: float, parts: Mapping[str, ClassTokens], before: Mapping[str, int]) -> int:
+    """Return the whole tokens of a source of which none of its parts is drawn beyond the cap."""
+    size = sum((part.available * part.weight for part in parts.values()), Fraction())
+    levels = [
+        (as_written(cap) * part.available - before.get(name, 0)) / (part.available * part.weight)
+        for name, part in parts.items()
+        if part.weight
+    ]
+    return max(0, math.floor(min(levels) * size))
 
 
-def split(budget: Budget, classes: Mapping[str, ClassTokens]) -> tuple[Budget, ...]:
-    """Divide the budget of a source among its classes by their tokens times their weights."""
+def split(budget: Budget, classes: Mapping[str, ClassTokens], before: Mapping[str, int]) -> Budget:
+    """Divide the budget of a source among its classes by their tokens times their weights.
+
+    Adds the tokens that were drawn `before`: of each class, and of the source.
+    """
+    if not classes:
+        return replace(budget, before=before.get(budget.source, 0))
     amounts = {name: part.available * part.weight for name, part in classes.items()}
     size = sum(amounts.values(), Fraction())
     exact = {name: budget.planned * amount / size for name, amount in amounts.items()}
     planned = largest_remainder(exact, budget.planned)
-    return tuple(
-        Budget(name, budget.share * amounts[name] / size, part.available, planned[name], budget.cap)
+    parts = tuple(
+        Budget(
+            name,
+            budget.share * amounts[name] / size,
+            part.available,
+            planned[name],
+            budget.cap,
+            before=before.get(name, 0),
+        )
         for name, part in classes.items()
     )
+    return replace(budget, classes=parts, before=sum(part.before for part in parts))
 
 
 def shares_of(config: PhaseConfig, available: Mapping[str, Amount]) -> Shares:

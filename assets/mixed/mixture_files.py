@@ -20,12 +20,12 @@ from assets.mixed.phase_source_files import (
     same_or_none,
     source_order,
 )
+from assets.mixed.phase_start import PhaseStart
 from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
-from assets.mixed.samples import nearest_equal_samples, nearest_samples
+from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_of_first
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
-from corpus_loader.order import order_seed
 from resources.settings.phases import PhaseConfig
 from resources.store.records import (
     FileRecord,
@@ -46,6 +46,7 @@ class PhaseInputs:
     sources: tuple[PhaseSource, ...]
     tokens: TokenFacts
     code_version: str  # of the stage
+    start: PhaseStart
 
 
 class SourceMix(msgspec.Struct, frozen=True):
@@ -81,31 +82,31 @@ def mix_numbers(mixture: Mixture) -> MixNumbers:
 
 def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
     """Mix a phase: count the samples of its sources, and fingerprint their order."""
-    config, plan, tokens = inputs.config, inputs.plan, inputs.tokens
+    config, plan, tokens, start = inputs.config, inputs.plan, inputs.tokens, inputs.start
     drawn = tuple(
-        mixture_source(root, config, source, budget)
+        mixture_source(root, config, source, budget, start)
         for source, budget in zip(inputs.sources, plan.units, strict=True)
     )
     removed = {source.name: removed_digests(root, source) for source in inputs.sources}
     return Mixture(
         phase=config.name,
-        seed=order_seed(config.seed, config.name),
+        seed=start.seed,
         epoch_samples=sum(source.samples for source in drawn),
         tokens=sum(source.realised_tokens for source in drawn),
         batch_samples=config.batch_samples,
         one_bucket_batches=config.one_bucket_batches,
         window_shards=config.window_shards,
         sequence_length=same_or_none(source.sequence_length for source in inputs.sources),
-        fingerprint=order_fingerprint(config, tokens.tokenizer_fingerprint, drawn, removed),
+        fingerprint=order_fingerprint(inputs, drawn, removed),
         sources=drawn,
         warnings=plan.warnings,
+        order_phase=start.phase if config.continues else "",
         **as_json_object(tokens),
     )
 
 
 def order_fingerprint(
-    config: PhaseConfig,
-    tokenizer: str,
+    inputs: PhaseInputs,
     sources: tuple[MixtureSource, ...],
     removed: Mapping[str, Mapping[str, str]],
 ) -> str:
@@ -120,8 +121,11 @@ def order_fingerprint(
         for source in sources
         if source.samples
     ]
-    seed = order_seed(config.seed, config.name)
-    order = (seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+    config, tokenizer = inputs.config, inputs.tokens.tokenizer_fingerprint
+    order = (inputs.start.seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+    if config.continues is not None:
+        starts = [source.start for source in sources if source.samples]
+        return fingerprint_of(*order, "continues", starts)
     if config.one_bucket_batches:
         buckets = [[s.bucket for s in source.shards] for source in sources if source.samples]
         return fingerprint_of(*order, buckets)
@@ -144,34 +148,47 @@ def removed_digests(root: Path, source: PhaseSource) -> dict[str, str]:
 
 
 def mixture_source(
-    root: Path, config: PhaseConfig, source: PhaseSource, budget: Budget
+    root: Path, config: PhaseConfig, source: PhaseSource, budget: Budget, start: PhaseStart
 ) -> MixtureSource:
     """Describe one source of a mixture: the plan, its realisation and the source's shards."""
-    samples, tokens = count_samples(root, config, source, budget.planned)
+    samples, tokens = count_samples(root, config, source, budget.planned, start)
     return MixtureSource(
         name=source.name,
         weight=budget.weight,
         planned_tokens=budget.planned,
         realised_tokens=tokens,
         available_tokens=source.tokens,
-        epochs=round(tokens / source.tokens, 6),
+        epochs=round((budget.before + tokens) / source.tokens, 6),
         samples=samples,
         rows=source.rows,
         shards=tuple(shard.record() for shard in source.shards),
         removed=source.removed,
+        start=start.samples.get(source.name, 0),
     )
 
 
 def count_samples(
-    root: Path, config: PhaseConfig, source: PhaseSource, planned: int
+    root: Path, config: PhaseConfig, source: PhaseSource, planned: int, start: PhaseStart
 ) -> tuple[int, int]:
     """Return the (samples, tokens) nearest to the plan, counted in the order of the phase."""
     length = source.equal_length
     if length is not None:
         return nearest_equal_samples(planned, length)
-    order = source_order(config, source)
+    order = source_order(config, source, start.seed)
     lengths = row_lengths(root, source)
-    return nearest_samples(planned, lengths, lambda draws: order.rows(draws)[0])
+    samples, tokens = (drawn.get(source.name, 0) for drawn in (start.samples, start.tokens))
+    reached = nearest_samples(planned + tokens, lengths, lambda draws: order.rows(draws)[0])
+    return reached[0] - samples, reached[1] - tokens
+
+
+def tokens_drawn(root: Path, config: PhaseConfig, source: PhaseSource, start: PhaseStart) -> int:
+    """Count the tokens of the samples of a source that were drawn before the start of a phase."""
+    samples = start.samples.get(source.name, 0)
+    if source.equal_length is not None:
+        return samples * source.equal_length
+    order = source_order(config, source, start.seed)
+    lengths = row_lengths(root, source)
+    return tokens_of_first(samples, lengths, lambda draws: order.rows(draws)[0])
 
 
 def read_mixture(store: Store, manifest: Manifest[Any, Any]) -> Mixture:

@@ -9,13 +9,14 @@ from typing import Any
 from assets.mixed.budgets import MixError
 from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
 from assets.mixed.phase_source_files import check_flat, one_tokenizer, source_rows
+from assets.mixed.phase_start import PhaseStart
 from assets.mixed.plan import PhasePlan, plan_phase
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
 
 
 def plan_from_shards(
-    root: Path, config: PhaseConfig, manifests: Sequence[Manifest[Any, Any]]
+    root: Path, config: PhaseConfig, manifests: Sequence[Manifest[Any, Any]], start: PhaseStart
 ) -> PhasePlan:
     """Plan a phase from the `sharded` manifests of all its sources; the plan carries its faults."""
     try:
@@ -25,8 +26,8 @@ def plan_from_shards(
         if config.formats:
             check_flat(config.name, sources)
         units = [unit for source in sources for unit in source.units]
-        rows = {unit.name: source_rows(root, config, unit) for unit in units}
+        rows = {unit.name: source_rows(root, config, unit, start) for unit in units}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
     available = {source.name: source.tokens for source in sources}
-    return plan_phase(config, available, rows, class_tokens(sources))
+    return plan_phase(config, available, rows, class_tokens(sources), start.tokens)

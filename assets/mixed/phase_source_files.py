@@ -15,6 +15,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
+from assets.mixed.phase_start import PhaseStart
 from assets.mixed.removed_row_files import ListedRows, removed_of
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
@@ -23,7 +24,7 @@ from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
-from corpus_loader.order import SourceOrder, order_seed
+from corpus_loader.order import SourceOrder
 from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
@@ -171,21 +172,25 @@ def same_or_none(values: Iterable[int | None]) -> int | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder | BucketedSourceOrder:
+def source_order(
+    config: PhaseConfig, source: PhaseSource, seed: int
+) -> SourceOrder | BucketedSourceOrder:
     """Return the order in which a phase draws from a source, for any number of samples."""
     shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
-    seed = order_seed(config.seed, config.name)
     if config.one_bucket_batches:
         bucketed = BucketedSource(shape, tuple(shard.bucket for shard in source.shards))
         return BucketedSourceOrder(seed, config.window_shards, bucketed)
     return SourceOrder(seed, config.window_shards, shape)
 
 
-def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:
+def source_rows(
+    root: Path, config: PhaseConfig, source: PhaseSource, start: PhaseStart
+) -> SourceRows:
     """Describe a source's rows for a plan; at most the file with the first drawn row is read."""
     first = source.equal_length or 0
     if source.rows and not first:
-        row = int(source_order(config, source).rows([0])[0][0])
+        draw = start.samples.get(source.name, 0)
+        row = int(source_order(config, source, start.seed).rows([draw])[0][0])
         ends = np.cumsum([shard.rows for shard in source.shards])
         number = int(np.searchsorted(ends, row, side="right"))
         first = int(shard_lengths(root, source.shards[number])[row - ends[number]])

@@ -14,6 +14,7 @@ from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_
 from assets.mixed.bucket_batches import bucket_notes, rest_warnings
 from assets.mixed.budgets import (
     NO_CLASSES,
+    NOTHING,
     Budget,
     Classes,
     MixError,
@@ -70,12 +71,14 @@ def plan_phase(
     available: Mapping[str, int],
     rows: Mapping[str, SourceRows] | None = None,
     classes: Classes = NO_CLASSES,
+    before: Mapping[str, int] = NOTHING,
 ) -> PhasePlan:
     """Plan a phase from the `available` tokens of its sources (as `sources_of` gives them).
 
     A source that the phase names must have tokens; one that `weighting` finds is left out. Warnings
     that depend on samples are given for the sources whose `rows` are known, by what is drawn by
-    itself: the classes of the sources that have some here, else the source.
+    itself: the classes of the sources that have some here, else the source. `before` has the tokens
+    that earlier phases drew of these.
     """
     sizes = sizes_of(available, classes)
     empty = [source for source, tokens in sizes.items() if tokens == 0]
@@ -83,7 +86,7 @@ def plan_phase(
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
-    budgets = budgets_of(config, filled, classes)
+    budgets = budgets_of(config, filled, classes, before)
     drawn = {unit.source for unit in drawable(budgets)}
     seen = {name: of for name, of in (rows or {}).items() if name in drawn}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
@@ -153,5 +156,5 @@ def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:
         f"{unit.source!r} is repeated {unit.epochs:,.1f} times; more than "
         f"{config.warn_epochs:g} epochs teach little new. Lower its weight or the phase's tokens."
         for unit in drawable(budgets)
-        if unit.planned > tokens_of(config.warn_epochs, unit.available)
+        if unit.before + unit.planned > tokens_of(config.warn_epochs, unit.available)
     ]

@@ -100,6 +100,16 @@ def nearest_samples(planned: int, lengths: Lengths, rows_at: RowsAt) -> tuple[in
     return samples, tokens
 
 
+def tokens_of_first(samples: int, lengths: Lengths, rows_at: RowsAt) -> int:
+    """Count the tokens of the first draws of a source; `lengths`, `rows_at`: `nearest_samples`."""
+    epochs, rest = divmod(samples, len(lengths))
+    tokens = epochs * int(lengths.sum(dtype=np.int64))
+    for start in range(0, rest, BLOCK):
+        draws = np.arange(start, min(start + BLOCK, rest), dtype=np.int64) + epochs * len(lengths)
+        tokens += int(lengths[rows_at(draws)].sum(dtype=np.int64))
+    return tokens
+
+
 def nearest_count(reached: npt.NDArray[np.int64], wanted: int) -> int:
     """Return the number of samples whose running total is nearest to `wanted` (fewer, on a tie)."""
     above = int(np.searchsorted(reached, wanted))

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     field_validator,
@@ -28,6 +29,27 @@ from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
 SHARES = ("weights", "weighting", "budgets")
+
+
+class Continued(BaseModel):
+    """The earlier phase, and the position in it at which the training left it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    phase: str = Field(description="name of the earlier phase")
+    at: int | None = Field(
+        default=None,
+        ge=1,
+        description="samples of the earlier phase before the position where the training left it: "
+        "`cursor` of a saved state; null: at the end of its epoch",
+    )
+
+
+def _named(given: Any) -> Any:
+    return {"phase": given} if isinstance(given, str) else given
+
+
+Continues = Annotated[Continued, BeforeValidator(_named)]
 
 
 class PhaseConfig(BaseModel):
@@ -124,6 +146,12 @@ class PhaseConfig(BaseModel):
         description="bytes of token ids in a shard of the phase",
     )
     seed: int = Field(default=0, ge=0, description="seed of the order of the phase")
+    continues: Continues | None = Field(
+        default=None,
+        exclude_if=lambda continued: continued is None,  # phases without it keep fingerprints
+        description="earlier phase whose order this one goes on with, so that nothing that was "
+        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES}",
+    )
 
     @field_validator("upsample")
     @classmethod
@@ -165,6 +193,10 @@ class PhaseConfig(BaseModel):
             raise ValueError(f"`buckets` names one twice: {list(self.buckets)}")
         if self.sources is not None and not self.sources:
             raise ValueError("`sources` is empty; name some, or leave it out for all")
+        if self.continues is not None and "seed" in self.model_fields_set:
+            raise ValueError("`seed` does not go with `continues`: the order is the earlier one's")
+        if self.continues is not None and not lengths and self.budgets is None:
+            raise ValueError("`continues` needs a length: give `tokens` or `one_epoch_of`")
         if "exponent" in self.model_fields_set and self.weighting != "temperature":
             raise ValueError("`exponent` goes with `weighting: temperature`")
         named = self.sources_of(())

@@ -27,6 +27,7 @@ from pydantic import (
 from corpus_loader.places.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.classes import PERCENTILE, class_weights
+from resources.settings.continues import continues_fault
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
@@ -177,6 +178,7 @@ class Settings(BaseModel):
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
             *self.class_faults(),
+            *self.course_faults(),
             *self.override_faults(),
             *url_faults(self.inputs()),
         ]
@@ -222,6 +224,12 @@ class Settings(BaseModel):
                 class_weights(phase.upsample, classes.limits)
             except ValueError as error:
                 yield place, str(error)
+
+    def course_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of phases that cannot go on with the order of another."""
+        for index, phase in enumerate(self.phases):
+            if fault := continues_fault(phase, self.phases):
+                yield ("phases", index, "continues"), fault
 
     def has_percentiles(self) -> bool:
         """Return whether the filters of some source store the percentile of quality."""

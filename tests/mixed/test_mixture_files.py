@@ -24,6 +24,7 @@ from assets.mixed.phase_source_files import (
     source_order,
     source_rows,
 )
+from assets.mixed.phase_start import own_start
 from assets.sharded.asset import SHARDED
 from corpus_loader.mixture import FlatFile, check_version, mixture_json, parse_mixture
 from corpus_loader.places.errors import CorpusError
@@ -103,9 +104,10 @@ def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) 
     drawn = set()
     for seed in range(24):
         config = PhaseConfig(name="main", weighting="natural", seed=seed)
-        row = int(source_order(config, source).rows([0])[0][0])
+        start = own_start(config)
+        row = int(source_order(config, source, start.seed).rows([0])[0][0])
         drawn.add(row)
-        assert source_rows(corpus.store.root, config, source).first == lengths[row]
+        assert source_rows(corpus.store.root, config, source, start).first == lengths[row]
     assert drawn == set(range(6))
 
 

@@ -16,6 +16,7 @@ from sharded_corpus import PROSE, WEIGHTED, corpus_with, remove_rows, shard, wri
 from assets.mixed.asset import plan_mixed
 from assets.mixed.mixture_files import mixture_of
 from assets.mixed.phase_source_files import phase_source, row_lengths, source_order, source_rows
+from assets.mixed.phase_start import own_start
 from assets.sharded.drawn_files import drawn_places
 from assets.sharded.shard_files import files_of, shard_name
 from corpus_loader.mixture import mixture_json
@@ -126,8 +127,9 @@ def test_lengths_are_those_of_live_rows(tmp_path: Path, formats: tuple[str, ...]
     assert row_lengths(corpus.store.root, source).tolist() == [5, 2]
     for seed in range(8):
         config = PhaseConfig(name="main", weighting="natural", seed=seed)
-        row = int(source_order(config, source).rows([0])[0][0])
-        assert source_rows(corpus.store.root, config, source).first == [5, 2][row]
+        start = own_start(config)
+        row = int(source_order(config, source, start.seed).rows([0])[0][0])
+        assert source_rows(corpus.store.root, config, source, start).first == [5, 2][row]
     [notes] = mixture(corpus)["sources"]
     assert (notes["samples"], notes["realised_tokens"], notes["available_tokens"]) == (5, 16, 7)
 

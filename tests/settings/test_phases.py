@@ -1,11 +1,15 @@
 """What a phase may ask for, and what is said of what it may not."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
+from builders import write_corpus
 from pydantic import ValidationError
 
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import Continued, PhaseConfig
+from resources.settings.pipeline import SettingsError, load_settings
 
 
 def phase(**config: object) -> PhaseConfig:
@@ -71,3 +75,62 @@ def test_every_name_of_a_source_is_found_with_its_place() -> None:
         (("one_epoch_of",), "b"),
     ]
     assert list(phase(budgets={"d": 1}).references()) == [(("budgets", "d"), "d")]
+
+
+def test_a_phase_continues_another_by_its_name_or_at_a_position() -> None:
+    late = {"weights": {"a": 1}, "tokens": 5}
+    named = phase(**late, continues="general").continues
+    assert (
+        named
+        == phase(**late, continues={"phase": "general"}).continues
+        == Continued(phase="general")
+    )
+    at = phase(**late, continues={"phase": "general", "at": 512})
+    assert at.model_dump(mode="json")["continues"] == {"phase": "general", "at": 512}
+    assert "continues" not in phase(**late).model_dump(mode="json")
+
+
+MAIN = {"name": "main", "weights": {"prose": 1}}
+LATE = {"name": "late", "budgets": {"prose": 8}, "continues": "main"}
+
+
+@pytest.mark.parametrize(
+    ("main", "late", "reason"),
+    [
+        ({}, {"continues": "mian"}, "phases[1].continues: unknown phase (did you mean 'main'?)"),
+        ({}, {"continues": "late"}, "the phases continue each other in a circle: late -> late"),
+        (
+            {"continues": "late", "tokens": 5},
+            {},
+            "the phases continue each other in a circle: main -> late -> main",
+        ),
+        (
+            {"window_shards": 4},
+            {},
+            "phase 'main' has window_shards 4, this one null, and so other orders of its sources",
+        ),
+        ({"buckets": ["0-16"]}, {"buckets": ["17-64"]}, "has buckets ['0-16'], this one ['17-64']"),
+        ({"one_bucket_batches": True}, {}, "does not go with `one_bucket_batches`"),
+        ({}, {"one_bucket_batches": True}, "does not go with `one_bucket_batches`"),
+        ({"upsample": [[0.4, 0], [1.0, 1]]}, {}, "one of this phase and 'main' has `upsample`"),
+        ({}, {"upsample": [[0.4, 0], [1.0, 1]]}, "one of this phase and 'main' has `upsample`"),
+        ({}, {"seed": 3}, "`seed` does not go with `continues`: the order is the earlier one's"),
+        ({}, {"budgets": None, "weights": {"prose": 1}}, "`continues` needs a length: give `tok"),
+        ({}, {"continues": {"phase": "main", "at": 0}}, "greater than or equal to 1"),
+        ({}, {"continues": {"at": 8}}, "phases[1].continues.phase: missing: add it"),
+        ({}, {"continues": {"phase": "main", "to": 8}}, "unknown key; allowed here: at, phase"),
+    ],
+)
+def test_phases_that_cannot_continue_another_are_refused(
+    tmp_path: Path, main: dict[str, object], late: dict[str, object], reason: str
+) -> None:
+    config = write_corpus(tmp_path, phases=[MAIN | main, LATE | late])
+    with pytest.raises(SettingsError, match=re.escape(reason)):
+        load_settings(config)
+
+
+def test_phases_with_the_same_windows_and_buckets_continue_each_other(tmp_path: Path) -> None:
+    same = {"window_shards": 2, "buckets": ["0-16"], "upsample": None}
+    phases = [MAIN | same, LATE | same | {"batch_samples": 8, "formats": ["npy"]}]
+    settings = load_settings(write_corpus(tmp_path, phases=phases))
+    assert settings.phase("late").continues == Continued(phase="main")

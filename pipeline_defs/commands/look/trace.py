@@ -21,7 +21,6 @@ from msgspec import UNSET, structs
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
 from corpus_loader.mixture import find_mixture
-from corpus_loader.order import order_seed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Reader
 from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
@@ -102,7 +101,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
         raise UsageError(unknown_name("phase", place.phase, phases))
     files = StoreFiles(corpus.store.root)
     mixture = find_mixture(files, place.phase, place.data)
-    seed = mixture.seed if place.seed is None else order_seed(place.seed, place.phase)
+    seed = mixture.seed_of(place.seed)
     reader = Reader(files, mixture, seed, LoaderOptions())
     samples = reader.order.samples([place.sample])
     lookup = reader.look_up(np.array([place.sample]))

@@ -14,6 +14,7 @@ reached `deduped` is "not built yet", which is no refusal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from msgspec import UNSET
 from assets.mixed.asset import MIXED
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixture_files import read_mixture, realised
+from assets.mixed.phase_input_files import start_of
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
@@ -125,16 +127,43 @@ def plan_available(
     corpus: Corpus, config: PhaseConfig, available: Mapping[str, Available]
 ) -> PhasePlan:
     """Plan a phase: as `mixed` does if all sources are sharded, else from the counts so far."""
-    if all(of_source.stage == SHARDED.name for of_source in available.values()):
+    earlier = unsharded_before(corpus, config)
+    if all(of_source.stage == SHARDED.name for of_source in available.values()) and not earlier:
         manifests = [of_source.manifest for of_source in available.values()]
-        return plan_from_shards(corpus.store.root, config, manifests)
+        try:
+            start = start_of(corpus, config, MIXED.code_version)
+        except MixError as error:
+            return PhasePlan(config.name, (), faults=(str(error),))
+        return plan_from_shards(corpus.store.root, config, manifests, start)
     tokens = {source: of_source.tokens for source, of_source in available.items()}
     rows = {source: of_source.rows for source, of_source in available.items()}
     try:
         classes = {source: found.classes(config) for source, found in available.items()}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
-    return plan_phase(config, tokens, rows, {s: found for s, found in classes.items() if found})
+    found = plan_phase(config, tokens, rows, {s: of for s, of in classes.items() if of})
+    if config.continues is None:
+        return found
+    note = (
+        f"what {config.continues.phase!r} draws is not counted in the epochs before all its "
+        "sources, and those of this phase, are sharded"
+    )
+    return replace(found, notes=(*found.notes, note))
+
+
+def unsharded_before(corpus: Corpus, config: PhaseConfig) -> list[str]:
+    """Return the sources of the phases that a phase continues that are not sharded."""
+    every = tuple(corpus.settings.source_names())
+    missing = []
+    while config.continues is not None:
+        config = corpus.settings.phase(config.continues.phase)
+        missing += [s for s in config.sources_of(every) if not has_shards(corpus, s)]
+    return missing
+
+
+def has_shards(corpus: Corpus, source: str) -> bool:
+    """Return whether a source is sharded."""
+    return corpus.store.partition(SHARDED.name, source).newest_manifest() is not None
 
 
 def described(budgets: PhasePlan, available: Mapping[str, Available]) -> PlannedPhase:
@@ -164,6 +193,7 @@ def described_share(budget: Budget, of_source: Available) -> SourceShare:
         available_tokens=budget.available,
         counted_in=of_source.stage,
         planned_tokens=budget.planned,
+        drawn_before=budget.before or UNSET,
         epochs=round(budget.epochs, 6),
         cap=budget.cap,
         samples=round(budget.planned * of_source.samples / of_source.tokens),

@@ -27,12 +27,14 @@ class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
 class SourceShare(SourceTotal, frozen=True, kw_only=True):
     """Tokens and samples that one phase draws from a source, and from its classes if it weighs any.
 
-    The classes are named as they are drawn, "web/class-2".
+    The classes are named as they are drawn, "web/class-2". drawn_before: tokens of the phases that
+    this one continues; they count in its epochs.
     """
 
     weight: float
     cap: float
     samples: int
+    drawn_before: int | UnsetType = UNSET
     classes: dict[str, SourceShare] | UnsetType = UNSET
 
     @property
@@ -65,18 +67,22 @@ class PlanReport(msgspec.Struct, frozen=True):
 def show(report: PlanReport) -> None:
     """Print the plan for people."""
     console = table_console()
-    table = new_table("phases", ["phase", "source", "counted in"], NUMBERS)
     planned = {name: phase for name, phase in report.phases.items() if phase.sources}
+    shares = (share for phase in planned.values() for share in phase.sources.values())
+    is_continued = any(share.drawn_before for share in shares)
+    numbers = (*NUMBERS, *(["drawn before"] if is_continued else []))
+    table = new_table("phases", ["phase", "source", "counted in"], numbers)
     for name, phase in planned.items():
         for source, share in phase.sources.items():
             for drawn, of_unit in {source: share, **share.units}.items():
-                table.add_row(name, drawn, *share_cells(of_unit))
+                before = [f"{of_unit.drawn_before or 0:,}"] if is_continued else []
+                table.add_row(name, drawn, *share_cells(of_unit), *before)
         table.add_row(name, "all", "", "", "", f"{phase.tokens:,}", end_section=True)
     if planned:
         console.print(table)
     if len(planned) > 1:
-        numbers = ["available tokens", "planned tokens", "epochs"]
-        whole = new_table("all phases", ["source", "counted in"], numbers)
+        totals = ["available tokens", "planned tokens", "epochs"]
+        whole = new_table("all phases", ["source", "counted in"], totals)
         for source, total in report.sources.items():
             tokens = (f"{total.available_tokens:,}", f"{total.planned_tokens:,}")
             whole.add_row(source, total.counted_in, *tokens, f"{total.epochs:.2f}")
