@@ -61,6 +61,7 @@ NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
+NO_LINE_EDITS = {"c4": None, "refinedweb": None, "remove_copyright": False}
 MOST_FAULTS = 100  # shown at once
 
 
@@ -218,6 +219,8 @@ class Settings(BaseModel):
                 filters = self.laid_filters(name)
                 own = self.source(name).filters
                 faults = [*self.missing_models(filters), *undetected_faults(filters, own)]
+                if self.source(name).kind == "chat" and "lines" in own:
+                    faults.append((("lines",), "has no effect on `kind: chat`. Remove it"))
                 for message in required_faults(self.source(name), filters):
                     yield ("sources", index, "require_language"), f"{message} (source {name!r})"
             except ValidationError as error:
@@ -270,6 +273,8 @@ class Settings(BaseModel):
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters), source.domain)
+        if source.kind == "chat":  # a line may be all that a message has
+            given = lay_over(given, {"lines": NO_LINE_EDITS})
         lowest = lay_over(DOMAINS[source.domain], source_layer(source))
         return FilterConfig.model_validate(lay_over(lowest, given))
 
