@@ -48,6 +48,7 @@ class WindowInputs:
     config: BucketConfig
     padding: int
     text_bytes: int
+    has_loss_mask: bool = False
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -69,6 +70,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
+            has_loss_mask=manifest.provenance.has_loss_mask is True,
         )
         made_of = [dump, [part.fingerprint for part in parts]]
         work_bytes = sum(file.bytes for file in files)
@@ -80,7 +82,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
-    tables = [map_arrow(file.checked(), ["doc_id", "tokens"]) for file in inputs.files]
+    columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
+    tables = [map_arrow(file.checked(), columns) for file in inputs.files]
     sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)

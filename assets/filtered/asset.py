@@ -130,7 +130,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
         )
     kept = (digest for digest in digests if not digest.startswith(OPT_OUT))
     inputs = (unidata_version, *kept, fingerprint, *([of_scale] if scaled else []))
-    is_chat = corpus.settings.source(source).kind == "chat"
+    is_chat = corpus.settings.is_chat(source)
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task] = []
     for part in manifest.parts:
@@ -208,9 +208,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     """Filter one part; publish the kept documents, the decisions and a summary of them."""
     inputs = task.payload
     data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
-    data = replace(
-        data, classifier=inputs.classifier, scale=inputs.scale, is_chat=inputs.is_chat
-    )
+    data = replace(data, classifier=inputs.classifier, scale=inputs.scale, is_chat=inputs.is_chat)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
     summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))

@@ -48,8 +48,7 @@ def join_messages(messages: Iterable[Message]) -> str:
     for number, message in enumerate(messages):
         if message.role not in MARK_OF:
             raise ChatError(
-                f"chat role {message.role!r} is none of {', '.join(ROLES)} - at "
-                f"`$[{number}]`"
+                f"chat role {message.role!r} is none of {', '.join(ROLES)} - at `$[{number}]`"
             )
         if found := RESERVED.search(message.content):
             raise ChatError(

@@ -52,7 +52,7 @@ def sampled_sources(
             corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
             for part in parts
         ]
-        is_chat = corpus.settings.source(wanted.source).kind == "chat"
+        is_chat = corpus.settings.is_chat(wanted.source)
         num_bytes = sum(part.stats.bytes for part in parts)
         sources.append(SampledSource(wanted.source, num_bytes, files, is_chat))
     return sources

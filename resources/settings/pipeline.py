@@ -51,9 +51,9 @@ from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
-from resources.settings.shards import ShardConfig
+from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
-from resources.settings.tokenizer import TokenizerConfig
+from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
 from resources.store.compression import DEFAULT_COMPRESSION, Compression
 from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
@@ -167,6 +167,7 @@ class Settings(BaseModel):
             *unknown_names("source", names, self.stage_references()),
             *self.override_faults(),
             *url_faults(self.inputs()),
+            *self.chat_faults(),
         ]
         if faults:
             raise PlacedError(faults)
@@ -211,6 +212,39 @@ class Settings(BaseModel):
         sets = self.dedup.decontamination.sets if self.dedup.decontamination else ()
         for index, evaluation_set in enumerate(sets):
             yield ("dedup", "decontamination", "sets", index), evaluation_set
+
+    def is_chat(self, name: str) -> bool:
+        """Return whether a source of that name is made of conversations."""
+        return any(source.name == name and source.kind == "chat" for source in self.sources)
+
+    def chat_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of what conversations need and the config does not have."""
+        chats = [name for name in self.source_names() if self.is_chat(name)]
+        if not chats:
+            return
+        tokenizer = self.tokenizer
+        lacking = [token for token in CHATML_TOKENS if token not in tokenizer.special_tokens]
+        if tokenizer.path is None and tokenizer.chat_template is None and lacking:
+            yield (
+                ("tokenizer", "special_tokens"),
+                f"source {chats[0]!r} has conversations, whose template (ChatML) needs "
+                f"{', '.join(lacking)}. Add them, or set tokenizer.chat_template",
+            )
+        places: list[tuple[KeyPath, tuple[str, ...] | None, list[str]]]
+        places = [(("shards",), self.shards.formats, chats)]
+        every = tuple(self.source_names())
+        for index, phase in enumerate(self.phases):
+            named = [
+                name for name in phase.named_sources(tuple(self.source_names())) if name in chats
+            ]
+            drawn.append((("phases", index), phase.formats, named))
+        for keys, formats, names in drawn:
+            for wrong in (name for name in formats or () if name not in MASK_FORMATS if names):
+                yield (
+                    (*keys, "formats"),
+                    f"{wrong} has no place for loss masks, which source {names[0]!r} (kind: chat) "
+                    "has: shards would teach all of its tokens. Leave the source out",
+                )
 
     def override_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of every fault in the filters of a source."""

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 END_OF_DOCUMENT = "<|endoftext|>"
-UNTRAINED = frozenset({"offsets", "retrain"})  # keys of which no tokenizer is made
+CHATML_TOKENS = ("<|im_start|>", "<|im_end|>")  # of the template for conversations
+UNTRAINED = frozenset({"offsets", "retrain", "chat_template"})  # keys of which no tokenizer is made
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -60,6 +61,14 @@ class TokenizerConfig(BaseModel):
     offsets: bool = Field(
         default=False,
         description="stores the byte at which each token of a document starts as well",
+    )
+
+    chat_template: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Jinja template of conversations (`kind: chat`): a file, relative to "
+        "pipeline.yaml, or its text; null: that beside `path`, or ChatML",
+        exclude_if=lambda template: template is None,  # configs without it keep their fingerprints
     )
 
     @model_validator(mode="after")

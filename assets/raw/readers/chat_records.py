@@ -18,9 +18,18 @@ from assets.text.chat_messages import ASSISTANT, ROLES, ChatError, Message, join
 
 SHAREGPT_ROLES = {"human": "user", "gpt": "assistant"}
 FORMS = (("role", "content"), ("from", "value"))
-UNSPOKEN = ("tool_calls", "function_call", "reasoning_content", "thinking")
-UNSPOKEN += ("weight", "train", "images", "audio")
-USUAL = (None, "", [], {}, 1, True)  # values that say the same as a key that is left out
+UNSPOKEN = (
+    *("tool_calls", "function_call", "reasoning_content", "thinking"),
+    *("weight", "train", "images", "audio"),
+)
+USUAL: tuple[object, ...] = (
+    None,
+    "",
+    [],
+    {},
+    1,
+    True,
+)  # values that say the same as a key that is left out
 
 
 def chat_text(value: object, field: str) -> tuple[str, list[dict[str, object]] | None]:
@@ -32,7 +41,7 @@ def chat_text(value: object, field: str) -> tuple[str, list[dict[str, object]] |
     found = [read_message(each, f"$.{field}[{i}]") for i, each in enumerate(listed(value, field))]
     messages = [message for message, _ in found]
     if not any(message.role == ASSISTANT for message in messages):
-        raise ChatError(f"chat has no message of the assistant: nothing is learned - at `$.{field}`")
+        raise ChatError(f"chat has no assistant's message: nothing is learned - at `$.{field}`")
     others = [other for _, other in found]
     try:
         return join_messages(messages), others if any(others) else None

@@ -22,7 +22,6 @@ from assets.text.chat_messages import ASSISTANT, Message
 OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
 QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
 
-CHATML_TOKENS = ("<|im_start|>", "<|im_end|>")
 CHATML = """\
 {%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\\n' }}
@@ -139,7 +138,7 @@ def compiled(source: str) -> Any:
     class Generation(Extension):
         """The tag `generation`, which puts marks around its content."""
 
-        tags = frozenset({"generation"})
+        tags = {"generation"}  # noqa: RUF012  as the base class has it
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno

@@ -227,9 +227,9 @@ def special_tokens(reference: ReferenceEncoder) -> SpecialTokens:
     spellings = [token.content for token in in_order]
     if not spellings:
         return SpecialTokens(NOTHING, NOTHING, [], {})
+    blanks = {True: r"\s*", False: ""}
     taking = [
-        rf"{r'\s*' if token.lstrip else ''}(?:{re.escape(token.content)})"
-        rf"{r'\s*' if token.rstrip else ''}"
+        blanks[token.lstrip] + f"(?:{re.escape(token.content)})" + blanks[token.rstrip]
         for token in in_order
     ]
     exact = "|".join(map(re.escape, spellings))
