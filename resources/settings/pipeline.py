@@ -234,11 +234,9 @@ class Settings(BaseModel):
         places = [(("shards",), self.shards.formats, chats)]
         every = tuple(self.source_names())
         for index, phase in enumerate(self.phases):
-            named = [
-                name for name in phase.named_sources(tuple(self.source_names())) if name in chats
-            ]
-            drawn.append((("phases", index), phase.formats, named))
-        for keys, formats, names in drawn:
+            named = [name for name in phase.named_sources(every) if name in chats]
+            places.append((("phases", index), phase.formats, named))
+        for keys, formats, names in places:
             for wrong in (name for name in formats or () if name not in MASK_FORMATS if names):
                 yield (
                     (*keys, "formats"),
