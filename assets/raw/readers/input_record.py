@@ -146,7 +146,7 @@ def document_columns(
     rest = dict(fields)
     text = rest.pop(source.text_field, None)
     if source.kind == "chat" and source.text_field in fields:
-        from assets.raw.readers.chat_records import chat_text
+        from assets.raw.chat_records import chat_text
 
         text, others = chat_text(text, source.text_field)
         rest |= {} if others is None else {source.text_field: others}
