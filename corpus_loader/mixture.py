@@ -20,11 +20,14 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 2
-WITHOUT_REMOVED = 1  # the version of a mixture without removed rows: older loaders read it
+VERSION = 4
+WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
+WITH_REMOVED = 2  # of one with removed rows
+WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
 IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
+MASK_SUFFIX = "loss"  # of the file with the loss mask of a shard, if it has one
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ class Shard:
     def live_rows(self) -> int:
         """Rows that are drawn."""
         return self.rows - self.removed
+
+    @property
+    def has_loss_mask(self) -> bool:
+        """Whether its tokens have flags of what is learned."""
+        return MASK_SUFFIX in self.files
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,12 @@ class Mixture:
     begin_of_document_id: int | None = None
     tokens: int = 0
     warnings: tuple[str, ...] = ()
+
+    @property
+    def has_loss_mask(self) -> bool:
+        """Whether a shard of a source that is drawn from has a loss mask."""
+        drawn = (source for source in self.sources if source.samples)
+        return any(shard.has_loss_mask for source in drawn for shard in source.shards)
 
     def order(self, seed: int) -> PhaseOrder:
         """Return the order of the phase's samples under a seed."""
@@ -292,10 +306,12 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
         if source["removed"] is None:
             del source["removed"]
         else:
-            version = VERSION
+            version = WITH_REMOVED
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
+    if mixture.has_loss_mask:
+        version = WITH_MASKS
     return {"version": version, **encoded}
 
 

@@ -118,7 +118,10 @@ class ShardedSource:
     def base(self, code_version: str) -> str:
         """Return the fingerprint of it under a version of the stage's code."""
         bucketing = self.bucketing.model_dump(mode="json")
-        return fingerprint_of(code_version, self.config.data(), bucketing, asdict(self.schema))
+        schema = asdict(self.schema)
+        if not self.schema.has_loss_mask:  # as before there were masks
+            del schema["has_loss_mask"]
+        return fingerprint_of(code_version, self.config.data(), bucketing, schema)
 
     def plans(self, generation: Generation) -> list[BucketShards]:
         """Plan the shards of each bucket of a generation."""

@@ -33,7 +33,8 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
     bucketing = BucketConfig.model_validate(manifest.config)
     buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing)
     length = common_length(plan_shards(manifest.partition, buckets, 1, config), bucketing)
-    schema = shard_schema(manifest.provenance, length)
+    has_loss_mask = manifest.provenance.has_loss_mask is True
+    schema = shard_schema(manifest.provenance, length, has_loss_mask)
     return ShardedSource(manifest.partition, config, bucketing, schema)
 
 

@@ -12,7 +12,7 @@ FormatName = Literal[
 
 
 FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
-MASK_FORMATS: tuple[FormatName, ...] = ()  # hold loss masks: none does yet
+MASK_FORMATS: tuple[FormatName, ...] = ("parquet", "megatron")  # hold loss masks
 
 
 class ShardConfig(BaseModel):
