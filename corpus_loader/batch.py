@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -95,12 +95,28 @@ class Batch:
             documents and documents.rows(first, stop),
         )
 
-    def mark_repeated(self, rows: int) -> None:
-        """Mark the last rows as repeated, and leave them out of the loss."""
-        first = len(self.tokens) - rows
-        self.is_repeated[first:] = True
+    def mark_repeated(self, rows: int, stop: int | None = None) -> None:
+        """Mark the last rows, or those before `stop`, as repeated: they are not learned."""
+        stop = len(self.tokens) if stop is None else stop
+        self.is_repeated[stop - rows : stop] = True
         if self.documents is not None:
-            self.documents.loss_mask[first:] = False
+            self.documents.loss_mask[stop - rows : stop] = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Batches that were read together: their rows, and the number of rows and cursor of each."""
+
+    together: Batch
+    sizes: list[int]
+    cursors: list[int]
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches, slices of what was read."""
+        first = 0
+        for size, cursor in zip(self.sizes, self.cursors, strict=True):
+            yield self.together.rows(first, first + size, cursor)
+            first += size
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:

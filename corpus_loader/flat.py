@@ -82,14 +82,14 @@ class Index:
     lengths: npt.NDArray[np.int32]
     pointers: npt.NDArray[np.int64]
 
-    def row(self, tokens: npt.NDArray[Any], row: int) -> npt.NDArray[Any]:
+    def row(self, tokens: memoryview, row: int) -> memoryview:
         """Slice a row out of the shard's tokens; CorpusError if it is outside of them."""
         first, length = int(self.pointers[row]) // tokens.itemsize, int(self.lengths[row])
         values = tokens[first : first + length]
-        if first < 0 or values.size != length:
+        if first < 0 or len(values) != length:
             raise CorpusError(
                 f"{self.file.path} is damaged: row {row:,} has {length:,} tokens at {first:,}, "
-                f"where there are {tokens.size:,}. {REPAIR}"
+                f"where there are {len(tokens):,}. {REPAIR}"
             )
         return values
 

@@ -115,19 +115,34 @@ class Reader:
         """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""
         self.checks.look()
         rows, spans = self.rows(lookup)
-        lengths = np.array([row.size for row in rows], np.int64)
-        length = self.mixture.sequence_length or int(lengths.max(initial=0))
+        tokens, lengths = self.tokens(rows)
         return Batch(
-            tokens=join_rows(rows, length, self.mixture.end_of_document_id, self.dtype),
+            tokens=tokens,
             lengths=lengths,
             positions=lookup.positions,
             sources=lookup.sources,
             is_repeated=np.zeros(len(rows), np.bool_),
             cursor=cursor,
-            documents=self.documents(lookup, spans, length) if self.with_documents else None,
+            documents=self.documents(lookup, spans, tokens.shape[1])
+            if self.with_documents
+            else None,
         )
 
-    def rows(self, lookup: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+    def tokens(self, rows: list[memoryview]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Copy rows to tokens [rows, length], those of the shorter filled up, and int64 lengths."""
+        stored = np.dtype(self.mixture.token_dtype).newbyteorder("<")
+        length = self.mixture.sequence_length
+        if length is not None:
+            lengths = np.full(len(rows), length)
+        else:
+            lengths = np.array([len(row) for row in rows], np.int64)
+            length = int(lengths.max(initial=0))
+            filling = np.full(length, self.mixture.end_of_document_id, stored).data
+            rows = [part for row in rows for part in (row, filling[len(row) :])]
+        joined = np.frombuffer(bytearray().join(rows), stored).reshape(lengths.size, length)
+        return joined.astype(self.dtype, copy=False), lengths
+
+    def rows(self, lookup: Lookup) -> tuple[list[memoryview], list[Spans]]:
         """The tokens and, if wanted, documents of samples; views of the open shards.
 
         If these are more than may be open at a time, they are read by groups: copies.
@@ -138,18 +153,24 @@ class Reader:
         rows, spans = [], []
         for start in range(0, len(lookup.shards), most):
             group = self.views(lookup.slice(start, start + most))
-            rows += [row.copy() for row in group[0]]
+            rows += [copied(row) for row in group[0]]
             spans += [documents.copy() for documents in group[1]]
             del group  # or its shards would stay open with those of the next
         return rows, spans
 
-    def views(self, lookup: Lookup) -> tuple[list[npt.NDArray[Any]], list[Spans]]:
+    def views(self, lookup: Lookup) -> tuple[list[memoryview], list[Spans]]:
         """`rows` of a group of samples."""
         opened = self.shards.get(lookup.shards)
-        rows = [shard.row(row) for shard, row in zip(opened, lookup.rows, strict=True)]
+        places = list(zip(lookup.shards, lookup.rows, strict=True))
+        length = self.mixture.sequence_length
+        if length is None:
+            rows = [opened[shard].row(row) for shard, row in places]
+        else:  # without a call for each row
+            tokens = {number: shard.tokens for number, shard in opened.items()}
+            rows = [tokens[shard][length * row : length * (row + 1)] for shard, row in places]
         if not self.with_documents:
             return rows, []
-        return rows, [shard.documents(row) for shard, row in zip(opened, lookup.rows, strict=True)]
+        return rows, [opened[shard].documents(row) for shard, row in places]
 
     def documents(self, lookup: Lookup, spans: list[Spans], length: int) -> Documents:
         """Lay out the documents of samples; CorpusError if those of a row do not fit it."""
@@ -162,14 +183,6 @@ class Reader:
             raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error
 
 
-def join_rows(
-    rows: list[npt.NDArray[Any]], length: int, filler: int, dtype: npt.DTypeLike
-) -> npt.NDArray[Any]:
-    """Stack rows of up to `length` tokens to [rows, length], each filled up at its end."""
-    tokens = np.empty((len(rows), length), dtype)
-    if any(row.size < length for row in rows):
-        filling = np.full(length, filler, dtype)
-        rows = [part for row in rows for part in (row, filling[row.size :])]
-    if rows:
-        np.concatenate(rows, out=tokens.reshape(-1), casting="same_kind")
-    return tokens
+def copied(row: memoryview) -> memoryview:
+    """Copy tokens into memory of their own."""
+    return np.array(row).data

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from corpus_loader.places.threads import map_in_threads
 
 MOST_FILES = 8192  # open at a time, or a third of what the process may have (often 1,024)
 PROCESSES = 8  # that share a cache too small for all: each keeps so small a part of it open
+TOKEN_FORMATS: dict[str, Literal["H", "I"]] = {"uint16": "H", "uint32": "I"}  # of memoryview
 OPENED_TOGETHER = 8  # hashing releases the GIL: the shards of a first batch, on as many cores
 
 
@@ -26,22 +27,20 @@ OPENED_TOGETHER = 8  # hashing releases the GIL: the shards of a first batch, on
 class OpenShard:
     """The open files of a shard: index if rows differ in length, spans if documents are wanted.
 
-    tokens are [rows, length], or all of them flat if there is an index; `held` keeps the files on
-    this machine: close it when the shard is given up.
+    tokens: of all rows, one after the other, and faster to slice than an array; `held` keeps the
+    files on this machine: close it when the shard is given up.
     """
 
     files: tuple[MappedFile, ...]
-    tokens: npt.NDArray[Any]
+    tokens: memoryview
     index: Index | None
     spans: SpansIndex | None
     held: ExitStack
 
-    def row(self, row: int) -> npt.NDArray[Any]:
+    def row(self, row: int) -> memoryview:
         """The tokens of a row; CorpusError if the index points to where there are not so many."""
-        if self.index is not None:
-            return self.index.row(self.tokens, row)
-        tokens: npt.NDArray[Any] = self.tokens[row]
-        return tokens
+        assert self.index is not None, "rows of one length"
+        return self.index.row(self.tokens, row)
 
     def documents(self, row: int) -> Spans:
         """The documents of a row."""
@@ -81,8 +80,8 @@ class Shards:
         """A copy, also in another process, opens files of its own."""
         return self.__dict__ | {"opened": {}}
 
-    def get(self, numbers: Sequence[int]) -> list[OpenShard]:
-        """Return open shards, at most `max_open`; missing ones are opened side by side.
+    def get(self, numbers: Iterable[int]) -> Mapping[int, OpenShard]:
+        """Return open shards, at most `max_open`, by number; missing ones are opened side by side.
 
         Raises CorpusError if a file is not as the mixture says.
         """
@@ -93,7 +92,7 @@ class Shards:
         missing = needed - self.opened.keys()
         if missing:
             self.open_together(sorted(missing), needed)
-        return [self.opened[number] for number in numbers]
+        return {number: self.opened[number] for number in needed}
 
     def open_together(self, missing: list[int], needed: set[int]) -> None:
         """Open shards; the longest open that are not needed are closed if it would be too many.
@@ -126,10 +125,7 @@ class Shards:
                 index = read_index(files["idx"], mixture.token_dtype, shard.rows)
             if "spans" in files:
                 spans = read_spans(files["spans"], shard.rows)
-            dtype = np.dtype(mixture.token_dtype).newbyteorder("<")
-            tokens = np.frombuffer(files["bin"].map, dtype)
-            if mixture.sequence_length is not None:
-                tokens = tokens.reshape(shard.rows, mixture.sequence_length)
+            tokens = memoryview(files["bin"].map).cast(TOKEN_FORMATS[mixture.token_dtype])
             return OpenShard(tuple(files.values()), tokens, index, spans, held.pop_all())
 
 

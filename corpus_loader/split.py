@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,8 +64,7 @@ def checked_range(given: tuple[int, int]) -> tuple[int, int]:
     )
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step of one rank: the positions numbered [first, stop), the cursor of all ranks after it.
 
     repeated: numbers that fill up the last step of an epoch, after the others; skipped: positions
@@ -88,6 +87,15 @@ class Step:
         own = np.arange(self.first, self.stop, dtype=np.int64)
         numbers = np.append(own, self.repeated).astype(np.int64) if self.repeated else own
         return self.skipped.positions(numbers)
+
+
+def positions_of(steps: Sequence[Step]) -> npt.NDArray[np.int64]:
+    """Return the positions of steps one after the other, int64 [samples of all]."""
+    sizes = {step.stop - step.first for step in steps}
+    if len(sizes) != 1 or any(step.repeated for step in steps):
+        return np.concatenate([step.positions() for step in steps])
+    first = np.array([step.first for step in steps], np.int64)
+    return steps[0].skipped.positions((first[:, None] + np.arange(*sizes)).ravel())
 
 
 @dataclass(frozen=True)
@@ -176,6 +184,8 @@ class Split:
 
     def cursor_at(self, number: int) -> int:
         """Return the position with that number."""
+        if not self.skipped.ranges:
+            return number
         return int(self.skipped.positions(np.array([number], np.int64))[0])
 
     def steps_of_all_ranks(self, cursor: int) -> Iterator[Step]:
