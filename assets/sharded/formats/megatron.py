@@ -9,8 +9,8 @@ i32 length[sequences], i64 byte_pointer[sequences], i64 document[documents + 1].
 Core 0.16, megatron/core/datasets/indexed_dataset.py.
 .spans: "TMSPANS1", u64 rows, u64 spans, u64 first_span[rows + 1], u32 start[spans],
 u32 length[spans], 16-byte doc_id[spans].
-.loss, of conversations: bit i, from the lowest of the first byte, is 1 if token i of .bin is learned.
-No header: tokens and bits have the same places.
+.loss, of conversations: bit i, from the lowest of the first byte, is 1 if token i of .bin is
+learned, padding is not. No header: tokens and bits have the same places.
 """
 
 from __future__ import annotations
