@@ -116,8 +116,15 @@ class CorpusLoader:
         self.mixture = find_mixture(files, phase, data or options.data)
         self.seed = self.mixture.seed if seed is None else order_seed(seed, phase)
         self.reader = Reader(files, self.mixture, self.seed, options)
-        samples = len(self.reader.order)
-        self.split = Split(samples, rank, world_size, batch_size, options.last, options.skipped)
+        self.split = Split(
+            len(self.reader.order),
+            rank,
+            world_size,
+            batch_size,
+            options.last,
+            options.skipped,
+            self.mixture.aligned_samples,
+        )
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for

@@ -14,6 +14,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
@@ -22,6 +23,7 @@ from corpus_loader.seal import unsealed
 
 VERSION = 4
 WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
+WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
 WITH_REMOVED = 2  # of one with removed rows
 WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
@@ -107,7 +109,7 @@ class Mixture:
 
     sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
     "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
-    epoch of the phase.
+    epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket.
     """
 
     phase: str
@@ -126,6 +128,7 @@ class Mixture:
     begin_of_document_id: int | None = None
     tokens: int = 0
     warnings: tuple[str, ...] = ()
+    one_bucket_batches: bool = False
 
     @property
     def has_loss_mask(self) -> bool:
@@ -133,13 +136,24 @@ class Mixture:
         drawn = (source for source in self.sources if source.samples)
         return any(shard.has_loss_mask for source in drawn for shard in source.shards)
 
-    def order(self, seed: int) -> PhaseOrder:
+    def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
         shapes = [
             SourceShape(source.name, source.samples, tuple(s.live_rows for s in source.shards))
             for source in self.sources
         ]
+        if self.one_bucket_batches:
+            bucketed = tuple(
+                BucketedSource(shape, tuple(map(bucket_lengths, source.shards)))
+                for shape, source in zip(shapes, self.sources, strict=True)
+            )
+            return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
         return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
+
+    @property
+    def aligned_samples(self) -> int | None:
+        """Samples of a block that no step should cross (see `Split`); None: steps may be anyhow."""
+        return self.batch_samples if self.one_bucket_batches else None
 
     def for_loader(self) -> Mixture:
         """Return the mixture of the sources that are drawn from.
@@ -155,6 +169,11 @@ class Mixture:
                     "then build `sharded` and `mixed` again."
                 )
         return replace(self, sources=drawn)
+
+
+def bucket_lengths(shard: Shard) -> str:
+    """Return the name of a shard's bucket without its group's: "2048" of "2048.class-1"."""
+    return shard.bucket.partition(".")[0]
 
 
 def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
@@ -298,7 +317,7 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows are left out where there are none.
+    Fields of removed rows, and of batches of one bucket, are left out where there are none.
     """
     encoded = asdict(mixture)
     version = WITHOUT_REMOVED
@@ -310,6 +329,10 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
+    if mixture.one_bucket_batches:
+        version = WITH_ONE_BUCKET_BATCHES
+    else:
+        del encoded["one_bucket_batches"]
     if mixture.has_loss_mask:
         version = WITH_MASKS
     return {"version": version, **encoded}

@@ -36,6 +36,13 @@ def order_seed(seed: int, phase: str) -> int:
     return derive_key(seed, "phase", phase) >> (64 - SEED_BITS)
 
 
+def check_positions(positions: Int64s, samples: int) -> None:
+    """Raise ValueError for a position below 0, and for any of a phase without samples."""
+    least = int(positions.min())
+    if least < 0 or samples == 0:
+        raise ValueError(f"no sample at position {least} of a phase of {samples} samples")
+
+
 @dataclass(frozen=True)
 class Samples:
     """The samples at some positions, in the order of the positions.
@@ -121,9 +128,8 @@ class PhaseOrder:
         wanted = np.asarray(positions, np.int64).ravel()
         if wanted.size == 0:
             return Samples(np.empty(0, np.uint16), wanted, wanted)
+        check_positions(wanted, len(self))
         least, largest = int(wanted.min()), int(wanted.max())
-        if least < 0 or len(self) == 0:
-            raise ValueError(f"no sample at position {least} of a phase of {len(self)} samples")
         blocks = min(wanted.size, (largest - least) // self.batch_samples + 2)
         table = max(blocks * max(self.batch_samples, len(self.sources)), wanted.size)
         if wanted.size > 1 and table > LARGEST_TABLE:

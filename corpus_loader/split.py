@@ -107,7 +107,9 @@ class Split:
     "short" split it evenly. "pad" fills every rank's batch up with repeated samples, "short" only
     one that would be empty: the mean loss of no rows is NaN. Repeated are the last samples of the
     epoch, whose shards are open. `skipped` positions are in no step: an epoch has as many fewer
-    samples. Raises CorpusError for an impossible split.
+    samples. No step crosses a multiple of `aligned_samples` of the epoch if steps divide them: from
+    a cursor inside of a step, the first step is the rest of that one, split evenly; a rank that
+    would get nothing gets one repeated sample. Raises CorpusError for an impossible split.
     """
 
     epoch_samples: int
@@ -116,6 +118,7 @@ class Split:
     batch_size: int
     last: Last
     skipped: Skipped = Skipped()
+    aligned_samples: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse an impossible split."""
@@ -151,7 +154,8 @@ class Split:
 
     def steps_left(self, cursor: int) -> int:
         """Steps from the cursor to its epoch's end."""
-        _, start, stop = self.numbers(cursor)
+        begin, now, stop = self.numbers(cursor)
+        start = self.first_step(begin, now, stop)
         full, rest = divmod(stop - start, self.step_samples)
         return full if self.last == "drop" or not rest else full + 1
 
@@ -162,19 +166,27 @@ class Split:
         """
         size, is_dropped = self.step_samples, self.last == "drop"
         least = self.batch_size if self.last == "pad" else 1
-        begin, cursor_start, end = self.numbers(cursor)
-        epoch_end = self.epoch_end(cursor)
-        for start in range(cursor_start + skip * size, end, every * size):
-            left = min(size, end - start)
-            if left < size and is_dropped:
+        begin, now, end = self.numbers(cursor)
+        epoch_end, first_step = self.epoch_end(cursor), self.first_step(begin, now, end)
+        for step_start in range(first_step + skip * size, end, every * size):
+            if step_start + size > end and is_dropped:
                 return
+            start = max(step_start, now)
+            left = min(step_start + size, end) - start
             first = start + left * self.rank // self.world_size
             stop = start + left * (self.rank + 1) // self.world_size
             is_last = end - start - left < (size if is_dropped else 1)
             missing = range(least - (stop - first))
             repeated = tuple(end - 1 - number % (end - begin) for number in missing)
-            after = epoch_end if is_last else self.cursor_at(start + size)
+            after = epoch_end if is_last else self.cursor_at(start + left)
             yield Step(first, stop, after, repeated, self.skipped)
+
+    def first_step(self, begin: int, now: int, end: int) -> int:
+        """Return the start of the step that contains a number of an epoch from `begin` to `end`."""
+        aligned = self.aligned_samples
+        if aligned is None or aligned % self.step_samples or now == end:
+            return now
+        return now - (now - begin) % self.step_samples
 
     def numbers(self, cursor: int) -> tuple[int, int, int]:
         """Return the numbers of the start of the cursor's epoch, of the cursor, and of the end."""

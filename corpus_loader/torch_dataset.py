@@ -58,6 +58,8 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.is_counted = False  # by a CorpusDataLoader
         self.is_ahead = False  # Accelerate reads ahead in this process
         self.is_dispatched = False  # Accelerate distributes the batches of this process
+        # Cursor and is_done, which the main process writes for workers that stay (see `start`).
+        self.start_of_iteration = torch.zeros(2, dtype=torch.int64).share_memory_()
         self.free_position()
 
     def __len__(self) -> int:
@@ -78,12 +80,17 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
 
     def share_of_worker(self, number: int, workers: int, seed: int) -> Iterator[Tensors]:
         """Yield every `workers`-th batch of the epoch; `seed` is that of all workers."""
-        if self.is_used:
+        if not self.is_counted and (self.is_used or is_worker_that_stays()):
             raise CorpusError(
-                "a worker of persistent_workers=True does not know which of its batches were used, "
-                "nor of set_epoch or load_state_dict since it started. Use "
-                "persistent_workers=False, and set_epoch before each epoch."
+                "persistent_workers is True: a worker that stays does not know which of its "
+                "batches were used, nor of set_epoch or load_state_dict since it started. Use "
+                "CorpusDataLoader, which tells it, or set persistent_workers=False."
             )
+        if self.is_used:
+            cursor, is_done = self.start_of_iteration.tolist()
+            self.taken = 0
+            self.loader.go_to(cursor)
+            self.loader.is_done = bool(is_done)
         self.is_used = True
         self.check_worker(number, workers)
         if not self.is_counted:
@@ -105,6 +112,15 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
                 "and how many). Use as many, or the state of the last batch: "
                 "dataset.state_at(batch['cursor'])."
             )
+
+    def tell_workers(self) -> None:
+        """Write where the next iteration starts, for workers that are there already.
+
+        A worker reads it at the first batch of an iteration. One that is late, and still in the
+        iteration before, may read it too early: torch drops what it gives for that iteration.
+        """
+        place = [self.loader.cursor, int(self.loader.is_done)]
+        self.start_of_iteration.copy_(torch.tensor(place))
 
     def free_position(self) -> None:
         """Let an iteration begin: the main process has moved.
@@ -196,12 +212,11 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
 
     Its state is exact with any number of workers and batches read ahead, and can be loaded with any
     other number. Every iteration goes on where the one before was left: at its last batch, or in
-    the next epoch. `options` are those of torch's DataLoader.
+    the next epoch. `options` are those of torch's DataLoader; with persistent_workers=True only one
+    iteration at a time.
     """
 
     def __init__(self, dataset: CorpusDataset, num_workers: int = 0, **options: Any) -> None:
-        if options.get("persistent_workers"):
-            raise CorpusError("persistent_workers is True; CorpusDataLoader starts new workers")
         super().__init__(dataset, batch_size=None, num_workers=num_workers, **options)
         self._stats = LoaderStats()
 
@@ -209,6 +224,7 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         """Yield the batches up to the end of the epoch."""
         dataset: CorpusDataset = self.dataset
         end = dataset.loader.iteration_end()
+        dataset.tell_workers()
         dataset.is_counted = True  # as the workers that start now are told
         try:
             batches = super().__iter__()
@@ -235,6 +251,17 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state, with the next iteration."""
         self.dataset.load_state_dict(state)
+
+
+def is_worker_that_stays() -> bool:
+    """Look for persistent_workers in the worker's loop, of torch or torchdata, which calls this.
+
+    Nothing else tells a dataset before its second iteration, which may be days later.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_name != "_worker_loop":
+        frame = frame.f_back
+    return bool(frame.f_locals.get("persistent_workers", False))
 
 
 def active_loader_of_accelerate() -> Any:

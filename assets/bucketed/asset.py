@@ -3,9 +3,19 @@
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from typing import Any
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
+from assets.bucketed.class_files import (
+    ScoredParts,
+    in_classes,
+    scored_documents,
+    scored_parts,
+)
+from assets.bucketed.groups import Grouping
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
@@ -22,7 +32,8 @@ from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
-from resources.settings.buckets import BucketConfig
+from resources.settings.buckets import BucketConfig, BucketLayout
+from resources.settings.classes import class_names
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
@@ -30,10 +41,18 @@ from resources.store.records import Manifest, PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
 
 
+class ClassFacts(msgspec.Struct, frozen=True):
+    """Score and limits of the classes that documents were packed in; see `QualityClasses`."""
+
+    score: str
+    limits: tuple[float, ...]
+
+
 class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
-    """Inputs of the stage `bucketed`: those of `tokenized`, and its fingerprint."""
+    """Inputs of the stage `bucketed`: those of `tokenized`, its fingerprint, and the classes."""
 
     tokenized: str
+    classes: ClassFacts | UnsetType = UNSET
 
 
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
@@ -42,13 +61,23 @@ BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
 @dataclass(frozen=True)
 class WindowInputs:
-    """Input of one task: the tokenized parts of a window, and the token to pad with."""
+    """Input of one task: the tokenized parts of a window, and the token to pad with.
+
+    `grouping` is None where all documents are of one group.
+    """
 
     files: list[PublishedFile]
     config: BucketConfig
     padding: int
     text_bytes: int
     has_loss_mask: bool = False
+    grouping: Grouping | None = None
+    scored: ScoredParts | None = None
+
+    @property
+    def layout(self) -> BucketLayout:
+        """The buckets of the window."""
+        return BucketLayout(self.config, self.grouping.names if self.grouping else ())
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -57,7 +86,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     The borders depend on the parts near them alone: a part that comes or goes changes one window.
     """
     manifest = corpus.store.newest(TOKENIZED, source)
-    config = corpus.settings.buckets
+    config, scored = corpus.settings.buckets, scored_documents(corpus, source)
+    group_names = groups_of_source(corpus, scored)
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
@@ -65,18 +95,38 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
+        grouping = Grouping(group_names) if group_names else None
+        scores = scored_parts(corpus, scored, [part.name for part in parts]) if scored else None
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
             has_loss_mask=manifest.provenance.has_loss_mask is True,
+            grouping=grouping,
+            scored=scores,
         )
-        made_of = [dump, [part.fingerprint for part in parts]]
+        groups = grouping.made_of if grouping else []
+        groups += [scores.fingerprints] if scores else []
+        made_of = [dump, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
-    provenance = BucketedProvenance(**asdict(manifest.provenance), tokenized=manifest.fingerprint)
-    return Plan(tasks, dump, provenance)
+    classes = config.classes and ClassFacts(config.classes.score, config.classes.limits)
+    provenance = BucketedProvenance(
+        **asdict(manifest.provenance),
+        tokenized=manifest.fingerprint,
+        classes=classes or UNSET,
+    )
+    return Plan(tasks, BucketLayout(config, group_names).dump(), provenance)
+
+
+def groups_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
+    """Return the names of the groups of a source, sorted; none if all its documents are alike.
+
+    In: the documents whose scores put them into classes, if any.
+    """
+    classes = corpus.settings.buckets.classes
+    return tuple(sorted(class_names(classes.limits))) if classes and scored else ()
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
@@ -84,10 +134,14 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     inputs = task.payload
     columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
     tables = [map_arrow(file.checked(), columns) for file in inputs.files]
-    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array)
+    groups = inputs.grouping.groups_of(tables) if inputs.grouping else None
+    if groups is not None and inputs.scored is not None:
+        groups = in_classes(groups, tables, inputs.scored)
+    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array, groups)
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
-    writer.write_arrays(SEQUENCE_IDS, sequence_ids(sequences), sequences["num_tokens"].to_numpy())
+    ids = sequence_ids(sequences, inputs.layout)
+    writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
     documents, empty = sum(table.height for table in tables), count_empty(tables)
     num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
@@ -108,23 +162,29 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
         return {}
     numbers = manifest.stats.numbers
     return {
-        **report_markdown(numbers, config_of(manifest)),
+        **report_markdown(numbers, layout_of(manifest)),
         **shares(numbers, manifest.stats.rows_in),
         "document_lengths": readable(numbers.document_lengths),
         "sequence_documents": readable(numbers.sequence_documents),
     }
 
 
-def config_of(manifest: BucketedManifest) -> BucketConfig:
-    """Return the config that sequences were made with."""
-    return BucketConfig.model_validate(manifest.config)
+def layout_of(manifest: BucketedManifest) -> BucketLayout:
+    """Return the config and the groups that sequences were made with."""
+    return BucketLayout.of(manifest.config)
 
 
 def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     """Warn of sequences that waste space."""
     if not manifest.parts:
         return Conclusion()
-    warnings = warnings_of(manifest.stats.numbers, config_of(manifest))
+    numbers, layout = manifest.stats.numbers, layout_of(manifest)
+    warnings = warnings_of(numbers, layout.config)
+    if layout.config.classes and not layout.groups:
+        warnings.append(
+            f"its filters store no {layout.config.classes.score!r} (`buckets.classes`), so that "
+            "its documents are in no class, and `upsample` draws them all alike"
+        )
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 

@@ -22,6 +22,7 @@ from assets.bucketed.document_chunks import (
     truncate,
     whole,
 )
+from assets.bucketed.groups import Groups
 from assets.bucketed.packing import (
     count_sequences,
     number_by_first_segment,
@@ -33,7 +34,7 @@ from assets.bucketed.report import BucketedNumbers, Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
 from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
 from resources.reused_array import NewArray
-from resources.settings.buckets import BucketConfig, stored_lengths
+from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, stored_lengths
 
 Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
 
@@ -55,22 +56,29 @@ def make_sequences(
     config: BucketConfig,
     padding: int,
     new_array: NewArray = np.empty,
+    groups: Groups | None = None,
 ) -> tuple[pl.DataFrame, BucketedNumbers]:
     """Make the sequences of a window of documents, sorted by bucket, and count them.
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
-    into `bucket_names`), num_tokens UInt32 (without padding), tokens List (`stored_length` of
-    them, the token `padding` at the end), spans List(Struct{doc_id, start, length}), start and
-    length in tokens of the document. The tokens are in a `new_array`.
+    into the names of a `BucketLayout`), num_tokens UInt32 (without padding), tokens List
+    (`bucket_length` of them, the token `padding` at the end), spans List(Struct{doc_id, start,
+    length}), start and length in tokens of the document. The tokens are in a `new_array`.
     """
     num_tokens = count_tokens(tables)
-    segments, arranged, buckets = arrange(num_tokens, document_names(tables), config)
+    names = document_names(tables)
+    if groups is None:
+        segments, arranged, buckets = arrange(num_tokens, names, config)
+    else:
+        segments, arranged, buckets = arrange_groups(num_tokens, names, config, groups)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
     sequences = gather_sequences(tables, segments, sequence, stored, padding, new_array)
     frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
-    return frame, count_window(Window(num_tokens, segments, sequence, used, buckets), config)
+    window = Window(num_tokens, segments, sequence, used, buckets)
+    layout = BucketLayout(config, groups.names if groups else ())
+    return frame, count_window(window, layout)
 
 
 def document_names(tables: Sequence[pl.DataFrame]) -> UInt64s:
@@ -104,6 +112,27 @@ def arrange(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arrange
     else:
         segments, sequence = _pack(num_tokens, names, config)
     return segments, sequence, np.zeros(count_sequences(sequence), np.uint8)
+
+
+def arrange_groups(
+    num_tokens: Int64s, names: UInt64s, config: BucketConfig, groups: Groups
+) -> Arranged:
+    """`arrange` the documents of each group by themselves; buckets count group after group."""
+    arranged: list[tuple[Int64s, ...]] = []
+    of_sequences = [np.empty(0, np.uint8)]
+    num_sequences, num_buckets = 0, len(bucket_names(config))
+    for group in np.unique(groups.of_documents).tolist():
+        rows = np.flatnonzero(groups.of_documents == group)
+        segments, sequence, buckets = arrange(num_tokens[rows], names[rows], config)
+        documents = rows[segments.documents]
+        arranged.append((documents, *segments[1:], sequence + num_sequences))
+        of_sequences.append((buckets + group * num_buckets).astype(np.uint8))
+        num_sequences += len(buckets)
+    nothing = (np.empty(0, np.int64),) * 4
+    columns = [np.concatenate(column) for column in zip(nothing, *arranged, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    *segments_of_all, sequences = (column[order] for column in columns)
+    return Segments(*segments_of_all), sequences, np.concatenate(of_sequences)
 
 
 def _pack(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> tuple[Segments, Int64s]:
@@ -144,4 +173,4 @@ def _decompose(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arra
 def stored_tokens(used: Int64s, buckets: NDArray[np.uint8], config: BucketConfig) -> Int64s:
     """Return the tokens of each sequence with its padding, int64 [m]."""
     lengths = np.array(stored_lengths(config), np.int64)
-    return lengths[buckets] if len(lengths) else used
+    return lengths[buckets % len(lengths)] if len(lengths) else used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import compress
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from assets.bucketed.document_chunks import Int64s, Segments
 from assets.report.histograms import bin_of, counted
 from assets.report.plots import as_markdown, bar_chart, histogram
-from resources.settings.buckets import BucketConfig, bucket_names, stored_lengths
+from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, stored_lengths
 
 BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half powers of two
 
@@ -69,26 +70,35 @@ class Window(NamedTuple):
     buckets: NDArray[np.uint8]
 
 
-def count_window(window: Window, config: BucketConfig) -> BucketedNumbers:
-    """Count the sequences, padding, cuts and repeated tokens of one window."""
-    names = bucket_names(config)
+def count_window(window: Window, layout: BucketLayout) -> BucketedNumbers:
+    """Count the sequences, padding, cuts and repeated tokens of one window.
+
+    Buckets of a group other than 0 are left out if they have no sequence here.
+    """
+    config, names = layout.config, layout.names
     sequences = np.bincount(window.buckets, minlength=len(names))
     tokens = np.zeros(len(names), np.int64)
     np.add.at(tokens, window.buckets, window.used)
-    padding = sequences * _padded_lengths(window, config) - tokens
+    padding = sequences * _padded_lengths(window, layout) - tokens
     cuts = np.bincount(window.segments.documents, minlength=len(window.num_tokens)) > 1
     last = np.zeros(len(window.num_tokens), np.int64)
     ends = window.segments.starts + window.segments.lengths
     np.maximum.at(last, window.segments.documents, ends)
     truncated = window.num_tokens - last
     length = config.edges[-1] + 1 if config.mode == "buckets" else config.sequence_length
-    has_one_length = config.mode in ("pack", "concat")
+    has_one_length = config.mode in ("pack", "concat")  # a bucket is a group, then
+    num_plain = len(bucket_names(config))
+    shown = [index < num_plain or count > 0 for index, count in enumerate(sequences.tolist())]
+
+    def by_bucket(counts: Int64s) -> dict[str, int]:
+        return dict(compress(zip(names, counts.tolist(), strict=True), shown))
+
     return BucketedNumbers(
-        bucket_sequences=dict(zip(names, sequences.tolist(), strict=True)),
-        bucket_tokens=dict(zip(names, tokens.tolist(), strict=True)),
-        bucket_padding=dict(zip(names, padding.tolist(), strict=True)),
+        bucket_sequences=by_bucket(sequences),
+        bucket_tokens=by_bucket(tokens),
+        bucket_padding=by_bucket(padding),
         padding_tokens=int(padding.sum()),
-        least_padding=int(-tokens.sum() % length) if has_one_length else 0,
+        least_padding=int((-tokens % length).sum()) if has_one_length else 0,
         documents_cut=int(cuts.sum()),
         fitting_documents_cut=int((cuts & (window.num_tokens <= length)).sum()),
         documents_reaching=int((window.num_tokens >= length).sum()),
@@ -101,12 +111,15 @@ def count_window(window: Window, config: BucketConfig) -> BucketedNumbers:
     )
 
 
-def _padded_lengths(window: Window, config: BucketConfig) -> Int64s:
-    """Return the length that each bucket is padded to: of the open bucket that of its longest."""
-    if config.mode == "buckets":
-        in_open = window.used[window.buckets == len(config.edges)]
-        return np.array([*config.edges, in_open.max(initial=0)], np.int64)
-    return np.array(stored_lengths(config), np.int64)
+def _padded_lengths(window: Window, layout: BucketLayout) -> Int64s:
+    """Return the length that each bucket is padded to: of an open bucket that of its longest."""
+    config, num_groups = layout.config, 1 + len(layout.groups)
+    if config.mode != "buckets":
+        return np.array(stored_lengths(config) * num_groups, np.int64)
+    lengths = np.array([*config.edges, 0] * num_groups, np.int64)
+    for bucket in range(len(config.edges), len(lengths), len(config.edges) + 1):
+        lengths[bucket] = window.used[window.buckets == bucket].max(initial=0)
+    return lengths
 
 
 def _binned(values: Int64s) -> dict[str, int]:
@@ -144,15 +157,16 @@ def shares(numbers: BucketedNumbers, documents: int) -> dict[str, float]:
     }
 
 
-def report_markdown(numbers: BucketedNumbers, config: BucketConfig) -> dict[str, str]:
+def report_markdown(numbers: BucketedNumbers, layout: BucketLayout) -> dict[str, str]:
     """Write Markdown by title: `buckets` (a table), `sequence_plots`, and `warnings` if any."""
+    names = [name for name in layout.names if name in numbers.bucket_sequences]
     bars = [
         (
             name,
             (float(numbers.bucket_tokens[name]),),
             f"{numbers.bucket_sequences[name]:,} sequences",
         )
-        for name in bucket_names(config)
+        for name in names
     ]
     plots = [
         as_markdown(bar_chart("tokens by bucket", bars), "buckets"),
@@ -160,10 +174,10 @@ def report_markdown(numbers: BucketedNumbers, config: BucketConfig) -> dict[str,
         _histogram("documents in a sequence", numbers.sequence_documents),
     ]
     markdown = {
-        "buckets": bucket_table(numbers, bucket_names(config)),
+        "buckets": bucket_table(numbers, names),
         "sequence_plots": "\n\n".join(plots),
     }
-    if warnings := warnings_of(numbers, config):
+    if warnings := warnings_of(numbers, layout.config):
         markdown["warnings"] = "\n".join(f"* {warning}" for warning in warnings)
     return markdown
 

@@ -1,9 +1,9 @@
 """Identities of sequences: hashes by which a later build finds the same sequences again.
 
 An identity is an xxh3_128 of the tokens of a sequence, padding included, seeded with a hash of its
-spans (document, first token, length), and with that of its loss mask if it has one. A text that
-changed at the same length is thus another sequence. Sequences of a part that are alike in all of
-this are told apart by their order.
+spans (document, first token, length), and of its loss mask if it has one. A text that changed at
+the same length is thus another sequence, and so is one whose documents are of another group now.
+Sequences of a part that are alike in all of this are told apart by their order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from corpus_loader.permutation import derive_key
+from resources.settings.buckets import BucketLayout, bucket_names
+
 DOC_ID_BYTES = 16
 
 
-def sequence_ids(sequences: pl.DataFrame) -> NDArray[np.uint64]:
-    """Return the identity of every sequence (columns tokens and spans, and
-    loss_mask if there is one), uint64 [rows, 2]."""
+def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) -> NDArray[np.uint64]:
+    """Return the identity of every sequence, uint64 [rows, 2].
+
+    Of the columns tokens and spans, and loss_mask if there is one. With a `layout` that has groups
+    the column bucket tells the group.
+    """
     tokens = sequences["tokens"].rechunk().to_arrow()
     token_bytes, token_ends = as_bytes(tokens.values.to_numpy()), tokens.offsets.to_numpy()
     width = tokens.values.type.bit_width // 8
@@ -35,7 +41,12 @@ def sequence_ids(sequences: pl.DataFrame) -> NDArray[np.uint64]:
             for start, stop, seed in zip(starts, stops, seeds, strict=True)
         ]
     )
-    return told_apart(np.frombuffer(digests, "<u8").reshape(-1, 2))
+    ids = np.frombuffer(digests, "<u8").reshape(-1, 2)
+    if layout is not None and layout.groups:
+        keys = [derive_key("group", name) if name else 0 for name in ("", *layout.groups)]
+        group = sequences["bucket"].to_numpy() // len(bucket_names(layout.config))
+        ids = np.stack([ids[:, 0] ^ np.array(keys, np.uint64)[group], ids[:, 1]], axis=1)
+    return told_apart(ids)
 
 
 def with_masks(seeds: list[int], masks: pl.Series) -> list[int]:

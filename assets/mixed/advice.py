@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from pydantic import ValidationError
 
-from assets.mixed.budgets import Budget, budgets_of, water_fill
+from assets.mixed.budgets import Budget, Classes, budgets_of, drawable, water_fill
 from assets.mixed.samples import SourceRows, none_drawn
 from resources.settings.phases import PhaseConfig
 
@@ -44,22 +44,27 @@ def most_of(budgets: Sequence[Budget]) -> int:
 
 
 def proposals_of(
-    config: PhaseConfig, budgets: Sequence[Budget], rows: Mapping[str, SourceRows]
+    config: PhaseConfig,
+    budgets: Sequence[Budget],
+    rows: Mapping[str, SourceRows],
+    classes: Classes,
 ) -> Proposals:
     """Suggest changes that each make the phase feasible by itself."""
     proposals: Proposals = {}
     if config.budgets is not None:
         less = {budget.source: budget.most for budget in budgets if budget.planned > budget.most}
-        if is_possible(config, {"budgets": config.budgets | less}, budgets, rows):
+        if is_possible(config, {"budgets": config.budgets | less}, budgets, rows, classes):
             proposals["budgets"] = less
         return proposals
     tokens = most_tokens(config, budgets)
-    if is_possible(config, {"tokens": tokens, "one_epoch_of": None}, budgets, rows):
+    if is_possible(config, {"tokens": tokens, "one_epoch_of": None}, budgets, rows, classes):
         proposals["tokens"] = tokens
     if config.weights is not None and config.tokens is not None:
         weights = nearest_weights(budgets, config.tokens)
         # A weight of 0 would leave a source out.
-        if min(weights.values()) > 0 and is_possible(config, {"weights": weights}, budgets, rows):
+        if min(weights.values()) > 0 and is_possible(
+            config, {"weights": weights}, budgets, rows, classes
+        ):
             proposals["weights"] = weights
     return proposals
 
@@ -69,6 +74,7 @@ def is_possible(
     change: dict[str, object],
     budgets: Sequence[Budget],
     rows: Mapping[str, SourceRows],
+    classes: Classes,
 ) -> bool:
     """Return whether the phase with a change is within the caps and draws a sample."""
     try:
@@ -76,9 +82,9 @@ def is_possible(
     except ValidationError:
         return False
     available = {budget.source: budget.available for budget in budgets}
-    drawable = {source: available[source] for source in changed.sources_of(tuple(available))}
-    replanned = budgets_of(changed, drawable)
-    draws_samples = len(none_drawn(replanned, rows)) < len(replanned)
+    named = {source: available[source] for source in changed.sources_of(tuple(available))}
+    replanned = budgets_of(changed, named, classes)
+    draws_samples = len(none_drawn(replanned, rows)) < len(drawable(replanned))
     return draws_samples and not is_beyond_caps(changed, replanned)
 
 
@@ -116,6 +122,8 @@ def cap_fault(config: PhaseConfig, budgets: Sequence[Budget], proposals: Proposa
         ways.append(f"at {config.tokens:,} tokens give the weights {numbers(proposals['weights'])}")
     key = "warn_epochs" if config.weighting == "unimax" else "max_epochs"
     ways.append(f"raise `{key}` or the `epochs` of a source")
+    if config.upsample is not None:
+        ways.append("lower the highest weight of `upsample`")
     advice = "; or ".join(ways)
     return (
         f"phase {config.name!r} asks for {asked_for(config, budgets)}. "
@@ -133,14 +141,21 @@ def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
             f"{most:,}"
         )
     asked = "; ".join(
-        f"{budget.planned:,} tokens of {budget.source!r}, which has {budget.available:,}: "
-        f"{budget.epochs:,.1f} epochs, over its cap of {budget.cap:g}"
+        f"{unit.planned:,} tokens of {unit.source!r}, which has {unit.available:,}: "
+        f"{unit.epochs:,.1f} epochs, over its cap of {unit.cap:g}"
         for budget in budgets
         if budget.planned > budget.most
+        for unit in beyond_cap(budget)
     )
     if most >= total or config.budgets is not None:
         return asked
     return f"{asked}. All its sources have {most:,} tokens within their caps, of {total:,}"
+
+
+def beyond_cap(budget: Budget) -> list[Budget]:
+    """Return what is drawn more often than its cap allows; of classes at least the first."""
+    beyond = [unit for unit in budget.units if unit.planned > unit.most]
+    return beyond or [max(budget.units, key=lambda unit: unit.epochs)]  # less than a token beyond
 
 
 def numbers(named: Mapping[str, float]) -> str:

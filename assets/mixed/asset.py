@@ -15,6 +15,7 @@ from assets.mixed.mixture_files import (
     read_mixture,
     realised,
 )
+from assets.mixed.phase_class_files import drawn_source
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.phase_shard_files import (
     PhaseIndexInputs,
@@ -25,7 +26,7 @@ from assets.mixed.phase_shard_files import (
     write_index,
     write_shard,
 )
-from assets.mixed.phase_source_files import one_tokenizer, phase_source
+from assets.mixed.phase_source_files import one_tokenizer
 from assets.mixed.report import phase_markdown
 from assets.sharded.asset import SHARDED
 from assets.tokenized.token_facts import TokenFacts
@@ -47,8 +48,8 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     manifests = [corpus.store.newest(SHARDED.name, source) for source in drawable]
     plan = plan_from_shards(corpus.store.root, config, manifests).accepted()
     tokens = one_tokenizer(name, manifests)
-    sources = [phase_source(manifest, config.buckets) for manifest in manifests]
-    drawn = {budget.source for budget in plan.budgets}
+    sources = [drawn_source(config, manifest) for manifest in manifests]
+    planned = {unit.source for unit in plan.units}
     dump = config.model_dump(mode="json")
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
     task = tasks_of(corpus, MIXED, name).task(
@@ -57,7 +58,9 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
         PhaseInputs(
             config=config,
             plan=plan,
-            sources=tuple(source for source in sources if source.name in drawn),
+            sources=tuple(
+                unit for source in sources for unit in source.units if unit.name in planned
+            ),
             tokens=tokens,
             code_version=MIXED.code_version,
         ),

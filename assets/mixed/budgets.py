@@ -7,25 +7,42 @@ largest remainder). assets/mixed/plan.py checks that the sources have as many to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from resources.settings.phases import PhaseConfig
 
 Shares = dict[str, Fraction]
+Amount = int | Fraction
 Limits = Mapping[str, int | None]
 
 
 @dataclass(frozen=True)
+class ClassTokens:
+    """Tokens of one class of a source, above 0, and its weight in a phase."""
+
+    available: int
+    weight: Fraction
+
+
+Classes = Mapping[str, Mapping[str, ClassTokens]]  # by source, and by the name of what is drawn
+NO_CLASSES: Classes = {}
+
+
+@dataclass(frozen=True)
 class Budget:
-    """Demand on a source: `planned` of its `available` tokens, at most `cap` epochs."""
+    """Demand on a source: `planned` of its `available` tokens, at most `cap` epochs.
+
+    `classes` are the budgets of its classes, of which the phase draws each by itself.
+    """
 
     source: str
     share: Fraction  # of the phase's tokens
     available: int
     planned: int
     cap: float
+    classes: tuple[Budget, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -39,30 +56,77 @@ class Budget:
 
     @property
     def most(self) -> int:
-        """Whole tokens within the cap."""
-        return tokens_of(self.cap, self.available)
+        """Whole tokens within the cap, which holds for each of its classes."""
+        if not self.classes:
+            return tokens_of(self.cap, self.available)
+        drawn = [part for part in self.classes if part.share]
+        levels = (as_written(part.cap) * part.available / part.share for part in drawn)
+        return math.floor(min(levels) * self.share) if drawn else 0
+
+    @property
+    def units(self) -> tuple[Budget, ...]:
+        """Budgets of what is drawn by itself: the classes, or the source."""
+        return self.classes or (self,)
 
 
-def budgets_of(config: PhaseConfig, available: Mapping[str, int]) -> tuple[Budget, ...]:
-    """Compute the budgets of a phase from the `available` tokens (above 0) of its sources.
+def budgets_of(
+    config: PhaseConfig, available: Mapping[str, int], classes: Classes = NO_CLASSES
+) -> tuple[Budget, ...]:
+    """Compute the budgets of a phase from the `available` tokens of its sources, above 0 each.
 
-    They sum to the phase's length, or with unimax to the sum of the caps if that is less.
+    They sum to the phase's length, or with unimax to the sum of the caps if that is less. An epoch
+    of a source with `classes` has each of them as often as its weight says.
     """
-    shares = shares_of(config, available)
+    sizes = sizes_of(available, classes)
+    shares = shares_of(config, sizes)
     caps = {source: cap_of(config, source) for source in available}
     limits: dict[str, int | None] = dict.fromkeys(available)
     if config.weighting == "unimax":
-        limits |= {source: tokens_of(caps[source], available[source]) for source in available}
-    exact = water_fill(shares, limits, phase_tokens(config, available, shares, limits))
+        once = {source: sizes[source] / heaviest(classes.get(source, {})) for source in available}
+        limits |= {source: tokens_of(caps[source], once[source]) for source in available}
+    exact = water_fill(shares, limits, phase_tokens(config, sizes, shares, limits))
     total = sum(exact.values(), Fraction())
     planned = largest_remainder(exact, int(total))
-    return tuple(
+    whole = (
         Budget(source, exact[source] / (total or 1), tokens, planned[source], caps[source])
         for source, tokens in available.items()
     )
+    return tuple(replace(each, classes=split(each, classes.get(each.source, {}))) for each in whole)
 
 
-def shares_of(config: PhaseConfig, available: Mapping[str, int]) -> Shares:
+def drawable(budgets: Iterable[Budget]) -> list[Budget]:
+    """Return the budgets of all that is drawn by itself; classes of weight 0 are left out."""
+    return [unit for budget in budgets for unit in budget.units if unit.share or not budget.classes]
+
+
+def sizes_of(available: Mapping[str, int], classes: Classes) -> dict[str, Amount]:
+    """Return the tokens of an epoch of each source: a class counts as often as its weight says."""
+    return {
+        source: sum((part.available * part.weight for part in classes[source].values()), Fraction())
+        if source in classes
+        else tokens
+        for source, tokens in available.items()
+    }
+
+
+def heaviest(classes: Mapping[str, ClassTokens]) -> Fraction:
+    """Return the largest weight of a source's classes, 1 if it has none."""
+    return max((part.weight for part in classes.values()), default=Fraction(1))
+
+
+def split(budget: Budget, classes: Mapping[str, ClassTokens]) -> tuple[Budget, ...]:
+    """Divide the budget of a source among its classes by their tokens times their weights."""
+    amounts = {name: part.available * part.weight for name, part in classes.items()}
+    size = sum(amounts.values(), Fraction())
+    exact = {name: budget.planned * amount / size for name, amount in amounts.items()}
+    planned = largest_remainder(exact, budget.planned)
+    return tuple(
+        Budget(name, budget.share * amounts[name] / size, part.available, planned[name], budget.cap)
+        for name, part in classes.items()
+    )
+
+
+def shares_of(config: PhaseConfig, available: Mapping[str, Amount]) -> Shares:
     """Return the share of each source, not normalised."""
     given = config.weights if config.weights is not None else config.budgets
     if given is not None:
@@ -81,7 +145,7 @@ def as_written(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def tokens_of(epochs: float, available: int) -> int:
+def tokens_of(epochs: float, available: Amount) -> int:
     """Return the whole tokens of a number of epochs."""
     return math.floor(as_written(epochs) * available)
 
@@ -94,7 +158,7 @@ def cap_of(config: PhaseConfig, source: str) -> float:
 
 
 def phase_tokens(
-    config: PhaseConfig, available: Mapping[str, int], shares: Shares, limits: Limits
+    config: PhaseConfig, available: Mapping[str, Amount], shares: Shares, limits: Limits
 ) -> int:
     """Return the length of a phase: as asked, or one epoch of a source (the first that ends)."""
     if config.budgets is not None:

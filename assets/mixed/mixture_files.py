@@ -39,7 +39,7 @@ from resources.store.store import Store
 
 @dataclass(frozen=True)
 class PhaseInputs:
-    """Input of the task that mixes a phase; `sources` are those of the plan's budgets, in order."""
+    """Input of the task that mixes a phase; `sources` are those of the plan's units, in order."""
 
     config: PhaseConfig
     plan: PhasePlan
@@ -84,7 +84,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
     config, plan, tokens = inputs.config, inputs.plan, inputs.tokens
     drawn = tuple(
         mixture_source(root, config, source, budget)
-        for source, budget in zip(inputs.sources, plan.budgets, strict=True)
+        for source, budget in zip(inputs.sources, plan.units, strict=True)
     )
     removed = {source.name: removed_digests(root, source) for source in inputs.sources}
     return Mixture(
@@ -93,6 +93,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         epoch_samples=sum(source.samples for source in drawn),
         tokens=sum(source.realised_tokens for source in drawn),
         batch_samples=config.batch_samples,
+        one_bucket_batches=config.one_bucket_batches,
         window_shards=config.window_shards,
         sequence_length=same_or_none(source.sequence_length for source in inputs.sources),
         fingerprint=order_fingerprint(config, tokens.tokenizer_fingerprint, drawn, removed),
@@ -120,7 +121,11 @@ def order_fingerprint(
         if source.samples
     ]
     seed = order_seed(config.seed, config.name)
-    return fingerprint_of(seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+    order = (seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+    if config.one_bucket_batches:
+        buckets = [[s.bucket for s in source.shards] for source in sources if source.samples]
+        return fingerprint_of(*order, buckets)
+    return fingerprint_of(*order)
 
 
 def identity(shard: Shard, removed: Mapping[str, str]) -> tuple[Any, ...]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from assets.mixed.budgets import MixError
-from assets.mixed.phase_source_files import check_flat, one_tokenizer, phase_source, source_rows
+from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
+from assets.mixed.phase_source_files import check_flat, one_tokenizer, source_rows
 from assets.mixed.plan import PhasePlan, plan_phase
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
@@ -17,12 +18,15 @@ def plan_from_shards(
     root: Path, config: PhaseConfig, manifests: Sequence[Manifest[Any, Any]]
 ) -> PhasePlan:
     """Plan a phase from the `sharded` manifests of all its sources; the plan carries its faults."""
-    sources = [phase_source(manifest, config.buckets) for manifest in manifests]
     try:
+        sources = [drawn_source(config, manifest) for manifest in manifests]
         one_tokenizer(config.name, manifests)
+        check_classes(config, {source.name: source.classes for source in sources})
         if config.formats:
             check_flat(config.name, sources)
-        rows = {source.name: source_rows(root, config, source) for source in sources}
+        units = [unit for source in sources for unit in source.units]
+        rows = {unit.name: source_rows(root, config, unit) for unit in units}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
-    return plan_phase(config, {source.name: source.tokens for source in sources}, rows)
+    available = {source.name: source.tokens for source in sources}
+    return plan_phase(config, available, rows, class_tokens(sources))

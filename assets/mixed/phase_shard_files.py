@@ -39,7 +39,8 @@ from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
 from resources.tasks import Task, map_with_progress
 
-DECIDING = {"seed", "batch_samples", "window_shards", "target_bytes"}  # the bytes of the shards
+# What decides the bytes of the shards.
+DECIDING = {"seed", "batch_samples", "one_bucket_batches", "window_shards", "target_bytes"}
 
 
 @dataclass(frozen=True)

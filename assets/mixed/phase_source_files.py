@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
 from assets.tokenized.token_facts import TokenFacts
+from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder, order_seed
+from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
 from resources.store.store import published_file
@@ -60,10 +63,20 @@ class PhaseShard:
 
 @dataclass(frozen=True)
 class PhaseSource:
-    """Source with the shards that a phase draws from."""
+    """Source with the shards that a phase draws from.
+
+    `classes`: its classes, if each is drawn by itself; `weight`: how often, for one of these.
+    """
 
     name: str
     shards: tuple[PhaseShard, ...]
+    classes: tuple[PhaseSource, ...] = ()
+    weight: Fraction = Fraction(1)
+
+    @property
+    def units(self) -> tuple[PhaseSource, ...]:
+        """What is drawn by itself: its classes, or the source."""
+        return self.classes or (self,)
 
     @property
     def rows(self) -> int:
@@ -117,9 +130,15 @@ def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) 
         tuple(
             phase_shard(manifest, part, bucket, removed.get(part.name))
             for part, bucket in by_part
-            if bucket is not None and (buckets is None or bucket in buckets)
+            if bucket is not None and is_drawn(bucket, buckets)
         ),
     )
+
+
+def is_drawn(bucket: str, buckets: Collection[str] | None) -> bool:
+    """Return whether a phase of some buckets (None: of all) draws from a bucket of any group."""
+    plain, group = split_bucket(bucket)
+    return group != VALIDATION and (buckets is None or plain in buckets)
 
 
 def bucket_of(part: PartRecord[Any]) -> str | None:
@@ -146,21 +165,20 @@ def phase_shard(
     )
 
 
-def bucket_length(bucket: str) -> int | None:
-    """Return the stored length of a bucket's rows: its name, None for a range ("129-256")."""
-    return int(bucket) if bucket.isdigit() else None
-
-
 def same_or_none(values: Iterable[int | None]) -> int | None:
     """Return the value that all have, None if they differ."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder:
+def source_order(config: PhaseConfig, source: PhaseSource) -> SourceOrder | BucketedSourceOrder:
     """Return the order in which a phase draws from a source, for any number of samples."""
     shape = SourceShape(source.name, 1, tuple(shard.rows for shard in source.shards))
-    return SourceOrder(order_seed(config.seed, config.name), config.window_shards, shape)
+    seed = order_seed(config.seed, config.name)
+    if config.one_bucket_batches:
+        bucketed = BucketedSource(shape, tuple(shard.bucket for shard in source.shards))
+        return BucketedSourceOrder(seed, config.window_shards, bucketed)
+    return SourceOrder(seed, config.window_shards, shape)
 
 
 def source_rows(root: Path, config: PhaseConfig, source: PhaseSource) -> SourceRows:

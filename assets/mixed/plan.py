@@ -11,7 +11,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_of
-from assets.mixed.budgets import Budget, MixError, as_written, budgets_of, tokens_of
+from assets.mixed.bucket_batches import bucket_notes, rest_warnings
+from assets.mixed.budgets import (
+    NO_CLASSES,
+    Budget,
+    Classes,
+    MixError,
+    as_written,
+    budgets_of,
+    drawable,
+    sizes_of,
+    tokens_of,
+)
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
 from resources.settings.phases import PhaseConfig
 
@@ -20,18 +31,27 @@ SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """Budgets of a phase; one with `faults` is refused, and `feasible` has changes to it."""
+    """Budgets of a phase; one with `faults` is refused, and `feasible` has changes to it.
+
+    `notes` are for `corpus plan` alone; `warnings` are in the mixture too.
+    """
 
     phase: str
     budgets: tuple[Budget, ...]
     warnings: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     feasible: Proposals = field(default_factory=Proposals)
+    notes: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
         """Number of tokens of the phase."""
         return sum(budget.planned for budget in self.budgets)
+
+    @property
+    def units(self) -> tuple[Budget, ...]:
+        """Budgets of all that is drawn by itself: sources, and classes of sources."""
+        return tuple(unit for budget in self.budgets for unit in budget.units)
 
     @property
     def verdict(self) -> str:
@@ -49,27 +69,32 @@ def plan_phase(
     config: PhaseConfig,
     available: Mapping[str, int],
     rows: Mapping[str, SourceRows] | None = None,
+    classes: Classes = NO_CLASSES,
 ) -> PhasePlan:
     """Plan a phase from the `available` tokens of its sources (as `sources_of` gives them).
 
     A source that the phase names must have tokens; one that `weighting` finds is left out. Warnings
-    that depend on samples are given for the sources whose `rows` are known.
+    that depend on samples are given for the sources whose `rows` are known, by what is drawn by
+    itself: the classes of the sources that have some here, else the source.
     """
-    empty = [source for source, tokens in available.items() if tokens == 0]
-    filled = {source: tokens for source, tokens in available.items() if tokens}
+    sizes = sizes_of(available, classes)
+    empty = [source for source, tokens in sizes.items() if tokens == 0]
+    filled = {source: tokens for source, tokens in available.items() if sizes[source]}
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
-    budgets = budgets_of(config, filled)
-    seen = {source: rows[source] for source in filled if source in rows} if rows else {}
+    budgets = budgets_of(config, filled, classes)
+    drawn = {unit.source for unit in drawable(budgets)}
+    seen = {name: of for name, of in (rows or {}).items() if name in drawn}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
     warnings += [*weights_warning(config), *epoch_warnings(config, budgets)]
     warnings += sample_warnings(config, budgets, seen)
-    plan = PhasePlan(config.name, budgets, tuple(warnings))
+    notes = tuple(bucket_notes(config, budgets, seen))
+    plan = PhasePlan(config.name, budgets, tuple(warnings), notes=notes)
     if is_beyond_caps(config, budgets):
-        proposals = proposals_of(config, budgets, seen)
+        proposals = proposals_of(config, budgets, seen, classes)
         return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
-    if len(none_drawn(budgets, seen)) == len(budgets):
+    if len(none_drawn(budgets, seen)) == len(drawable(budgets)):
         return replace(plan, faults=(no_sample_fault(plan),))
     return plan
 
@@ -85,6 +110,7 @@ def no_sample_fault(plan: PhasePlan) -> str:
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
     """Describe sources without tokens."""
     where = f" in buckets {', '.join(config.buckets)}" if config.buckets else ""
+    where += " in classes with a weight" if config.upsample else ""
     return (
         f"phase {config.name!r} asks for tokens of {empty}, which have none{where} after filtering "
         "and deduplication. Set their weight to 0, or look at `corpus summary` for why."
@@ -100,8 +126,9 @@ def sample_warnings(
         "its first. Raise its weight, or the phase's tokens."
         for budget in none_drawn(budgets, rows)
     ]
+    warnings += rest_warnings(config, budgets, rows)
     count = num_lengths(rows)
-    if count > 1:
+    if count > 1 and not config.one_bucket_batches:
         warnings.append(
             f"phase {config.name!r} draws sequences of {count} lengths: a batch of {BATCH} would "
             f"be about {padding_share(budgets, rows):.0%} padding; give `buckets:` to a phase per "
@@ -123,8 +150,8 @@ def weights_warning(config: PhaseConfig) -> list[str]:
 def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:
     """Warn of sources that are repeated more often than is useful."""
     return [
-        f"{budget.source!r} is repeated {budget.epochs:,.1f} times; more than "
+        f"{unit.source!r} is repeated {unit.epochs:,.1f} times; more than "
         f"{config.warn_epochs:g} epochs teach little new. Lower its weight or the phase's tokens."
-        for budget in budgets
-        if budget.planned > tokens_of(config.warn_epochs, budget.available)
+        for unit in drawable(budgets)
+        if unit.planned > tokens_of(config.warn_epochs, unit.available)
     ]

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from assets.mixed.budgets import Budget
+from assets.mixed.budgets import Budget, drawable
+from resources.settings.buckets import split_bucket
 
 BLOCK = 1 << 20
 BATCH = 8  # samples of the batch whose padding is estimated
@@ -39,15 +40,15 @@ class SourceRows:
 def none_drawn(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> list[Budget]:
     """Return the budgets that give no sample: at most half of the first (see `nearest_count`)."""
     return [
-        budget
-        for budget in budgets
-        if budget.source in rows and 2 * budget.planned <= rows[budget.source].first
+        unit
+        for unit in drawable(budgets)
+        if unit.source in rows and 2 * unit.planned <= rows[unit.source].first
     ]
 
 
 def num_lengths(rows: Mapping[str, SourceRows]) -> int:
-    """Count the buckets that a phase draws from."""
-    return len({name for source in rows.values() for name in source.buckets})
+    """Count the buckets that a phase draws from, whatever the group of their documents."""
+    return len({split_bucket(name)[0] for source in rows.values() for name in source.buckets})
 
 
 def padding_share(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> float:
@@ -56,10 +57,10 @@ def padding_share(budgets: Sequence[Budget], rows: Mapping[str, SourceRows]) -> 
     A row counts with its bucket's mean length: the estimate is low for buckets with a range.
     """
     drawn = [
-        (stored / count, budget.planned / budget.available * count)
-        for budget in budgets
-        if budget.source in rows
-        for count, stored in rows[budget.source].buckets.values()
+        (stored / count, unit.planned / unit.available * count)
+        for unit in drawable(budgets)
+        if unit.source in rows
+        for count, stored in rows[unit.source].buckets.values()
         if count
     ]
     lengths, samples = np.array(sorted(drawn)).reshape(-1, 2).T

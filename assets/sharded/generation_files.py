@@ -20,7 +20,7 @@ from assets.sharded.formats import ShardSchema
 from assets.sharded.generations import HeldSequences, PartKey, Sequences
 from assets.sharded.shard_files import ShardSet
 from assets.sharded.shuffle import BucketShards, plan_shards, stored_buckets
-from resources.settings.buckets import BucketConfig
+from resources.settings.buckets import BucketLayout
 from resources.settings.shards import ShardConfig
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
@@ -112,20 +112,24 @@ class ShardedSource:
 
     name: str
     config: ShardConfig
-    bucketing: BucketConfig
+    bucketing: BucketLayout
     schema: ShardSchema
 
     def base(self, code_version: str) -> str:
-        """Return the fingerprint of it under a version of the stage's code."""
-        bucketing = self.bucketing.model_dump(mode="json")
+        """Return the fingerprint of it under a version of the stage's code.
+
+        Groups are not in it: the identities of their sequences tell what is theirs.
+        """
+        bucketing = self.bucketing.config.model_dump(mode="json")
         schema = asdict(self.schema)
         if not self.schema.has_loss_mask:  # as before there were masks
             del schema["has_loss_mask"]
         return fingerprint_of(code_version, self.config.data(), bucketing, schema)
 
     def plans(self, generation: Generation) -> list[BucketShards]:
-        """Plan the shards of each bucket of a generation."""
-        buckets = stored_buckets(generation.sequences, generation.tokens, self.bucketing)
+        """Plan the shards of each bucket of a generation, in the order of its own groups."""
+        names = self.bucketing.with_groups_of(generation.sequences).names
+        buckets = stored_buckets(generation.sequences, generation.tokens, names)
         token_bytes = self.schema.token_bytes
         return plan_shards(self.name, buckets, token_bytes, self.config, generation.number)
 

@@ -33,7 +33,6 @@ from assets.sharded.generations import (
     spans_of,
 )
 from assets.sharded.shuffle import count_shards, rows_of_shards
-from resources.settings.buckets import bucket_names
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
 from resources.store.store import PartWriter
@@ -171,7 +170,7 @@ def add_generation(
 ) -> Generation:
     """Write the arrays of a new generation."""
     of_sequences, of_holders = array_kinds(number)
-    names = bucket_names(inputs.source.bucketing)
+    names = inputs.source.bucketing.names
     counts = dict(zip(names, new.counts, strict=True))
     buckets = np.repeat(np.arange(len(names)), new.counts)
     tokens = np.bincount(buckets, weights=new.sequences.tokens, minlength=len(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from assets.bucketed.asset import SEQUENCE_IDS, BucketedManifest
+from assets.bucketed.asset import SEQUENCE_IDS, BucketedManifest, layout_of
 from assets.sharded.exported_ledger_files import exported_ledger
 from assets.sharded.generation_files import (
     LEDGER,
@@ -21,7 +21,6 @@ from assets.sharded.shard_files import ShardInputs, part_fingerprint, part_name,
 from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
 from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
-from resources.settings.buckets import BucketConfig, bucket_names
 from resources.store.records import Manifest, fingerprint_of, required_file
 from resources.store.store import Partition
 from resources.tasks import Task, TaskMaker
@@ -30,9 +29,9 @@ from resources.tasks import Task, TaskMaker
 def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
     """Return what the shards of a source depend on besides its sequences."""
     config, numbers = corpus.settings.shards, manifest.stats.numbers
-    bucketing = BucketConfig.model_validate(manifest.config)
-    buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing)
-    length = common_length(plan_shards(manifest.partition, buckets, 1, config), bucketing)
+    bucketing = layout_of(manifest)
+    buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing.names)
+    length = common_length(plan_shards(manifest.partition, buckets, 1, config))
     has_loss_mask = manifest.provenance.has_loss_mask is True
     schema = shard_schema(manifest.provenance, length, has_loss_mask)
     return ShardedSource(manifest.partition, config, bucketing, schema)
@@ -40,7 +39,7 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
 
 def bucketed_parts(corpus: Corpus, manifest: BucketedManifest) -> tuple[BucketedPart, ...]:
     """Return the parts of a bucketed source, in order."""
-    names = bucket_names(BucketConfig.model_validate(manifest.config))
+    names = layout_of(manifest).names
     return tuple(
         BucketedPart(
             part.name,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from assets.bucketed.sequences import ROW_COLUMNS
 from corpus_loader.permutation import derive_key, permute
 from resources.reused_array import NewArray
-from resources.settings.buckets import BucketConfig, bucket_names, stored_length
+from resources.settings.buckets import bucket_length
 from resources.settings.shards import ShardConfig
 
 
@@ -48,22 +48,22 @@ class BucketShards:
 
 
 def stored_buckets(
-    sequences: Mapping[str, int], tokens: Mapping[str, int], bucketing: BucketConfig
+    sequences: Mapping[str, int], tokens: Mapping[str, int], names: Sequence[str]
 ) -> dict[str, BucketSize]:
-    """Return the size of each bucket, by name in bucket order, for `plan_shards`.
+    """Return the size of each of the buckets `names`, in this order, for `plan_shards`.
 
     In: the counts of `bucketed` by bucket name, tokens without padding; a bucket may be missing.
     """
     buckets = {}
-    for index, name in enumerate(bucket_names(bucketing)):
-        count, length = sequences.get(name, 0), stored_length(bucketing, index)
+    for name in names:
+        count, length = sequences.get(name, 0), bucket_length(name)
         buckets[name] = BucketSize(count, tokens.get(name, 0) if length is None else count * length)
     return buckets
 
 
-def common_length(plans: list[BucketShards], bucketing: BucketConfig) -> int | None:
+def common_length(plans: list[BucketShards]) -> int | None:
     """Return the stored tokens of every sequence; None if they differ, or without sequences."""
-    lengths = {stored_length(bucketing, plan.bucket) for plan in plans if plan.num_sequences}
+    lengths = {bucket_length(plan.name) for plan in plans if plan.num_sequences}
     return lengths.pop() if len(lengths) == 1 else None
 
 

@@ -234,12 +234,17 @@ def source_totals(judged: Judged, rng: np.random.Generator) -> dict[str, tuple[f
     names = amounts.columns[1:]
     by_block = np.zeros((len(judged.sample.blocks), len(names)))
     np.add.at(by_block, amounts["block"].to_numpy(), amounts.select(names).to_numpy())
+    weights = np.array([[block.weight] for block in judged.sample.blocks]).reshape(-1, 1)
+    by_block *= weights
     strata, empty = list[Blocks](), 0.0
     for stratum, places in by_stratum(judged.sample):
         drawn = [judged.sample.blocks[place] for place in places]
-        spans = np.maximum(
-            [[b.content if name in OF_BYTES else b.span for name in names] for b in drawn],
-            LEAST_SPAN,
+        spans = (
+            np.maximum(
+                [[b.content if name in OF_BYTES else b.span for name in names] for b in drawn],
+                LEAST_SPAN,
+            )
+            * weights[places]
         )
         if by_block[places].any():
             strata.append(Blocks(spans, stratum.size, by_block[places], stratum.doubt))

@@ -5,7 +5,8 @@ The modes and their costs are in docs/packing.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -19,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from resources.settings.classes import QualityClasses
+
 Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
@@ -28,7 +31,8 @@ KEYS_OF_MODE: dict[str, frozenset[str]] = {
     "concat": frozenset({"sequence_length"}),
     "decompose": frozenset({*PACKING_KEYS, "min_length"}),
 }
-KEYS_OF_ALL = frozenset({"mode", "window_tokens"})
+VALIDATION = "validation"  # the group of documents that are held out of training
+KEYS_OF_ALL = frozenset({"mode", "window_tokens", "classes"})
 
 
 class BucketConfig(BaseModel):
@@ -97,6 +101,12 @@ class BucketConfig(BaseModel):
         description="pack, decompose: seed of the order of documents of equal length",
     )
 
+    classes: QualityClasses | None = Field(
+        default=None,
+        description="classes of documents by quality, each packed by itself, for `upsample` of a "
+        "phase; null: all documents are packed together",
+    )
+
     @field_validator("edges")
     @classmethod
     def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -147,7 +157,11 @@ class BucketConfig(BaseModel):
         """Dump the keys of the mode only: another key's default cannot change a fingerprint."""
         dump: Mapping[str, Any] = handler(self)
         kept = KEYS_OF_MODE[self.mode] | KEYS_OF_ALL
-        return {key: value for key, value in dump.items() if key in kept}
+        return {
+            key: value
+            for key, value in dump.items()
+            if key in kept and (key != "classes" or value is not None)
+        }
 
 
 def bucket_names(config: BucketConfig) -> list[str]:
@@ -172,7 +186,54 @@ def stored_lengths(config: BucketConfig) -> list[int]:
     return [config.sequence_length]
 
 
-def stored_length(config: BucketConfig, bucket_index: int) -> int | None:
-    """Return the tokens of a sequence of a bucket, padding included; None in mode buckets."""
-    lengths = stored_lengths(config)
-    return lengths[bucket_index] if lengths else None
+def bucket_length(bucket: str) -> int | None:
+    """Return the stored tokens of a bucket's rows by its name; None for a range ("129-256")."""
+    plain, _ = split_bucket(bucket)
+    return int(plain) if plain.isdigit() else None
+
+
+def split_bucket(bucket: str) -> tuple[str, str]:
+    """Return the name of a bucket without that of its group, and the group's; "" for group 0."""
+    plain, _, group = bucket.partition(".")
+    return plain, group
+
+
+@dataclass(frozen=True)
+class BucketLayout:
+    """Buckets of a source: those of its config, once for each group of documents.
+
+    Documents are packed with those of their group only. Group 0, of ordinary training, has the
+    plain names of `bucket_names`; `groups` names the groups 1, 2, ..., whose buckets are
+    "2048.<group>". They are sorted, so that the buckets of one group never change places with those
+    of another when a third one comes. A group's name has no dot, and is fit for a path.
+    """
+
+    config: BucketConfig
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse groups that are not sorted."""
+        if list(self.groups) != sorted({*self.groups}):
+            raise ValueError(f"groups must be sorted and different, got {list(self.groups)}")
+
+    @classmethod
+    def of(cls, dump: Mapping[str, Any]) -> Self:
+        """Return the layout that `dump` wrote into a manifest."""
+        config = {key: value for key, value in dump.items() if key != "groups"}
+        return cls(BucketConfig.model_validate(config), tuple(dump.get("groups", ())))
+
+    def dump(self) -> dict[str, Any]:
+        """Return the keys of the config, and the groups if there are any."""
+        groups = {"groups": list(self.groups)} if self.groups else {}
+        return self.config.model_dump(mode="json") | groups
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the buckets, in the order of their indices: group after group."""
+        plain = bucket_names(self.config)
+        return plain + [f"{name}.{group}" for group in self.groups for name in plain]
+
+    def with_groups_of(self, names: Iterable[str]) -> BucketLayout:
+        """Return the layout of buckets that were named under other groups, or under none."""
+        groups = {split_bucket(name)[1] for name in names} - {""}
+        return BucketLayout(self.config, tuple(sorted(groups)))

@@ -15,8 +15,15 @@ import math
 from collections.abc import Iterator
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
+from resources.settings.classes import Steps, check_steps
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
@@ -79,12 +86,27 @@ class PhaseConfig(BaseModel):
     buckets: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
+    upsample: Steps | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda steps: steps is None,  # phases without it keep their fingerprints
+        description="pairs [border, weight] by ascending score: how often the classes of "
+        "`buckets.classes` up to each border are drawn, relative to each other. [[0.4, 0], "
+        "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
+        "times; null: all classes alike",
+    )
     batch_samples: int = Field(
         default=512,
         ge=1,
         le=4096,
         description="samples of a block: the global batch, or a multiple or divisor of it; every "
         "aligned block holds the phase's mix to within two samples per source",
+    )
+    one_bucket_batches: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,  # phases without it keep their fingerprints
+        description="draw every block of batch_samples from one bucket, so that batches pad rows "
+        "to the lengths of one bucket only",
     )
     window_shards: int | None = Field(
         default=None,
@@ -102,6 +124,14 @@ class PhaseConfig(BaseModel):
         description="bytes of token ids in a shard of the phase",
     )
     seed: int = Field(default=0, ge=0, description="seed of the order of the phase")
+
+    @field_validator("upsample")
+    @classmethod
+    def check_upsample(cls, steps: Steps | None) -> Steps | None:
+        """Refuse borders that do not ascend, and weights that are negative or all 0."""
+        if steps is not None:
+            check_steps(steps)
+        return steps
 
     @model_validator(mode="after")
     def check_shares(self) -> Self:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from corpus_loader.places.url_secrets import redacted
 from resources.settings.buckets import BucketConfig, bucket_names
+from resources.settings.classes import PERCENTILE, class_weights
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
@@ -165,6 +166,7 @@ class Settings(BaseModel):
             *self.useless_caps(),
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
+            *self.class_faults(),
             *self.override_faults(),
             *url_faults(self.inputs()),
             *self.chat_faults(),
@@ -190,6 +192,35 @@ class Settings(BaseModel):
                         "no source of this phase: its cap would do nothing. Remove it, or give "
                         "the source a share",
                     )
+
+    def class_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of classes without scores, and of `upsample` beside classes."""
+        classes = self.buckets.classes
+        if classes is not None and classes.score == PERCENTILE and not self.has_percentiles():
+            yield (
+                ("buckets", "classes", "score"),
+                f"no source has {PERCENTILE!r}: set `filters.rules.quality.min_percentile` to 0, "
+                "which rejects nothing and stores it",
+            )
+        for index, phase in enumerate(self.phases):
+            if phase.upsample is None:
+                continue
+            place: KeyPath = ("phases", index, "upsample")
+            if classes is None:
+                yield place, "weighs classes, of which there are none: set `buckets.classes`"
+                continue
+            try:
+                class_weights(phase.upsample, classes.limits)
+            except ValueError as error:
+                yield place, str(error)
+
+    def has_percentiles(self) -> bool:
+        """Return whether the filters of some source store the percentile of quality."""
+        try:
+            groups = [self.laid_filters(name).rules.quality for name in self.source_names()]
+        except ValidationError:
+            return True  # unknown: `override_faults` has what is wrong
+        return any(group is not None and group.min_percentile is not None for group in groups)
 
     def bucket_references(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, name) of every bucket that a phase names."""

@@ -15,7 +15,7 @@ from assets.bucketed.make_sequences import group_windows, make_sequences
 from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
 from assets.bucketed.sequences import SPAN, count_empty
 from assets.report.histograms import bin_of, counted
-from resources.settings.buckets import BucketConfig, bucket_names, stored_length
+from resources.settings.buckets import BucketConfig, BucketLayout, bucket_length, bucket_names
 from resources.store.records import as_json_object
 
 END = 60_000
@@ -88,9 +88,9 @@ def test_names_say_the_lengths() -> None:
     assert bucket_names(BucketConfig()) == ["2048"]
     assert bucket_names(BucketConfig(mode="concat", sequence_length=100)) == ["100"]
     assert bucket_names(decompose) == ["128", "256", "512"]
-    assert [stored_length(decompose, index) for index in range(3)] == [128, 256, 512]
-    assert stored_length(BucketConfig(), 0) == 2048
-    assert stored_length(buckets, 0) is None
+    assert list(map(bucket_length, bucket_names(decompose))) == [128, 256, 512]
+    assert bucket_length("2048.validation") == 2048
+    assert {*map(bucket_length, bucket_names(buckets))} == {None}
 
 
 def test_packed_documents_lie_side_by_side_in_their_order() -> None:
@@ -224,7 +224,7 @@ def test_stored_lengths_and_limits_hold(lengths: list[int], config: BucketConfig
     sequences, counts = make_sequences([tokenized(*lengths)], config, END)
 
     for bucket, num_tokens, tokens, spans in sequences.iter_rows():
-        assert len(tokens) == (stored_length(config, bucket) or num_tokens)
+        assert len(tokens) == (bucket_length(bucket_names(config)[bucket]) or num_tokens)
         assert len(spans) <= (config.max_documents or 100)
     if config.mode in ("pack", "decompose"):
         longer = sum(length > config.sequence_length for length in lengths)
@@ -319,7 +319,7 @@ def test_golden_decomposition() -> None:
 
 def test_the_report_is_markdown_with_plots() -> None:
     counts = make_sequences([tokenized(3, 3, 9)], BucketConfig(sequence_length=4), END)[1]
-    shown = report_markdown(counts, BucketConfig(sequence_length=4))
+    shown = report_markdown(counts, BucketLayout(BucketConfig(sequence_length=4)))
 
     assert "| 4 | 4 | 15 | 1 | 6.2500% |" in shown["buckets"]
     assert shown["sequence_plots"].count("data:image/svg+xml") == 3
@@ -342,7 +342,7 @@ def test_a_number_lies_in_the_range_of_its_bin(number: int) -> None:
 
 def test_the_axis_of_documents_in_a_sequence_ends_with_a_whole_number() -> None:
     counts = make_sequences([tokenized(1, 1, 2)], BucketConfig(sequence_length=4), END)[1]
-    plots = report_markdown(counts, BucketConfig(sequence_length=4))["sequence_plots"]
+    plots = report_markdown(counts, BucketLayout(BucketConfig(sequence_length=4)))["sequence_plots"]
     encoded = plots.rpartition("base64,")[2].partition(")")[0]
     assert ">3-4</text>" in base64.b64decode(encoded).decode()
 
@@ -361,7 +361,7 @@ def test_a_length_that_no_document_reaches_is_said(config: BucketConfig, message
     (warning,) = warnings_of(counts, config)
     assert warning.startswith(message)
     assert "the longest has at most 6. Take" in warning
-    assert message in report_markdown(counts, config)["warnings"]
+    assert message in report_markdown(counts, BucketLayout(config))["warnings"]
 
 
 @pytest.mark.parametrize("mode", ["pack", "concat", "decompose"])

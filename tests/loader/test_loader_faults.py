@@ -15,6 +15,7 @@ import pytest
 from loader_corpus import every_sample, numbered_rows, publish, two_sources, write_phase
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+from corpus_loader.mixture import VERSION
 from corpus_loader.places import files
 from corpus_loader.places.files import Verify
 
@@ -253,9 +254,10 @@ def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_mixture_of_a_newer_version_is_refused(store: Path) -> None:
-    change_mixture(store, version=3)
+    change_mixture(store, version=VERSION + 1)
 
-    with pytest.raises(CorpusError, match="has version 3, this corpus_loader reads up to 2"):
+    expected = f"has version {VERSION + 1}, this corpus_loader reads up to {VERSION}"
+    with pytest.raises(CorpusError, match=expected):
         every_sample(store)
 
 

@@ -175,7 +175,7 @@ def test_a_worker_that_stays_is_refused_a_second_iteration(
     monkeypatch.setattr("corpus_loader.torch_dataset.get_worker_info", lambda: info)
 
     assert numbers(islice(dataset, taken)) == whole(store)[: taken and 4 * taken]
-    with pytest.raises(CorpusError, match="Use persistent_workers=False"):
+    with pytest.raises(CorpusError, match="or set persistent_workers=False"):
         next(iter(dataset))
 
 
@@ -244,8 +244,63 @@ def test_set_epoch_of_the_counting_loader_keeps_the_place_inside_that_epoch(stor
         seen += numbers(loader)
 
     assert seen == some_epochs(store, 2)[37:]
-    with pytest.raises(CorpusError, match="persistent_workers is True"):
-        counting_loader(store, 1, persistent_workers=True)
+
+
+def processes(context: str, workers: int, ahead: int, *, stay: bool) -> dict[str, Any]:
+    """Options of a DataLoader for its workers."""
+    if not workers:
+        return {}
+    kind = {"multiprocessing_context": context, "prefetch_factor": ahead}
+    return kind | {"persistent_workers": stay}
+
+
+@pytest.mark.parametrize("stay", [False, True])
+@pytest.mark.parametrize(
+    ("context", "workers", "ahead"),
+    [
+        *(("fork", workers, ahead) for workers in (0, 1, 3) for ahead in (1, 4)),
+        ("spawn", 1, 4),
+        ("forkserver", 1, 1),
+    ],
+)
+def test_workers_of_every_kind_see_every_sample_once_and_resume(
+    store: Path, context: str, workers: int, ahead: int, stay: bool
+) -> None:
+    options = processes(context, workers, ahead, stay=stay)
+    loader = counting_loader(store, workers, **options)
+    seen = numbers(islice(loader, 3))
+    state = loader.state_dict()
+    seen += numbers(loader) + numbers(loader) + numbers(islice(loader, 2))
+
+    assert seen == some_epochs(store, 3)[: len(seen)]
+    assert len(seen) == 2 * 37 + 8
+    assert loader.stats().batches == 22
+    loader.load_state_dict(state)  # also into workers that are there
+    assert numbers(loader) == whole(store)[12:]
+    loader.set_epoch(5)
+    assert numbers(loader) == some_epochs(store, 6)[5 * 37 :]
+    resumed = counting_loader(store, 2, persistent_workers=stay)
+    resumed.load_state_dict(state)
+    assert numbers(resumed) + numbers(resumed) == some_epochs(store, 2)[12:]
+
+
+def test_workers_that_stay_are_the_same_processes(store: Path) -> None:
+    loader = counting_loader(store, 2, persistent_workers=True)
+    numbers(loader)
+    first = [worker.pid for worker in loader._iterator._workers]
+    numbers(loader)
+
+    assert [worker.pid for worker in loader._iterator._workers] == first
+
+
+def test_workers_that_stay_give_nothing_after_the_end_of_the_epoch_of_a_state(store: Path) -> None:
+    loader = counting_loader(store, 2, persistent_workers=True)
+    numbers(loader)
+    loader.load_state_dict(loader.dataset.state_at(37))
+    loader.set_epoch(0)
+    assert numbers(loader) == []
+    loader.set_epoch(1)
+    assert numbers(loader) == some_epochs(store, 2)[37:]
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
@@ -280,12 +335,9 @@ def test_a_second_epoch_of_workers_never_repeats_the_first(store: Path) -> None:
 
 
 def test_workers_that_stay_are_refused_in_a_real_data_loader(store: Path) -> None:
-    dataset = dataset_of(store)
-    loader = data_loader(dataset, 2, persistent_workers=True)
-    assert numbers(loader) == whole(store)
-    dataset.set_epoch(1)
+    loader = data_loader(dataset_of(store), 2, persistent_workers=True)
 
-    with pytest.raises(CorpusError, match="Use persistent_workers=False"):
+    with pytest.raises(CorpusError, match=r"persistent_workers is True.*Use CorpusDataLoader"):
         next(iter(loader))
 
 

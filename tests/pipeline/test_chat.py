@@ -1,4 +1,4 @@
-"""Conversations through all stages: the loader learns the answers of assistants and nothing else."""
+"""Conversations through all stages: the answers of assistants are learned, and nothing else."""
 
 from __future__ import annotations
 

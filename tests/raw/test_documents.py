@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from assets.raw.readers import documents
 from assets.raw.readers.documents import (
     DOCUMENT_SCHEMA,
     QUARANTINE_SCHEMA,
@@ -23,6 +24,7 @@ from assets.raw.readers.input_record import (
     matches_filter,
     parse_record,
 )
+from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 
 
@@ -318,3 +320,38 @@ def test_json_may_be_nested_to_the_limit_and_no_deeper() -> None:
     assert parse_record(0, nested(MAX_DEPTH)).error == ""
     too_deep = nested(MAX_DEPTH + 1)
     assert parse_record(0, too_deep) == InputRecord(0, None, too_deep, TOO_DEEP)
+
+
+def test_the_size_of_texts_is_counted_once_over_small_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[int] = []
+
+    def count(texts: pl.Series) -> int:
+        counted.append(len(texts))
+        return count_bytes(texts)
+
+    monkeypatch.setattr(documents, "count_bytes", count)
+    builder = DocumentBuilder()
+    sizes = []
+    for number in range(4):
+        builder.start_file(config(), f"{number}.jsonl", "byte")
+        builder.add(parse_record(0, b'{"text":"\xc3\xa9t\xc3\xa9"}'))
+        sizes.append(builder.text_bytes())
+
+    assert sizes == [5, 10, 15, 20]
+    assert counted == [1, 1, 1, 1]
+    assert builder.take().documents["text"].to_list() == ["été"] * 4
+    assert builder.text_bytes() == 0
+
+
+def test_a_builder_is_full_with_the_documents_of_all_tables_and_chunks() -> None:
+    builder = DocumentBuilder(most_documents=3)
+    builder.start_file(config(), "a.jsonl", "byte")
+    full = []
+    for row, between in enumerate((builder.text_bytes, builder.take, builder.text_bytes)):
+        builder.add(parse_record(row, b'{"text":"a"}'))
+        between()
+        full.append(builder.is_full())
+
+    assert full == [False, False, True]

@@ -24,6 +24,12 @@ SOURCE = Source(name="s", where=("x",))
 DOCUMENTS = 3000
 
 
+@pytest.fixture(autouse=True)
+def low_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sample by the share: the files of these tests are below the floor of a source."""
+    monkeypatch.setattr(sample_blocks, "LEAST_SOURCE_BYTES", 128 << 10)
+
+
 def records(number: int = DOCUMENTS) -> bytes:
     """Lines whose texts have 100 to 2,000 bytes."""
     rng = np.random.default_rng(0)
@@ -82,6 +88,17 @@ def test_the_beginning_of_a_stream_stands_for_it(tmp_path: Path, kind: str) -> N
 
     assert documents == pytest.approx(DOCUMENTS, rel=0.15)
     assert read < 0.3
+
+
+def test_a_stream_of_a_small_source_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = input_file(tmp_path / "a.jsonl.gz", gzip.compress(records()), "jsonl", "gz")
+    monkeypatch.setattr(sample_blocks, "LEAST_SOURCE_BYTES", file.bytes)
+
+    sample = sample_source([file], SOURCE, 0.01, np.random.default_rng(0))
+
+    assert (sample.table().height, sample.read_bytes) == (DOCUMENTS, file.bytes)
 
 
 def test_row_groups_stand_for_a_table(tmp_path: Path) -> None:

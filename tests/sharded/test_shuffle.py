@@ -20,7 +20,7 @@ from assets.sharded.shuffle import (
     scatter,
     stored_buckets,
 )
-from resources.settings.buckets import BucketConfig
+from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.shards import ShardConfig
 
 TOKEN_BYTES = 2
@@ -117,17 +117,17 @@ def test_shards_are_planned_with_the_padding_that_they_store(
     config = BucketConfig.model_validate(bucketing)
     full = "0-64" if "0-64" in stored else "128"
 
-    buckets = stored_buckets({full: 10}, {full: 500}, config)
+    buckets = stored_buckets({full: 10}, {full: 500}, bucket_names(config))
 
     assert {name: size.tokens for name, size in buckets.items()} == stored
     assert {name: n.sequences for name, n in buckets.items() if n.sequences} == {full: 10}
-    assert common_length(plan_shards("web", buckets, 2, KIB), config) == length
+    assert common_length(plan_shards("web", buckets, 2, KIB)) == length
 
 
 def test_sequences_of_two_lengths_have_none_in_common() -> None:
     config = BucketConfig(mode="decompose", sequence_length=128, min_length=64)
-    buckets = stored_buckets({"64": 1, "128": 1}, {"64": 64, "128": 128}, config)
-    assert common_length(plan_shards("web", buckets, 2, KIB), config) is None
+    buckets = stored_buckets({"64": 1, "128": 1}, {"64": 64, "128": 128}, bucket_names(config))
+    assert common_length(plan_shards("web", buckets, 2, KIB)) is None
 
 
 @pytest.mark.parametrize(

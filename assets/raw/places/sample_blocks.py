@@ -42,7 +42,7 @@ GROUP_BYTES = 1 << 20  # read of a row group at least: a page of each column
 LEAST_BYTES = 16 << 10  # of a stream, below which a decoder gives nothing
 MOST_BYTES = 64 << 20  # of a stream, and of a file that is read whole: it is held in memory
 LEAST_RECORDS = 4
-LEAST_SOURCE_BYTES = 128 << 10  # of all windows: some twenty documents of the web
+LEAST_SOURCE_BYTES = 2 << 20  # of a source's files, by which small ones are sampled more closely
 MOST_SOURCE_BYTES = 256 << 20  # of all windows: more would narrow no interval that anyone reads
 STEP_BYTES = 8 << 10  # by which a window is read on to the end of its last line
 PIECES = 16  # blocks that a stream's beginning counts as
@@ -55,12 +55,13 @@ class Block(NamedTuple):
     """What was drawn at once: the stratum, and how much of it, in the unit of its size.
 
     `span` is where its documents begin, `content` what they take: of a window the lines that begin
-    in it may be much longer than the window.
+    in it may be much longer than the window. A block stands for `weight` such blocks of its file.
     """
 
     stratum: str
     span: float
     content: float
+    weight: float = 1.0
 
 
 class Stratum(NamedTuple):
@@ -114,6 +115,7 @@ def sample_source(
 ) -> SourceSample:
     """Draw about a share of the bytes of a source's files."""
     sample = SourceSample(all_bytes=sum(file.bytes for file in files))
+    share = min(1.0, max(share, LEAST_SOURCE_BYTES / max(1, sample.all_bytes)))
     by_way: dict[str, list[InputFile]] = {}
     for file in files:
         if file.bytes:
@@ -158,7 +160,7 @@ def sample_lines(sample: SourceSample, files: Sequence[InputFile], draw: Draw) -
     """Draw windows of plain JSON lines, one in each of as many equal stretches of the files."""
     ends = np.cumsum([file.bytes for file in files])
     total = int(ends[-1])
-    budget = min(max(total * draw.share, LEAST_SOURCE_BYTES), total, MOST_SOURCE_BYTES)
+    budget = min(total * draw.share, MOST_SOURCE_BYTES)
     width = int(np.clip(budget / (2 * WINDOWS), *WINDOW_BYTES))
     number = max(LEAST_WINDOWS, math.ceil(budget / (2 * width)))
     number = min(number, max(1, total // width))
@@ -254,15 +256,17 @@ def add_beginning(sample: SourceSample, file: InputFile, draw: Draw, wanted: int
         wanted *= 2
     sample.read_bytes += min(wanted, file.bytes)
     kind = stratum_of(file)
+    size = Stratum(len(data)) if is_whole else content_size(file, len(data) / max(1, used))
+    weight = size.size / max(1, end)
     if documents.height:
         number = min(PIECES, documents.height)
         of = np.arange(documents.height) * number // documents.height
         shares = np.bincount(of, record_sizes(file, documents, end), number)
         spans = (shares * end / shares.sum()).tolist()
-        sample.add(documents, [Block(kind, span, span) for span in spans], pl.Series(of))
+        sample.add(documents, [Block(kind, span, span, weight) for span in spans], pl.Series(of))
     elif end:
-        sample.blocks.append(Block(kind, end, end))
-    return Stratum(len(data)) if is_whole else content_size(file, len(data) / max(1, used))
+        sample.blocks.append(Block(kind, end, end, weight))
+    return size
 
 
 def content_size(file: InputFile, ratio: float) -> Stratum:

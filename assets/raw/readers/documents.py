@@ -141,6 +141,7 @@ class DocumentBuilder:
 
     def _start(self) -> None:
         self._frames: list[pl.DataFrame] = []
+        self._frame_rows = self._frame_bytes = self._num_counted = 0  # of frames; bytes of texts
         self._documents: list[tuple[str | None, ...]] = []
         self._places: list[tuple[str, str, int]] = []  # id, file and row of each
         self._rejected: list[tuple[str, str, int | None, str, str, bytes]] = []
@@ -209,7 +210,7 @@ class DocumentBuilder:
         rows = documents["row"].to_list()
         ids = document_ids(self._source.name, self._file, rows)
         files = pl.Series("file", [self._file], pl.String()).new_from_index(0, len(rows))
-        self._frames.append(self._with_origin(documents, pl.Series(ids, dtype=pl.String()), files))
+        self._add_frame(self._with_origin(documents, pl.Series(ids, dtype=pl.String()), files))
         self.num_bytes += int(sizes.sum())
 
     def _add_in_order(
@@ -287,7 +288,7 @@ class DocumentBuilder:
         """Return whether there are as many documents as are wanted."""
         if self._num_wanted is None:
             return False
-        num_waiting = sum(len(frame) for frame in self._frames) + len(self._documents)
+        num_waiting = self._frame_rows + len(self._documents)
         return self._num_taken + num_waiting >= self._num_wanted
 
     def take(self) -> Chunk:
@@ -317,11 +318,18 @@ class DocumentBuilder:
     def text_bytes(self) -> int:
         """Return the size of the texts added since the last chunk."""
         self._flush()
-        return sum(count_bytes(frame["text"]) for frame in self._frames)
+        for frame in self._frames[self._num_counted :]:  # each once, however often it is asked
+            self._frame_bytes += count_bytes(frame["text"])
+        self._num_counted = len(self._frames)
+        return self._frame_bytes
+
+    def _add_frame(self, frame: pl.DataFrame) -> None:
+        self._frames.append(frame)
+        self._frame_rows += len(frame)
 
     def _flush(self) -> None:
         if self._documents or not self._frames:
-            self._frames.append(self._document_frame())
+            self._add_frame(self._document_frame())
         self._documents, self._places, self._pending_bytes = [], [], 0
 
     def _document_frame(self) -> pl.DataFrame:

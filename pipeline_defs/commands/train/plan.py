@@ -19,8 +19,10 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from msgspec import UNSET
 
 from assets.mixed.asset import MIXED
+from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
@@ -127,9 +129,12 @@ def plan_available(
         manifests = [of_source.manifest for of_source in available.values()]
         return plan_from_shards(corpus.store.root, config, manifests)
     tokens = {source: of_source.tokens for source, of_source in available.items()}
-    return plan_phase(
-        config, tokens, {source: of_source.rows for source, of_source in available.items()}
-    )
+    rows = {source: of_source.rows for source, of_source in available.items()}
+    try:
+        classes = {source: found.classes(config) for source, found in available.items()}
+    except MixError as error:
+        return PhasePlan(config.name, (), faults=(str(error),))
+    return plan_phase(config, tokens, rows, {s: found for s, found in classes.items() if found})
 
 
 def described(budgets: PhasePlan, available: Mapping[str, Available]) -> PlannedPhase:
@@ -140,17 +145,27 @@ def described(budgets: PhasePlan, available: Mapping[str, Available]) -> Planned
         warnings=list(budgets.warnings),
         faults=list(budgets.faults),
         feasible=budgets.feasible,
-        notes=sorted({of_source.note for of_source in available.values() if of_source.note}),
+        notes=[
+            *sorted({of_source.note for of_source in available.values() if of_source.note}),
+            *budgets.notes,
+        ],
         sources={
-            budget.source: SourceShare(
-                weight=budget.weight,
-                available_tokens=budget.available,
-                counted_in=available[budget.source].stage,
-                planned_tokens=budget.planned,
-                epochs=round(budget.epochs, 6),
-                cap=budget.cap,
-                samples=round(budget.planned * available[budget.source].samples / budget.available),
-            )
+            budget.source: described_share(budget, available[budget.source])
             for budget in budgets.budgets
         },
+    )
+
+
+def described_share(budget: Budget, of_source: Available) -> SourceShare:
+    """Describe the tokens and samples of a source, and of each of its classes."""
+    classes = {unit.source: described_share(unit, of_source) for unit in budget.classes}
+    return SourceShare(
+        weight=budget.weight,
+        available_tokens=budget.available,
+        counted_in=of_source.stage,
+        planned_tokens=budget.planned,
+        epochs=round(budget.epochs, 6),
+        cap=budget.cap,
+        samples=round(budget.planned * of_source.samples / of_source.tokens),
+        classes=classes or UNSET,
     )

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from assets.bucketed.asset import BUCKETED
 from assets.deduped.asset import DEDUPED
-from assets.mixed.phase_source_files import phase_source
+from assets.mixed.budgets import ClassTokens
+from assets.mixed.phase_class_files import classes_of, limits_of
+from assets.mixed.phase_source_files import is_drawn, phase_source
 from assets.mixed.samples import SourceRows
 from assets.sharded.asset import SHARDED
 from assets.tokenized.asset import TOKENIZED
@@ -24,7 +26,8 @@ BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where n
 class Available:
     """Tokens and samples of a source for a phase, by the `manifest` of its last stage.
 
-    `buckets`: (rows, tokens with padding) by bucket, from `bucketed` on.
+    `buckets`: (rows, tokens with padding) by bucket, and `bucket_tokens`: tokens without padding,
+    from `bucketed` on.
     """
 
     manifest: Manifest
@@ -32,6 +35,7 @@ class Available:
     samples: int
     note: str = ""
     buckets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    bucket_tokens: dict[str, int] = field(default_factory=dict)
 
     @property
     def stage(self) -> str:
@@ -42,6 +46,16 @@ class Available:
     def rows(self) -> SourceRows:
         """Rows of the source, each of the mean length."""
         return SourceRows(round(self.tokens / max(1, self.samples)), self.buckets)
+
+    def classes(self, config: PhaseConfig) -> dict[str, ClassTokens]:
+        """Return the classes that a phase weighs; none before `bucketed`, where all is whole.
+
+        Raises MixError as `classes_of` does.
+        """
+        if config.upsample is None or self.stage != BUCKETED.name:
+            return {}
+        limits = limits_of(self.manifest.config)
+        return classes_of(config, self.manifest.partition, limits, self.bucket_tokens.items())
 
 
 def available_for(
@@ -69,11 +83,16 @@ def counted(
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
-        wanted = [name for name in config.buckets or rows if rows.get(name)]
+        wanted = [name for name in rows if rows[name] and is_drawn(name, config.buckets)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
         num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
-        return Available(manifest, num_tokens, num_rows, buckets=stored)
+        bucket_tokens = {name: tokens[name] for name in wanted}
+        return Available(
+            manifest, num_tokens, num_rows, buckets=stored, bucket_tokens=bucket_tokens
+        )
     note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
+    if config.upsample is not None:
+        note += f"{source} has no classes yet: its epochs are those of the whole. "
     num_tokens = stats.tokens
     if stage == DEDUPED.name:
         num_tokens = round(stats.bytes / ratio)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from assets.mixed.advice import Proposals
 from assets.mixed.report import Drawn, shares_chart, stacked
@@ -24,11 +25,20 @@ class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceShare(SourceTotal, frozen=True, kw_only=True):
-    """Tokens and samples that one phase draws from a source."""
+    """Tokens and samples that one phase draws from a source, and from its classes if it weighs any.
+
+    The classes are named as they are drawn, "web/class-2".
+    """
 
     weight: float
     cap: float
     samples: int
+    classes: dict[str, SourceShare] | UnsetType = UNSET
+
+    @property
+    def units(self) -> dict[str, SourceShare]:
+        """Its classes, by what is drawn; none if all is drawn alike."""
+        return {} if self.classes is UNSET else self.classes
 
 
 class PlannedPhase(msgspec.Struct, frozen=True):
@@ -59,7 +69,8 @@ def show(report: PlanReport) -> None:
     planned = {name: phase for name, phase in report.phases.items() if phase.sources}
     for name, phase in planned.items():
         for source, share in phase.sources.items():
-            table.add_row(name, source, *share_cells(share))
+            for drawn, of_unit in {source: share, **share.units}.items():
+                table.add_row(name, drawn, *share_cells(of_unit))
         table.add_row(name, "all", "", "", "", f"{phase.tokens:,}", end_section=True)
     if planned:
         console.print(table)
@@ -103,9 +114,14 @@ def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
     """
     charts = []
     for name, phase in report.phases.items():
-        tokens = {source: share.planned_tokens for source, share in phase.sources.items()}
+        drawn = {
+            unit: of_unit
+            for source, share in phase.sources.items()
+            for unit, of_unit in (share.units or {source: share}).items()
+        }
+        tokens = {unit: share.planned_tokens for unit, share in drawn.items()}
         charts.append(pie_chart(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
-        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(phase.sources)))
+        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(drawn)))
         if name in mixed:
             charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
     if len(report.phases) > 1:

@@ -1,0 +1,122 @@
+"""Classes of the sources of a phase with `upsample`: each is drawn by itself, by its weight.
+
+What is drawn is named after source and class, "web/class-2"; no source has a slash in its name.
+Documents without a score are in no class: they weigh 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from assets.mixed.budgets import Classes, ClassTokens, MixError
+from assets.mixed.phase_source_files import PhaseSource, phase_source
+from resources.settings.buckets import split_bucket
+from resources.settings.classes import class_names, class_weights
+from resources.settings.phases import PhaseConfig
+from resources.store.records import Manifest, as_json_object
+
+NO_CLASS = "no-class"  # documents without a score, beside some that have one
+UNSCORED = Fraction(1)  # their weight
+
+
+def drawn_source(config: PhaseConfig, manifest: Manifest[Any, Any]) -> PhaseSource:
+    """Return a source's shards of the buckets of a phase; with `upsample` also by class.
+
+    Raises MixError if its shards have no classes, or others than `upsample` weighs.
+    """
+    source = phase_source(manifest, config.buckets)
+    if config.upsample is None:
+        return source
+    limits = limits_of(as_json_object(manifest.provenance))
+    tokens = [(shard.bucket, shard.tokens) for shard in source.shards]
+    classes = classes_of(config, source.name, limits, tokens)
+    return replace(
+        source,
+        classes=tuple(
+            PhaseSource(
+                name,
+                tuple(s for s in source.shards if drawn_name(source.name, s.bucket) == name),
+                weight=tokens_and_weight.weight,
+            )
+            for name, tokens_and_weight in classes.items()
+        ),
+    )
+
+
+def limits_of(made_of: Mapping[str, Any]) -> list[float] | None:
+    """Return the limits of `classes` in the JSON of a config or provenance, None without them."""
+    classes = made_of.get("classes")
+    return None if classes is None else classes["limits"]
+
+
+def classes_of(
+    config: PhaseConfig,
+    source: str,
+    limits: Sequence[float] | None,
+    tokens: Iterable[tuple[str, int]],
+) -> dict[str, ClassTokens]:
+    """Return the tokens and the weight of the classes of a source, by what is drawn.
+
+    In: the limits that the source was packed in, and (bucket, tokens). Classes without tokens are
+    left out; none is returned if no document is in a class. Raises MixError as `drawn_source` does.
+    """
+    weights = weights_of(config, source, limits)
+    by_class: dict[str, int] = dict.fromkeys([*weights, ""], 0)
+    for bucket, count in tokens:
+        by_class[split_bucket(bucket)[1]] += count
+    if not any(by_class[name] for name in weights):
+        return {}
+    return {
+        drawn_name(source, f".{name}"): ClassTokens(count, weights.get(name, UNSCORED))
+        for name, count in by_class.items()
+        if count
+    }
+
+
+def weights_of(
+    config: PhaseConfig, source: str, limits: Sequence[float] | None
+) -> dict[str, Fraction]:
+    """Return the weights of the classes that a source was packed in, by name."""
+    if limits is None or config.upsample is None:
+        raise MixError(
+            f"phase {config.name!r} has `upsample`, but {source!r} was packed without classes. "
+            "Materialize `bucketed` and `sharded` for it first."
+        )
+    try:
+        weights = class_weights(config.upsample, limits)
+    except ValueError as error:
+        raise MixError(
+            f"phase {config.name!r}, `upsample`: {error}. {source!r} was packed in these classes: "
+            "materialize `bucketed` and `sharded` for it if the config has others."
+        ) from error
+    return dict(zip(class_names(limits), weights, strict=True))
+
+
+def drawn_name(source: str, bucket: str) -> str:
+    """Return the name under which the documents of a bucket are drawn, "web/class-2"."""
+    return f"{source}/{split_bucket(bucket)[1] or NO_CLASS}"
+
+
+def class_tokens(sources: Iterable[PhaseSource]) -> Classes:
+    """Return the tokens and weights of the classes of the sources that have some."""
+    return {
+        source.name: {each.name: ClassTokens(each.tokens, each.weight) for each in source.classes}
+        for source in sources
+        if source.classes
+    }
+
+
+def check_classes(config: PhaseConfig, classes: Mapping[str, Sized]) -> None:
+    """Raise MixError if a phase weighs classes, and no document of its sources is in one.
+
+    In: what is drawn of the classes of each source, by source.
+    """
+    if config.upsample is not None and not any(classes.values()):
+        names = ", ".join(map(repr, classes))
+        raise MixError(
+            f"phase {config.name!r} has `upsample`, but no document of {names} has the score of "
+            "`buckets.classes`. Take `upsample` out, or a score that `filtered` stores for them."
+        )

@@ -1,0 +1,136 @@
+"""Groups of documents: packed by themselves, with buckets and identities of their own."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from assets.bucketed.groups import Groups
+from assets.bucketed.make_sequences import make_sequences
+from assets.bucketed.report import BucketedNumbers
+from assets.bucketed.sequence_ids import sequence_ids
+from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, split_bucket
+
+END = 65_000
+NAMES = ("class-1", "validation")
+MODES = {
+    "pack": BucketConfig(sequence_length=8),
+    "extended": BucketConfig(sequence_length=8, extend_rests=True),
+    "buckets": BucketConfig(mode="buckets", edges=(2, 4)),
+    "concat": BucketConfig(mode="concat", sequence_length=8),
+    "decompose": BucketConfig(mode="decompose", sequence_length=8, min_length=2),
+}
+
+
+def tokenized(lengths: list[int]) -> pl.DataFrame:
+    starts = np.cumsum([0, *lengths])
+    columns = {
+        "doc_id": [f"{row:032x}" for row in range(len(lengths))],
+        "tokens": [list(range(starts[i], starts[i + 1])) for i in range(len(lengths))],
+    }
+    return pl.DataFrame(columns, schema={"doc_id": pl.String, "tokens": pl.List(pl.UInt16)})
+
+
+def grouped(
+    documents: pl.DataFrame, config: BucketConfig, groups: list[int]
+) -> tuple[pl.DataFrame, BucketedNumbers]:
+    of_documents = Groups(NAMES, np.array(groups, np.uint8))
+    return make_sequences([documents], config, END, groups=of_documents)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=20),
+    st.sampled_from(list(MODES.values())),
+)
+def test_a_group_is_packed_as_if_it_were_alone(
+    documents: list[tuple[int, int]], config: BucketConfig
+) -> None:
+    table, groups = tokenized([length for length, _ in documents]), [g for _, g in documents]
+    sequences, counts = grouped(table, config, groups)
+
+    layout = BucketLayout(config, NAMES)
+    num_plain = len(bucket_names(config))
+    shown = set(bucket_names(config))
+    assert sequences["bucket"].is_sorted()
+    for group in range(3):
+        alone, _ = make_sequences(
+            [table.filter(pl.Series(groups, dtype=pl.Int64) == group)], config, END
+        )
+        mine = sequences.filter(pl.col("bucket") // num_plain == group)
+        expected = alone.with_columns((pl.col("bucket") + group * num_plain).cast(pl.UInt8))
+        assert_frame_equal(mine, expected)
+        shown |= {layout.names[bucket] for bucket in mine["bucket"]}
+    assert set(counts.bucket_sequences) == shown
+    assert sum(counts.bucket_sequences.values()) == sequences.height
+    assert sum(counts.bucket_tokens.values()) == int(sequences["num_tokens"].sum())
+
+
+def test_documents_of_group_0_have_the_sequences_that_they_have_without_groups() -> None:
+    table, config = tokenized([3, 5, 9, 1]), MODES["pack"]
+    plain, of_plain = make_sequences([table], config, END)
+
+    sequences, counts = grouped(table, config, [0] * 4)
+
+    assert_frame_equal(sequences, plain)
+    assert counts == of_plain
+    assert sequence_ids(sequences, BucketLayout(config, NAMES)).tolist() == (
+        sequence_ids(plain).tolist()
+    )
+
+
+def test_a_document_that_changes_its_group_is_another_sequence() -> None:
+    table, config = tokenized([2, 2]), MODES["buckets"]
+    layout = BucketLayout(config, NAMES)
+
+    ids = [
+        sequence_ids(grouped(table, config, groups)[0], layout)
+        for groups in ([0, 0], [0, 1], [0, 2])
+    ]
+
+    assert len({ids_of_run[0].tobytes() for ids_of_run in ids}) == 1
+    assert len({ids_of_run[1].tobytes() for ids_of_run in ids}) == 3
+    assert ids[2][1].tolist() == [11735882676678411341, 6322188028213376744]
+
+
+def test_identities_do_not_depend_on_what_other_groups_there_are() -> None:
+    table, config = tokenized([2]), MODES["buckets"]
+    alone = Groups(("validation",), np.array([1], np.uint8))
+    sequences, _ = make_sequences([table], config, END, groups=alone)
+
+    ids = sequence_ids(sequences, BucketLayout(config, ("validation",)))
+    among, _ = grouped(table, config, [2])
+
+    assert ids.tolist() == sequence_ids(among, BucketLayout(config, NAMES)).tolist()
+
+
+def test_padding_is_counted_by_group() -> None:
+    counts = grouped(tokenized([5, 6, 7]), MODES["pack"], [0, 2, 2])[1]
+    in_buckets = grouped(tokenized([5, 6, 7]), MODES["buckets"], [0, 2, 2])[1]
+
+    assert counts.bucket_padding == {"8": 3, "8.validation": 3}
+    assert counts.least_padding == 6
+    assert in_buckets.bucket_padding["5-up"] == 0
+    assert in_buckets.bucket_padding["5-up.validation"] == 1
+
+
+def test_a_layout_names_buckets_group_after_group() -> None:
+    layout = BucketLayout(MODES["buckets"], NAMES)
+
+    assert layout.names == [
+        *("0-2", "3-4", "5-up"),
+        *("0-2.class-1", "3-4.class-1", "5-up.class-1"),
+        *("0-2.validation", "3-4.validation", "5-up.validation"),
+    ]
+    assert BucketLayout.of(layout.dump()) == layout
+    assert BucketLayout(layout.config).dump() == layout.config.model_dump(mode="json")
+    assert BucketLayout(layout.config).with_groups_of(layout.names) == layout
+    assert split_bucket("5-up.validation") == ("5-up", "validation")
+    assert split_bucket("2048") == ("2048", "")
+
+
+def test_groups_that_are_not_sorted_are_refused() -> None:
+    with pytest.raises(ValueError, match="sorted"):
+        BucketLayout(BucketConfig(), ("validation", "class-1"))

@@ -1,0 +1,233 @@
+"""Batches of one bucket: every row once, blocks of one bucket each, a mix that holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus_loader.bucket_order import (
+    BucketedSource,
+    BucketedSourceOrder,
+    OneBucketOrder,
+    by_length,
+)
+from corpus_loader.epochs import SourceShape
+from corpus_loader.order import Samples
+from corpus_loader.split import Split
+from corpus_loader.turns import LARGEST_ERROR
+
+BUCKETS = ("64", "128", "256")
+SHARD = st.tuples(st.sampled_from(BUCKETS), st.integers(0, 40))
+SOURCE = st.tuples(st.lists(SHARD, min_size=1, max_size=6), st.floats(0, 2.5))
+
+
+def order_of(
+    sources: list[tuple[list[tuple[str, int]], float]], block: int = 4, window: int | None = None
+) -> OneBucketOrder:
+    """An order over s0, s1, ...: the shards of each, (bucket, rows), and its epochs."""
+    bucketed = []
+    for number, (shards, epochs) in enumerate(sources):
+        rows = tuple(count for _, count in shards)
+        shape = SourceShape(f"s{number}", round(sum(rows) * epochs), rows)
+        bucketed.append(BucketedSource(shape, tuple(bucket for bucket, _ in shards)))
+    return OneBucketOrder(5, block, window, tuple(bucketed))
+
+
+def everything(order: OneBucketOrder, epoch: int = 0) -> Samples:
+    """All samples of an epoch of a phase."""
+    return order.samples(np.arange(len(order)) + epoch * len(order))
+
+
+def buckets_of(order: OneBucketOrder, found: Samples) -> list[str]:
+    """The bucket of each sample."""
+    names = []
+    for source, row in zip(found.source.tolist(), found.row.tolist(), strict=True):
+        each = order.bucketed[source]
+        ends = np.cumsum(each.shape.shard_rows)
+        names.append(each.shard_buckets[int(np.searchsorted(ends, row, side="right"))])
+    return names
+
+
+ORDERS = st.builds(
+    order_of,
+    st.lists(SOURCE, min_size=1, max_size=4),
+    st.integers(1, 9),
+    st.sampled_from([None, 1, 2]),
+).filter(len)
+
+
+@settings(deadline=None, max_examples=150)
+@given(ORDERS)
+def test_whole_blocks_are_of_one_bucket_and_rests_go_from_short_to_long(
+    order: OneBucketOrder,
+) -> None:
+    names = buckets_of(order, everything(order))
+    whole = order.blocks.total * order.batch_samples
+
+    for start in range(0, whole, order.batch_samples):
+        assert len(set(names[start : start + order.batch_samples])) == 1
+    assert names[whole:] == sorted(names[whole:], key=int)
+    counts = Counter(names[whole:])
+    assert all(count < order.batch_samples for count in counts.values())
+
+
+@settings(deadline=None, max_examples=100)
+@given(ORDERS)
+def test_every_source_gives_its_samples_and_every_row_of_it_once_an_epoch(
+    order: OneBucketOrder,
+) -> None:
+    found = everything(order)
+    for number, source in enumerate(order.sources):
+        rows = found.row[found.source == number]
+        assert rows.size == source.samples
+        times = np.bincount(rows, minlength=source.rows)
+        epochs = source.samples // source.rows if source.rows else 0
+        assert times.size == source.rows
+        assert np.isin(times, (epochs, epochs + 1)).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(ORDERS)
+def test_the_next_epoch_of_a_phase_goes_on_where_each_bucket_of_a_source_stands(
+    order: OneBucketOrder,
+) -> None:
+    seen: Counter[tuple[int, int, int]] = Counter()
+    for epoch in range(3):
+        found = everything(order, epoch)
+        columns = (found.source.tolist(), found.row.tolist(), found.epoch.tolist())
+        seen.update(zip(*columns, strict=True))
+    assert max(seen.values()) == 1  # no row twice in one pass through its bucket
+
+
+@settings(deadline=None, max_examples=60)
+@given(ORDERS, st.data())
+def test_any_position_is_found_by_itself(order: OneBucketOrder, data: st.DataObject) -> None:
+    wanted = data.draw(st.lists(st.integers(0, 3 * len(order) - 1), min_size=1, max_size=9))
+    together = order.samples(wanted)
+    for number, position in enumerate(wanted):
+        alone = order.samples([position])
+        assert (alone.source[0], alone.row[0], alone.epoch[0]) == (
+            together.source[number],
+            together.row[number],
+            together.epoch[number],
+        )
+
+
+@settings(deadline=None, max_examples=60)
+@given(ORDERS)
+def test_the_blocks_of_a_prefix_hold_the_buckets_at_their_shares(order: OneBucketOrder) -> None:
+    names = buckets_of(order, everything(order))[:: order.batch_samples][: order.blocks.total]
+    for bucket in set(names):
+        had = np.cumsum(np.array(names) == bucket)
+        share = np.arange(1, len(names) + 1) * (had[-1] / len(names))
+        assert np.abs(had - share).max() < LARGEST_ERROR
+
+
+@settings(deadline=None, max_examples=60)
+@given(ORDERS)
+def test_each_block_holds_the_sources_of_its_bucket_to_within_two(order: OneBucketOrder) -> None:
+    found = everything(order)
+    names = buckets_of(order, found)
+    size = order.batch_samples
+    for start in range(0, order.blocks.total * size, size):
+        drawn = np.array([each.samples.get(names[start], 0) for each in order.bucketed])
+        there = np.bincount(found.source[start : start + size], minlength=drawn.size)
+        assert np.abs(there - drawn * (size / drawn.sum())).max() < 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(SOURCE.filter(lambda source: any(rows for _, rows in source[0])), st.integers(0, 300))
+def test_samples_are_counted_as_the_phase_draws_them(
+    source: tuple[list[tuple[str, int]], float], count: int
+) -> None:
+    shards = source[0]
+    phase = order_of([(shards, count / sum(rows for _, rows in shards))], window=2)
+    assert phase.sources[0].samples == count
+    counting = BucketedSourceOrder(5, 2, phase.bucketed[0])
+
+    rows, epoch = counting.rows(np.arange(count))
+    drawn = everything(phase)
+
+    assert sorted(zip(rows.tolist(), epoch.tolist(), strict=True)) == sorted(
+        zip(drawn.row.tolist(), drawn.epoch.tolist(), strict=True)
+    )
+
+
+STEPS = st.sampled_from([(1, 8), (2, 4), (4, 1), (1, 2), (2, 2), (8, 1), (1, 1)])
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    ORDERS.map(lambda order: OneBucketOrder(order.seed, 8, None, order.bucketed)),
+    st.lists(st.tuples(STEPS, st.integers(0, 6)), min_size=1, max_size=4),
+)
+def test_no_step_of_a_run_that_changes_its_ranks_crosses_a_block(
+    order: OneBucketOrder, runs: list[tuple[tuple[int, int], int]]
+) -> None:
+    cursor, seen = 0, []
+    whole = order.blocks.total * 8
+    for (ranks, batch_size), steps in [*runs, ((2, 4), 10_000)]:
+        if cursor >= len(order) or len(order) < ranks:
+            break
+        splits = [
+            Split(len(order), rank, ranks, batch_size, "short", aligned_samples=8)
+            for rank in range(ranks)
+        ]
+        for number, step in enumerate(zip(*(s.steps(cursor) for s in splits), strict=True)):
+            if number == steps:
+                break
+            positions = [p for each in step for p in range(each.first, each.stop)]
+            assert positions[0] // 8 == positions[-1] // 8 or positions[-1] >= whole
+            seen += positions
+            assert {each.cursor for each in step} == {positions[-1] + 1}
+        cursor = seen[-1] + 1 if seen else 0
+    assert seen == list(range(len(seen)))
+    assert len(seen) == len(order) or len(order) < 2
+
+
+@pytest.mark.parametrize("last", ["drop", "pad", "short"])
+def test_the_rest_of_a_step_is_split_evenly_after_a_resume(last: str) -> None:
+    splits = [Split(40, rank, 2, 4, last, aligned_samples=16) for rank in range(2)]  # type: ignore[arg-type]
+    steps = [[*split.steps(13)] for split in splits]
+
+    assert [(s.first, s.stop, s.cursor) for s in steps[0]] == [
+        (13, 14, 16), (16, 20, 24), (24, 28, 32), (32, 36, 40)
+    ]  # fmt: skip
+    assert [(s.first, s.stop, s.cursor) for s in steps[1]] == [
+        (14, 16, 16), (20, 24, 24), (28, 32, 32), (36, 40, 40)
+    ]  # fmt: skip
+    assert splits[0].steps_left(13) == 4
+    assert steps[0][0].samples == (4 if last == "pad" else 1)
+    others = [*splits[0].steps(13, skip=1, every=2)]  # the second of two workers
+    assert [s.first for s in others] == [16, 32]
+    crossing = [*Split(40, 0, 1, 12, last, aligned_samples=16).steps(13)]  # type: ignore[arg-type]
+    assert crossing[0].first == 13
+    assert crossing[0].stop == 25  # steps that do not divide a block are not aligned
+
+
+def test_buckets_are_ordered_by_the_length_that_they_name() -> None:
+    assert by_length(["1025-up", "0-128", "129-256"]) == ["0-128", "129-256", "1025-up"]
+    assert by_length(["128", "64", "all", "1024"]) == ["all", "64", "128", "1024"]
+
+
+def test_orders_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="batch_samples is 0"):
+        order_of([([("64", 3)], 1)], block=0)
+    none = BucketedSource(SourceShape("s0", 3, ()), ())
+    with pytest.raises(ValueError, match=r"\['s0'\], which have no rows"):
+        OneBucketOrder(5, 4, None, (none,))
+    with pytest.raises(ValueError, match="position -1 of a phase of 3"):
+        order_of([([("64", 3)], 1)]).samples([0, -1])
+    assert order_of([([("64", 3)], 1)]).samples([]).row.size == 0
+
+
+def test_long_phases_are_looked_up_anywhere() -> None:
+    shards = [("64", 10**11), ("128", 3 * 10**11), ("256", 10**9)]
+    order = order_of([(shards, 2.3), (shards[1:], 1.1)], block=512)
+    positions = np.array([0, 10**11, len(order) - 1, 3 * len(order) + 7])
+    found = order.samples(positions)
+    assert len(set(zip(found.source.tolist(), found.row.tolist(), strict=True))) == 4
