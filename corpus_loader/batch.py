@@ -26,7 +26,8 @@ class Documents:
     doc_ids uint8 [segments, 16];
     position_ids int32 [rows, length]: from 0 in each segment;
     loss_mask bool [rows, length]: True for a token that can be learned from the one before: not for
-    padding, nor for the first of a segment, nor in a repeated row;
+    padding, nor for the first of a segment, nor in a repeated row, nor where the mask of a
+    conversation is not;
     num_tokens int32 [rows]: tokens without padding.
     """
 
@@ -68,7 +69,10 @@ class Batch:
     sources uint16 [rows]: index into the loader's `sources`;
     is_repeated bool [rows]: True for a sample that only fills up the last step of an epoch: leave
     it out of the loss, as `documents.loss_mask` does;
-    cursor: samples that all ranks have used once this batch is used (for `state_at`).
+    cursor: samples that all ranks have used once this batch is used (for `state_at`);
+    loss_mask bool [rows, length]: True for a token that is learned: of a conversation the
+    assistant's, of other documents all, but no padding and no repeated row; None if no source of
+    the phase has masks. `documents.loss_mask` is True for no other tokens.
     """
 
     tokens: npt.NDArray[np.generic]
@@ -78,6 +82,7 @@ class Batch:
     is_repeated: npt.NDArray[np.bool_]
     cursor: int
     documents: Documents | None = None
+    loss_mask: npt.NDArray[np.bool_] | None = None
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
         """Slice the rows [first, stop) under a new cursor; documents need rows of one length."""
@@ -93,6 +98,7 @@ class Batch:
             self.is_repeated[rows],
             cursor,
             documents and documents.rows(first, stop),
+            None if self.loss_mask is None else self.loss_mask[rows],
         )
 
     def mark_repeated(self, rows: int, stop: int | None = None) -> None:
@@ -101,6 +107,8 @@ class Batch:
         self.is_repeated[stop - rows : stop] = True
         if self.documents is not None:
             self.documents.loss_mask[stop - rows : stop] = False
+        if self.loss_mask is not None:
+            self.loss_mask[stop - rows : stop] = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans).
+"""Flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans), masks (.loss).
 
 Files are memory-mapped, which is faster than preadv. Reading beyond the end of a file that was cut
 while in use would kill the process (SIGBUS), so the size is checked before every batch. Maps are
@@ -154,6 +154,30 @@ def read_spans(file: MappedFile, rows: int) -> SpansIndex:
         doc_ids=file.array(doc_ids, "u1", DOC_ID_BYTES * count).reshape(count, DOC_ID_BYTES),
     )
     return SpansIndex(file, file.array(SPANS_HEADER_BYTES, "<u8", rows + 1), spans)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A .loss file: bit i, from the lowest of the first byte, is that of token i of .bin."""
+
+    file: MappedFile
+    bits: npt.NDArray[np.uint8]
+
+    def tokens(self, first: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return the flags of tokens; CorpusError if the file ends before."""
+        low, high = first // 8, -(-(first + count) // 8)
+        if not 0 <= low <= high <= self.bits.size:
+            raise CorpusError(
+                f"{self.file.path} is damaged: it has {8 * self.bits.size:,} flags, and no "
+                f"{count:,} at {first:,}. {REPAIR}"
+            )
+        flags = np.unpackbits(self.bits[low:high], bitorder="little")
+        return flags[first - 8 * low :][:count].astype(np.bool_)
+
+
+def read_mask(file: MappedFile) -> Mask:
+    """Read a .loss file."""
+    return Mask(file, file.array(0, np.uint8, file.num_bytes))
 
 
 def check_header(file: MappedFile, expected: bytes, what: str) -> None:

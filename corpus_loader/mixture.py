@@ -21,13 +21,15 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 5
-WITH_ONE_BUCKET_BATCHES = 3
-WITH_REMOVED = 2  # the version of a mixture with removed rows
+VERSION = 5  # of one that continues another
+WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
+WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
+WITH_REMOVED = 2  # of one with removed rows
 WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
 IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
+MASK_SUFFIX = "loss"  # of the file with the loss mask of a shard, if it has one
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Shard:
     def live_rows(self) -> int:
         """Rows that are drawn."""
         return self.rows - self.removed
+
+    @property
+    def has_loss_mask(self) -> bool:
+        """Whether its tokens have flags of what is learned."""
+        return MASK_SUFFIX in self.files
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,12 @@ class Mixture:
     warnings: tuple[str, ...] = ()
     one_bucket_batches: bool = False
     order_phase: str = ""
+
+    @property
+    def has_loss_mask(self) -> bool:
+        """Whether a shard of a source that is drawn from has a loss mask."""
+        drawn = (source for source in self.sources if source.samples)
+        return any(shard.has_loss_mask for source in drawn for shard in source.shards)
 
     def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
@@ -336,6 +349,8 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
         version = WITH_ONE_BUCKET_BATCHES
     else:
         del encoded["one_bucket_batches"]
+    if mixture.has_loss_mask:
+        version = WITH_MASKS
     if mixture.order_phase:
         version = VERSION
     else:

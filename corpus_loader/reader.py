@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,14 @@ class Lookup:
         return Lookup(self.positions[part], self.sources[part], self.shards[part], self.rows[part])
 
 
+class Rows(NamedTuple):
+    """Tokens of samples, and if wanted their documents; masks if a source has some, else none."""
+
+    tokens: list[memoryview]
+    spans: list[Spans]
+    masks: list[npt.NDArray[np.bool_]]
+
+
 class Reader:
     """Random access to the samples of a phase, in the order that a seed names."""
 
@@ -114,18 +122,24 @@ class Reader:
     def read(self, lookup: Lookup, cursor: int) -> Batch:
         """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""
         self.checks.look()
-        rows, spans = self.rows(lookup)
-        tokens, lengths = self.tokens(rows)
+        rows = self.rows(lookup)
+        tokens, lengths = self.tokens(rows.tokens)
+        length, documents, loss_mask = tokens.shape[1], None, None
+        if self.with_documents:
+            documents = self.documents(lookup, rows.spans, length)
+        if self.shards.has_masks:
+            loss_mask = join_masks(rows.masks, length)
+            if documents is not None:
+                documents.loss_mask[...] &= loss_mask
         return Batch(
             tokens=tokens,
             lengths=lengths,
             positions=lookup.positions,
             sources=lookup.sources,
-            is_repeated=np.zeros(len(rows), np.bool_),
+            is_repeated=np.zeros(lengths.size, np.bool_),
             cursor=cursor,
-            documents=self.documents(lookup, spans, tokens.shape[1])
-            if self.with_documents
-            else None,
+            documents=documents,
+            loss_mask=loss_mask,
         )
 
     def tokens(self, rows: list[memoryview]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -142,23 +156,24 @@ class Reader:
         joined = np.frombuffer(bytearray().join(rows), stored).reshape(lengths.size, length)
         return joined.astype(self.dtype, copy=False), lengths
 
-    def rows(self, lookup: Lookup) -> tuple[list[memoryview], list[Spans]]:
-        """The tokens and, if wanted, documents of samples; views of the open shards.
+    def rows(self, lookup: Lookup) -> Rows:
+        """Read the tokens and what else is wanted of samples: views of the open shards.
 
         If these are more than may be open at a time, they are read by groups: copies.
         """
         most = self.shards.max_open
         if len(lookup.shards) <= most:
             return self.views(lookup)
-        rows, spans = [], []
+        rows = Rows([], [], [])
         for start in range(0, len(lookup.shards), most):
             group = self.views(lookup.slice(start, start + most))
-            rows += [copied(row) for row in group[0]]
-            spans += [documents.copy() for documents in group[1]]
+            rows.tokens.extend(copied(row) for row in group.tokens)
+            rows.spans.extend(documents.copy() for documents in group.spans)
+            rows.masks.extend(group.masks)
             del group  # or its shards would stay open with those of the next
-        return rows, spans
+        return rows
 
-    def views(self, lookup: Lookup) -> tuple[list[memoryview], list[Spans]]:
+    def views(self, lookup: Lookup) -> Rows:
         """`rows` of a group of samples."""
         opened = self.shards.get(lookup.shards)
         places = list(zip(lookup.shards, lookup.rows, strict=True))
@@ -168,9 +183,15 @@ class Reader:
         else:  # without a call for each row
             tokens = {number: shard.tokens for number, shard in opened.items()}
             rows = [tokens[shard][length * row : length * (row + 1)] for shard, row in places]
-        if not self.with_documents:
-            return rows, []
-        return rows, [opened[shard].documents(row) for shard, row in places]
+        spans, masks = list[Spans](), list[npt.NDArray[np.bool_]]()
+        if self.with_documents:
+            spans = [opened[shard].documents(row) for shard, row in places]
+        if self.shards.has_masks:
+            masks = [
+                opened[shard].learned(row, len(tokens_of_row))
+                for (shard, row), tokens_of_row in zip(places, rows, strict=True)
+            ]
+        return Rows(rows, spans, masks)
 
     def documents(self, lookup: Lookup, spans: list[Spans], length: int) -> Documents:
         """Lay out the documents of samples; CorpusError if those of a row do not fit it."""
@@ -181,6 +202,14 @@ class Reader:
             worst = lookup.shards[sizes.index(max(sizes))]
             name = f"{self.shards.shards[worst].path}.spans"
             raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error
+
+
+def join_masks(masks: list[npt.NDArray[np.bool_]], length: int) -> npt.NDArray[np.bool_]:
+    """Stack the masks of rows of up to `length` tokens, False behind the shorter."""
+    joined = np.zeros((len(masks), length), np.bool_)
+    for row, mask in zip(joined, masks, strict=True):
+        row[: mask.size] = mask
+    return joined
 
 
 def copied(row: memoryview) -> memoryview:

@@ -11,8 +11,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.flat import REPAIR, Index, MappedFile, Spans, SpansIndex, read_index, read_spans
-from corpus_loader.mixture import FlatFile, Mixture, MixtureSource, RemovedFile
+from corpus_loader.flat import (
+    REPAIR,
+    Index,
+    MappedFile,
+    Mask,
+    Spans,
+    SpansIndex,
+    read_index,
+    read_mask,
+    read_spans,
+)
+from corpus_loader.mixture import MASK_SUFFIX, FlatFile, Mixture, MixtureSource, RemovedFile, Shard
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import Files
 from corpus_loader.places.threads import map_in_threads
@@ -27,6 +37,7 @@ OPENED_TOGETHER = 8  # hashing releases the GIL: the shards of a first batch, on
 class OpenShard:
     """The open files of a shard: index if rows differ in length, spans if documents are wanted.
 
+    mask: if the shard has one; if others of the mixture have, spans tell what is padding.
     tokens: of all rows, one after the other, and faster to slice than an array; `held` keeps the
     files on this machine: close it when the shard is given up.
     """
@@ -35,6 +46,7 @@ class OpenShard:
     tokens: memoryview
     index: Index | None
     spans: SpansIndex | None
+    mask: Mask | None
     held: ExitStack
 
     def row(self, row: int) -> memoryview:
@@ -46,6 +58,15 @@ class OpenShard:
         """The documents of a row."""
         assert self.spans is not None, "opened without documents"
         return self.spans.row(row)
+
+    def learned(self, row: int, length: int) -> npt.NDArray[np.bool_]:
+        """Which of a row's `length` tokens are learned: by the mask, or all but padding."""
+        if self.mask is None:
+            num_tokens = int(self.documents(row).lengths.sum(dtype=np.int64))
+            return np.arange(length) < num_tokens
+        if self.index is None:
+            return self.mask.tokens(row * length, length)
+        return self.mask.tokens(int(self.index.pointers[row]) // self.tokens.itemsize, length)
 
 
 def most_files() -> int:
@@ -70,8 +91,11 @@ class Shards:
         self.suffixes = ["bin"]
         self.suffixes += ["idx"] if mixture.sequence_length is None else []
         self.suffixes += ["spans"] if with_documents else []
-        self.max_open = most_files() // len(self.suffixes)
-        sizes = [sum(shard.files[end].bytes for end in self.suffixes) for shard in self.shards]
+        self.has_masks = mixture.has_loss_mask
+        self.max_open = most_files() // (len(self.suffixes) + self.has_masks)
+        sizes = [
+            sum(shard.files[end].bytes for end in self.suffixes_of(shard)) for shard in self.shards
+        ]
         if max_bytes is not None and sum(sizes) > max_bytes:
             self.max_open = max(1, min(self.max_open, max_bytes // PROCESSES // max(sizes)))
         self.opened: dict[int, OpenShard] = {}
@@ -79,6 +103,13 @@ class Shards:
     def __getstate__(self) -> dict[str, Any]:
         """A copy, also in another process, opens files of its own."""
         return self.__dict__ | {"opened": {}}
+
+    def suffixes_of(self, shard: Shard) -> list[str]:
+        """The files of a shard that are read."""
+        if not self.has_masks:
+            return self.suffixes
+        other = MASK_SUFFIX if shard.has_loss_mask else "spans"
+        return self.suffixes if other in self.suffixes else [*self.suffixes, other]
 
     def get(self, numbers: Iterable[int]) -> Mapping[int, OpenShard]:
         """Return open shards, at most `max_open`, by number; missing ones are opened side by side.
@@ -101,7 +132,8 @@ class Shards:
         """
         idle = [other for other in self.opened if other not in needed]
         too_many = max(0, len(self.opened) + len(missing) - self.max_open)
-        wanted = [self.shards[number].files[end] for number in missing for end in self.suffixes]
+        shards = [self.shards[number] for number in missing]
+        wanted = [shard.files[end] for shard in shards for end in self.suffixes_of(shard)]
         if not self.files.has_room({file.sha256: file.bytes for file in wanted}):
             too_many = len(idle)
         for number in idle[:too_many]:
@@ -118,15 +150,17 @@ class Shards:
         with ExitStack() as held:
             files = {
                 suffix: map_file(self.files, held, f"{shard.path}.{suffix}", shard.files[suffix])
-                for suffix in self.suffixes
+                for suffix in self.suffixes_of(shard)
             }
-            index, spans = None, None
+            index, spans, mask = None, None, None
             if "idx" in files:
                 index = read_index(files["idx"], mixture.token_dtype, shard.rows)
             if "spans" in files:
                 spans = read_spans(files["spans"], shard.rows)
+            if MASK_SUFFIX in files:
+                mask = read_mask(files[MASK_SUFFIX])
             tokens = memoryview(files["bin"].map).cast(TOKEN_FORMATS[mixture.token_dtype])
-            return OpenShard(tuple(files.values()), tokens, index, spans, held.pop_all())
+            return OpenShard(tuple(files.values()), tokens, index, spans, mask, held.pop_all())
 
 
 @dataclass(frozen=True)

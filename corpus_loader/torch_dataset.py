@@ -342,7 +342,9 @@ def to_tensors(batch: Batch) -> Tensors:
         # For every row: who distributes a batch cuts all its tensors by rows.
         "cursor": torch.full((len(batch.tokens),), batch.cursor, dtype=torch.int64),
     }
-    if batch.documents is not None:
+    if batch.loss_mask is not None:
+        tensors["loss_mask"] = torch.from_numpy(batch.loss_mask)
+    if batch.documents is not None:  # their loss_mask has that of the batch in it
         values = {field.name: getattr(batch.documents, field.name) for field in fields(Documents)}
         tensors |= {name: to_tensor(value) for name, value in values.items()}
     return tensors

@@ -70,6 +70,7 @@ class WindowInputs:
     config: BucketConfig
     padding: int
     text_bytes: int
+    has_loss_mask: bool = False
     grouping: Grouping | None = None
     scored: ScoredParts | None = None
 
@@ -101,6 +102,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
+            has_loss_mask=manifest.provenance.has_loss_mask is True,
             grouping=grouping,
             scored=scores,
         )
@@ -130,7 +132,8 @@ def groups_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped, not read into memory."""
     inputs = task.payload
-    tables = [map_arrow(file.checked(), ["doc_id", "tokens"]) for file in inputs.files]
+    columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
+    tables = [map_arrow(file.checked(), columns) for file in inputs.files]
     groups = inputs.grouping.groups_of(tables) if inputs.grouping else None
     if groups is not None and inputs.scored is not None:
         groups = in_classes(groups, tables, inputs.scored)

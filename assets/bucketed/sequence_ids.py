@@ -1,9 +1,9 @@
 """Identities of sequences: hashes by which a later build finds the same sequences again.
 
 An identity is an xxh3_128 of the tokens of a sequence, padding included, seeded with a hash of its
-spans (document, first token, length). A text that changed at the same length is thus another
-sequence, and so is one whose documents are of another group now. Sequences of a part that are alike
-in all of this are told apart by their order.
+spans (document, first token, length), and of its loss mask if it has one. A text that changed at
+the same length is thus another sequence, and so is one whose documents are of another group now.
+Sequences of a part that are alike in all of this are told apart by their order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ DOC_ID_BYTES = 16
 
 
 def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) -> NDArray[np.uint64]:
-    """Return the identity of every sequence (columns tokens and spans), uint64 [rows, 2].
+    """Return the identity of every sequence, uint64 [rows, 2].
 
-    With a `layout` that has groups the column bucket tells the group.
+    Of the columns tokens and spans, and loss_mask if there is one. With a `layout` that has groups
+    the column bucket tells the group.
     """
     tokens = sequences["tokens"].rechunk().to_arrow()
     token_bytes, token_ends = as_bytes(tokens.values.to_numpy()), tokens.offsets.to_numpy()
@@ -31,10 +32,13 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
     hash_spans, hash_tokens = xxhash.xxh3_64_intdigest, xxhash.xxh3_128_digest
     starts, stops = (token_ends[:-1] * width).tolist(), (token_ends[1:] * width).tolist()
     firsts, lasts = span_ends[:-1].tolist(), span_ends[1:].tolist()
+    seeds = [hash_spans(span_bytes[first:last]) for first, last in zip(firsts, lasts, strict=True)]
+    if "loss_mask" in sequences.columns:
+        seeds = with_masks(seeds, sequences["loss_mask"])
     digests = b"".join(
         [
-            hash_tokens(token_bytes[start:stop], hash_spans(span_bytes[first:last]))
-            for start, stop, first, last in zip(starts, stops, firsts, lasts, strict=True)
+            hash_tokens(token_bytes[start:stop], seed)
+            for start, stop, seed in zip(starts, stops, seeds, strict=True)
         ]
     )
     ids = np.frombuffer(digests, "<u8").reshape(-1, 2)
@@ -43,6 +47,14 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
         group = sequences["bucket"].to_numpy() // len(bucket_names(layout.config))
         ids = np.stack([ids[:, 0] ^ np.array(keys, np.uint64)[group], ids[:, 1]], axis=1)
     return told_apart(ids)
+
+
+def with_masks(seeds: list[int], masks: pl.Series) -> list[int]:
+    """Hash the loss mask of every row, a byte a token, under its seed."""
+    values = masks.explode(empty_as_null=False).to_numpy().astype(np.uint8).data
+    stops = masks.list.len().cast(pl.Int64).cum_sum().to_list()
+    rows = zip([0, *stops[:-1]], stops, seeds, strict=True)
+    return [xxhash.xxh3_64_intdigest(values[start:stop], seed) for start, stop, seed in rows]
 
 
 def span_records(spans: pl.Series) -> tuple[memoryview, NDArray[np.int64]]:

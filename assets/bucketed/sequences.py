@@ -7,6 +7,7 @@ Memory: the sequences, and 60 bytes a segment.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from resources.reused_array import NewArray
 ROW_COLUMNS = {  # of sequences in shards, too
     "num_tokens": "tokens of the sequence without padding",
     "tokens": "token ids",
+    "loss_mask": "whether each token is learned, of conversations",
     "spans": "documents in the sequence: id, first token in the document, number of tokens",
 }
 SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
@@ -58,6 +60,7 @@ def gather_sequences(
     offsets = np.concatenate([[0], np.cumsum(stored)])
     places = np.empty(len(order), np.int64)
     places[order] = ends[:-1] + np.repeat(offsets[:-1] - ends[first[:-1]], np.diff(first))
+    masks = gather_masks(tables, segments, places, offsets)
     is_wide = tables[0].schema["tokens"] == pl.List(pl.UInt32)
     values = new_array(int(offsets[-1]), np.dtype(np.uint32 if is_wide else np.uint16))
     values.fill(padding)
@@ -75,8 +78,34 @@ def gather_sequences(
             "num_tokens": np.diff(ends[first]).astype(np.uint32),
             "tokens": _lists("tokens", offsets, pa.array(values), tables[0].schema["tokens"]),
             "spans": _lists("spans", first, spans.to_struct().to_arrow(), pl.List(SPAN)),
+            **masks,
         }
     )
+
+
+def gather_masks(
+    tables: Sequence[pl.DataFrame], segments: Segments, places: Int64s, offsets: Int64s
+) -> dict[str, pl.Series]:
+    """Return the loss masks of sequences with these offsets, False in padding; none of texts."""
+    if "loss_mask" not in tables[0].columns:
+        return {}
+    flags = np.zeros(int(offsets[-1]), np.uint8)
+    for table, first in zip(tables, first_rows(tables), strict=True):
+        counts = table["loss_mask"].list.len().cast(pl.Int64).to_numpy()
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        stored = table["loss_mask"].explode(empty_as_null=False).to_numpy().astype(np.uint8)
+        low, high = np.searchsorted(segments.documents, [first, first + table.height])
+        starts = begins[segments.documents[low:high] - first] + segments.starts[low:high]
+        pieces = zip(starts, places[low:high], segments.lengths[low:high], strict=True)
+        for start, place, length in pieces:  # conversations are long: a microsecond each
+            flags[place : place + length] = stored[start : start + length]
+    values = pa.array(flags.astype(np.bool_))
+    return {"loss_mask": _lists("loss_mask", offsets, values, pl.List(pl.Boolean))}
+
+
+def first_rows(tables: Sequence[pl.DataFrame]) -> list[int]:
+    """Return the number of the first document of each table."""
+    return [*accumulate((table.height for table in tables), initial=0)][:-1]
 
 
 def copy_tokens(

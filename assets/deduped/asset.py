@@ -92,8 +92,10 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
     dedup = corpus.settings.dedup
     config = dedup.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
     removals = removals_by_part(corpus, source)
-    lines = lines_by_part(corpus, source, clusters) if dedup.lines or dedup.paragraphs else {}
-    spans = spans_by_part(corpus, source, clusters) if dedup.substrings else {}
+    is_cut = not corpus.settings.is_chat(source)  # a line may be all that a message has
+    cuts_lines = is_cut and (dedup.lines is not None or dedup.paragraphs is not None)
+    lines = lines_by_part(corpus, source, clusters) if cuts_lines else {}
+    spans = spans_by_part(corpus, source, clusters) if is_cut and dedup.substrings else {}
     sizes = cluster_identities(clusters) if dedup.rehydration is not None else {}
     make = tasks_of(corpus, DEDUPED, source)
     tasks = []

@@ -66,7 +66,8 @@ PROFILED = ("kept", "reasons", "detected_lang", "num_bytes")  # columns of the d
 class FilterInputs:
     """A part's raw documents, the config, and the files, model and scale that the config asks for.
 
-    `folder` is what the config's paths are relative to; `digests` are those of `digests_of`.
+    `folder` is what the config's paths are relative to; `digests` are those of `digests_of`;
+    `is_chat`: the texts are conversations.
     """
 
     documents: PublishedFile
@@ -76,6 +77,7 @@ class FilterInputs:
     classifier: Classifier | None
     scale: QualityScale | None
     opt_out: tuple[str, str] | None = None
+    is_chat: bool = False
 
 
 class FilteredProvenance(msgspec.Struct, frozen=True):
@@ -128,13 +130,16 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
         )
     kept = (digest for digest in digests if not digest.startswith(OPT_OUT))
     inputs = (unidata_version, *kept, fingerprint, *([of_scale] if scaled else []))
+    is_chat = corpus.settings.is_chat(source)
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
         documents = corpus.store.file_of(manifest, file)
         opt_out = opt_outs.get(part.name)
-        payload = FilterInputs(documents, config, folder, digests, classifier, scale, opt_out)
+        payload = FilterInputs(
+            documents, config, folder, digests, classifier, scale, opt_out, is_chat
+        )
         made_of = (made_under, part.fingerprint, inputs, *([opt_out] if opt_out else []))
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
     all_opt_outs = opt_outs_fingerprint(config, digests) if config.rules.opt_out else UNSET
@@ -203,7 +208,7 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     """Filter one part; publish the kept documents, the decisions and a summary of them."""
     inputs = task.payload
     data = load_filter_data(inputs.config, inputs.folder, inputs.digests)
-    data = replace(data, classifier=inputs.classifier, scale=inputs.scale)
+    data = replace(data, classifier=inputs.classifier, scale=inputs.scale, is_chat=inputs.is_chat)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
     summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))

@@ -13,7 +13,10 @@ from assets.filtered.rules.custom import CustomRule
 
 @dataclass(frozen=True)
 class FilterData:
-    """Content of the files that a config names, the trained classifier, and the source's scale."""
+    """Content of the files that a config names, the trained classifier, and the source's scale.
+
+    `is_chat`: the texts are conversations, whose messages are corrected one by one.
+    """
 
     profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -24,3 +27,4 @@ class FilterData:
     fasttext_path: str | None = None
     scale: QualityScale | None = None
     opt_out: OptOut = field(default_factory=OptOut)
+    is_chat: bool = False

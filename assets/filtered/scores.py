@@ -23,6 +23,7 @@ from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
 from assets.filtered.opt_out import find_opted_out
 from assets.filtered.pages.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
+from assets.filtered.pii.chat_pii import find_pii_in_chats
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.word_lists import WordLists, count_listed
@@ -282,9 +283,10 @@ def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> p
     return score_code(documents["text"])
 
 
-def _pii(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
+def _pii(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
     text = documents[texts_of(documents)[0]]
-    clean, counts = find_pii(text, config.pii or PiiConfig(action="tag"))
+    pii = config.pii or PiiConfig(action="tag")
+    clean, counts = find_pii_in_chats(text, pii) if data.is_chat else find_pii(text, pii)
     return counts.with_columns(clean.alias("clean_text"))
 
 

@@ -92,7 +92,7 @@ def shard_set(phase: Task[PhaseInputs], mixture: Mixture) -> ShardSet:
         mixture.sequence_length,
         inputs.config.target_bytes,
     )
-    schema = shard_schema(inputs.tokens, mixture.sequence_length)
+    schema = shard_schema(inputs.tokens, mixture.sequence_length, mixture.has_loss_mask)
     return ShardSet(inputs.config.formats, data, schema)
 
 
@@ -161,7 +161,10 @@ def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
 
 
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
-    """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans."""
+    """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans.
+
+    And loss_mask if a shard of the mixture has one.
+    """
     reader = Reader(StoreFiles(root), mixture, mixture.seed, LoaderOptions())
     lookup = reader.look_up(positions)
     shards = reader.shards.shards

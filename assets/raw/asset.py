@@ -94,7 +94,7 @@ from resources.tasks import (
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
-LATER_KEYS = ("html", "columns", "max_documents", "stream_field")
+LATER_KEYS = ("html", "columns", "max_documents", "stream_field", "kind")
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 

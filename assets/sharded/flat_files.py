@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, starts_of
-from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_spans
-from corpus_loader.mixture import Shard
+from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_mask, read_spans
+from corpus_loader.mixture import MASK_SUFFIX, Shard
 from corpus_loader.places.errors import CorpusError
 from resources.store.medium import medium_of
 from resources.store.store import StoreError
@@ -37,6 +37,7 @@ def read_rows(
 ) -> pl.DataFrame:
     """Read the rows `row[i]` of `shards[number[i]]`, in that order: num_tokens, tokens, spans.
 
+    And loss_mask if a shard has one; of the others, every token but padding is learned.
     Raises CorpusError if a file is not that of its shard; the caller checks hashes.
     """
     groups = by_shard(shards, number, row)
@@ -51,10 +52,16 @@ def read_rows(
     for shard, which in groups:
         copy_tokens(root, shard, places[which], rows, which)
         copy_spans(root, shard, places[which], spans, first_span[which])
+    num_tokens = row_tokens(first_span, length)
+    masks = {}
+    if any(shard.has_loss_mask for shard in shards):
+        flags = read_masks(root, rows, places, groups, num_tokens)
+        masks = {"loss_mask": as_lists(rows.starts, flags)}
     return pl.DataFrame(
         {
-            "num_tokens": row_tokens(first_span, length),
+            "num_tokens": num_tokens,
             "tokens": as_lists(rows.starts, rows.content),
+            **masks,
             "spans": as_lists(first_span, span_structs(spans)),
         }
     )
@@ -100,6 +107,29 @@ def copy_tokens(
     sources = (places["byte"] // width).tolist()
     for target, source, size in zip(targets, sources, places["tokens"].tolist(), strict=True):
         rows.content[target : target + size] = content[source : source + size]
+
+
+def read_masks(
+    root: Path,
+    rows: FlatRows,
+    places: NDArray[np.void],
+    groups: Sequence[Group],
+    num_tokens: NDArray[np.uint32],
+) -> NDArray[np.bool_]:
+    """Read the loss masks of rows, end to end as their tokens are."""
+    flags = np.zeros(len(rows.content), np.bool_)
+    for shard, which in groups:
+        targets = rows.starts[which].tolist()
+        if not shard.has_loss_mask:
+            for target, size in zip(targets, num_tokens[which].tolist(), strict=True):
+                flags[target : target + size] = True
+            continue
+        mask = read_mask(open_file(root, shard, MASK_SUFFIX))
+        firsts = (places["byte"][which] // rows.content.itemsize).tolist()
+        sizes = places["tokens"][which].tolist()
+        for target, first, size in zip(targets, firsts, sizes, strict=True):
+            flags[target : target + size] = mask.tokens(first, size)
+    return flags
 
 
 def copy_spans(

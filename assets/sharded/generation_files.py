@@ -121,7 +121,10 @@ class ShardedSource:
         Groups are not in it: the identities of their sequences tell what is theirs.
         """
         bucketing = self.bucketing.config.model_dump(mode="json")
-        return fingerprint_of(code_version, self.config.data(), bucketing, asdict(self.schema))
+        schema = asdict(self.schema)
+        if not self.schema.has_loss_mask:  # as before there were masks
+            del schema["has_loss_mask"]
+        return fingerprint_of(code_version, self.config.data(), bucketing, schema)
 
     def plans(self, generation: Generation) -> list[BucketShards]:
         """Plan the shards of each bucket of a generation, in the order of its own groups."""

@@ -32,7 +32,8 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
     bucketing = layout_of(manifest)
     buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing.names)
     length = common_length(plan_shards(manifest.partition, buckets, 1, config))
-    schema = shard_schema(manifest.provenance, length)
+    has_loss_mask = manifest.provenance.has_loss_mask is True
+    schema = shard_schema(manifest.provenance, length, has_loss_mask)
     return ShardedSource(manifest.partition, config, bucketing, schema)
 
 

@@ -26,6 +26,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.bucketed.sequences import ROW_COLUMNS
 from assets.sharded.generation_files import Generation, GenerationFiles, read_sequences
 from assets.sharded.generations import indices_of
 from assets.sharded.ledger_files import BucketedPart
@@ -118,7 +119,8 @@ def scatter_part(task: Task[ScatterInputs]) -> None:
         placed = placed.filter(pl.Series(inputs.is_wanted[placed["shard"].to_numpy()]))
     if inputs.copies_rows:
         sequences = map_arrow(inputs.part.sequences.checked())
-        rows = sequences[placed["row"].to_numpy(), ["num_tokens", "tokens", "spans"]]
+        columns = [name for name in ROW_COLUMNS if name in sequences.columns]
+        rows = sequences[placed["row"].to_numpy(), columns]
         write_piles(writer, placed.drop("row").hstack(rows), len(inputs.is_wanted), None)
     else:
         write_piles(writer, placed, len(inputs.is_wanted), inputs.part.sequences)

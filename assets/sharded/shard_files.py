@@ -106,7 +106,9 @@ def folder_of(shard_format: str, data: str) -> str:
     return f"{shard_format}-{data[:FOLDER_DIGITS]}"
 
 
-def shard_schema(tokens: TokenFacts, sequence_length: int | None) -> ShardSchema:
+def shard_schema(
+    tokens: TokenFacts, sequence_length: int | None, has_loss_mask: bool = False
+) -> ShardSchema:
     """Return the schema of shards of these tokens; `sequence_length` None: lengths differ."""
     return ShardSchema(
         token_dtype=tokens.token_dtype,
@@ -114,6 +116,7 @@ def shard_schema(tokens: TokenFacts, sequence_length: int | None) -> ShardSchema
         end_of_document_id=tokens.end_of_document_id,
         vocab_size=tokens.vocab_size,
         tokenizer_fingerprint=tokens.tokenizer_fingerprint,
+        has_loss_mask=has_loss_mask,
     )
 
 
@@ -124,7 +127,7 @@ def add_shard(
     rows: pl.DataFrame,
     earlier: PartRecord | None = None,
 ) -> Stats[RowCounts]:
-    """Write a shard (num_tokens, tokens, spans) in every format; return the counts of its rows.
+    """Write a shard (the columns of `gather`) in every format; return the counts of its rows.
 
     Formats that `earlier` has files of are kept as they are.
     """
@@ -151,12 +154,12 @@ def write_format(
 ) -> None:
     """Write the files of a shard in one format."""
     shard_format, folder = FORMATS[name], folder_of(name, shards.data)
+    suffixes = shard_format.suffixes_of(shards.schema)
     files = [
-        writer.new_file_in(folder, shard_format.file_name(number, suffix))
-        for suffix in shard_format.suffixes
+        writer.new_file_in(folder, shard_format.file_name(number, suffix)) for suffix in suffixes
     ]
     shard_format.write([temporary for temporary, _ in files], rows, shards.schema)
-    for suffix, (temporary, final) in zip(shard_format.suffixes, files, strict=True):
+    for suffix, (temporary, final) in zip(suffixes, files, strict=True):
         writer.add_file(f"{name}.{suffix}", temporary, final, rows.height)
 
 

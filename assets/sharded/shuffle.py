@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from assets.bucketed.sequences import ROW_COLUMNS
 from corpus_loader.permutation import derive_key, permute
 from resources.reused_array import NewArray
 from resources.settings.buckets import bucket_length
@@ -191,9 +192,10 @@ class Pile(NamedTuple):
 
 
 def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFrame:
-    """Put the sequences of one shard's piles in order: num_tokens, tokens, spans.
+    """Put the sequences of one shard's piles in order: the columns ROW_COLUMNS.
 
-    Tokens are copied once, from where the piles have them, to a `new_array`.
+    loss_mask only if the piles have it. Tokens are copied once, from where the piles have them, to
+    a `new_array`.
     """
     from assets.bucketed.kernels.copy_tokens import copy_pieces
 
@@ -211,7 +213,9 @@ def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFram
     for pile, each, start in zip(piles, lists, starts, strict=True):
         these = slice(first, first := first + len(pile.rows))
         copy_pieces(each.values.to_numpy(), start, lengths[these], places[these], tokens)
-    others = pl.concat([pile.sequences[pile.rows, ["num_tokens", "spans"]] for pile in piles])
+    stored = set(piles[0].sequences.columns) - {"tokens"}
+    names = [name for name in ROW_COLUMNS if name in stored]
+    others = pl.concat([pile.sequences[pile.rows, names] for pile in piles])
     offset = np.concatenate(([0], ends))
     values = pa.LargeListArray.from_arrays(pa.array(offset), pa.array(tokens))
     column = pl.Series("tokens", values, dtype=piles[0].sequences.schema["tokens"])

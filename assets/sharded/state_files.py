@@ -139,10 +139,11 @@ def link_shard(
     """Link the files of a shard in one format; return its record with the files as linked."""
     (number, record), form = shard, FORMATS[name]
     files = {file.kind.partition(".")[2]: file for file in files_of(record, name)}
-    names = {suffix: form.file_name(number, suffix) for suffix in form.suffixes}
+    suffixes = form.suffixes_of(shards.schema)
+    names = {suffix: form.file_name(number, suffix) for suffix in suffixes}
     if removed is not None and name == MEGATRON.name:
         return without_rows(writer, shards, (record, files, names), removed)
-    linked = [link(writer, shards, name, files[suffix], names[suffix]) for suffix in form.suffixes]
+    linked = [link(writer, shards, name, files[suffix], names[suffix]) for suffix in suffixes]
     return msgspec.structs.replace(record, files=tuple(linked))
 
 
@@ -160,14 +161,15 @@ def without_rows(
     shard: tuple[PartRecord, dict[str, FileRecord], dict[str, str]],
     removed: RemovedOfShard,
 ) -> PartRecord:
-    """Link .bin of a shard, and write .idx and .spans without its removed rows."""
+    """Link .bin of a shard (and .loss); write .idx and .spans without its removed rows."""
     record, files, names = shard
     rows, folder = files["idx"].rows, writer.partition
     places = read_index(mapped(folder, files["idx"]), shards.schema.token_dtype, rows)
     spans = read_spans(mapped(folder, files["spans"]), rows)
     stays = np.delete(np.arange(rows), removed.rows)
     lengths = places.lengths[stays]
-    linked = [link(writer, shards, "megatron", files["bin"], names["bin"])]
+    whole = ("bin", *MEGATRON.mask_suffixes) if shards.schema.has_loss_mask else ("bin",)
+    linked = [link(writer, shards, "megatron", files[each], names[each]) for each in whole]
     target = folder_of("megatron", shards.data)
     for suffix in ("idx", "spans"):
         temporary, final = writer.new_file_in(target, names[suffix])

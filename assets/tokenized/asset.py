@@ -1,18 +1,22 @@
 """Asset `tokenized`: token ids of every document, from the tokenizer of the corpus."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from msgspec import UNSET
-from msgspec.structs import asdict, replace
+from msgspec import UNSET, UnsetType, structs
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from assets.deduped.asset import DEDUPED
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
+from assets.tokenized.chat.chat_template import ChatTemplate
+from assets.tokenized.chat.chat_template_files import find_template
+from assets.tokenized.chat.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
     NO_TOKENS,
     TokenFormat,
@@ -62,11 +66,13 @@ from resources.store.records import Manifest, PartRecord, Stats, add_stats, requ
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
+REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
 TOKEN_COLUMNS = {
     "doc_id": "the document",
     "tokens": "token ids of its text, the end-of-document id last",
+    "loss_mask": "whether each token is learned, of conversations",
     "offsets": "bytes of the text at which its tokens begin",
 }
 ROUND_TRIP_CHECK = HistoryCheck(
@@ -84,12 +90,16 @@ SERVED_CHECK = WarningCheck(
 
 @dataclass(frozen=True)
 class EncodeInputs:
-    """Input of one task: a part's documents, the tokenizer.json, and the form to store ids in."""
+    """Input of one task: a part's documents, the tokenizer.json, and the form to store ids in.
+
+    `template` is that of conversations, None of other documents.
+    """
 
     documents: PublishedFile
     tokenizer: PublishedFile
     form: TokenFormat
     is_trained: bool
+    template: ChatTemplate | None = None
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
@@ -114,13 +124,20 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         offsets,
         fill,
     )
+    is_chat, template = corpus.settings.is_chat(source), None
+    if is_chat:
+        template = find_template(corpus.settings.tokenizer, corpus.config.parent)
+        form = replace(form, offsets=False)  # the text that is encoded is not the document's
+        config |= {"offsets": False, "chat_template": template.source}
+        config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
         file = required_file(deduped, part, "documents")
-        inputs = EncodeInputs(corpus.store.file_of(deduped, file), loaded, form, is_trained)
+        documents = corpus.store.file_of(deduped, file)
+        inputs = EncodeInputs(documents, loaded, form, is_trained, template)
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
         tasks.append(maker.task(part.name, made_of, inputs, work_bytes=file.bytes))
-    return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint))
+    return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET))
 
 
 def plan_fill(
@@ -138,11 +155,15 @@ def plan_fill(
     return FillForm(config.rate, config.spm_rate, config.seed, *ids)
 
 
-def provenance_of(tokenizer: MarkedTokenFacts, deduped: str) -> TokenizedProvenance:
+def provenance_of(
+    tokenizer: MarkedTokenFacts, deduped: str, has_loss_mask: bool | UnsetType
+) -> TokenizedProvenance:
     """Add the fingerprint of `deduped` to what the tokenizer says of its tokens."""
     names = MarkedTokenFacts.__struct_fields__
     return TokenizedProvenance(
-        **{name: getattr(tokenizer, name) for name in names}, deduped=deduped
+        **{name: getattr(tokenizer, name) for name in names},
+        deduped=deduped,
+        has_loss_mask=has_loss_mask,
     )
 
 
@@ -151,12 +172,20 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     inputs = task.payload
     documents = pl.read_parquet(inputs.documents.checked(), columns=["doc_id", "text", "lang"])
     encoders = load_encoders(inputs.tokenizer.checked().read_text(encoding="utf-8"))
-    encoded = encode_documents(documents, encoders, inputs.form)
+    writer = task.writer()
+    all_ids, num_rejected = documents["doc_id"], dict[str, int]()
+    if inputs.template is None:
+        encoded = encode_documents(documents, encoders, inputs.form)
+    else:
+        chats = encode_chats(documents, encoders, inputs.form, inputs.template)
+        encoded = chats.encoded
+        num_rejected = dict(sorted(Counter(chats.rejected["reason"]).items()))
+        writer.write_parquet(REJECTED, chats.rejected)
+        documents = as_rendered(documents, chats)
     used = count_ids(encoded["tokens"], inputs.form.vocab_size)
     checked = check_round_trip(task, documents, encoded, encoders)
-    writer = task.writer()
     writer.write_arrow("tokens", encoded)
-    writer.write_arrays("doc_index", *doc_index(documents["doc_id"]))
+    writer.write_arrays("doc_index", *doc_index(all_ids))
     writer.write_arrays("vocabulary", used)
     kinds = token_kinds(encoders.reference, inputs.form)
     marks = inputs.form.marks_of(encoded["doc_id"])
@@ -164,8 +193,18 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     stats = part_stats(documents, encoded, counts, checked)
     if (fill := inputs.form.fill) is not None:
         modes = count_modes(doc_heads(encoded["doc_id"]), fill)
-        stats = replace(stats, numbers=replace(stats.numbers, fill_in_the_middle=modes))
+        numbers = structs.replace(stats.numbers, fill_in_the_middle=modes)
+        stats = structs.replace(stats, numbers=numbers)
+    if num_rejected:
+        rows_in = stats.rows_in + sum(num_rejected.values())
+        stats = structs.replace(stats, rows_in=rows_in, rejected=num_rejected)
     return [writer.publish(stats)]
+
+
+def as_rendered(documents: pl.DataFrame, chats: EncodedChats) -> pl.DataFrame:
+    """Return the conversations that are encoded, with the text that their tokens spell."""
+    texts = chats.encoded.select("doc_id").with_columns(chats.texts.alias("text"))
+    return texts.join(documents.drop("text"), on="doc_id", how="left", maintain_order="left")
 
 
 def check_round_trip(
@@ -306,7 +345,7 @@ def settings_of(settings: Settings) -> dict[str, object]:
         for source in settings.sources
         if source.fill_in_the_middle is not None
     }
-    keys = {"offsets", "fill_in_the_middle_tokens"} if used else {"offsets"}
+    keys = {"offsets", "chat_template"} | ({"fill_in_the_middle_tokens"} if used else set())
     dump = settings.tokenizer.model_dump(mode="json", include=keys)
     return dump | {"fill_in_the_middle": used} if used else dump
 

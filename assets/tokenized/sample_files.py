@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from assets.deduped.asset import DEDUPED, DedupedManifest
+from assets.text.chat_messages import without_marks
 from assets.text.table_rows import count_bytes
 from assets.tokenized.token_facts import SampledParts
 from assets.tokenized.training_sample import SAMPLED_CHARS, is_sampled, sample_quotas, wider_share
@@ -18,11 +19,15 @@ from resources.store.store import StoreError
 
 
 class SampledSource(NamedTuple):
-    """Source of the training sample: its size in bytes and the files of its documents."""
+    """Source of the training sample: its size in bytes and the files of its documents.
+
+    `is_chat`: they are conversations, whose characters for roles are no text.
+    """
 
     name: str
     available: int
     files: list[PublishedFile]
+    is_chat: bool = False
 
 
 @dataclass
@@ -47,7 +52,9 @@ def sampled_sources(
             corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
             for part in parts
         ]
-        sources.append(SampledSource(wanted.source, sum(p.stats.bytes for p in parts), files))
+        is_chat = corpus.settings.is_chat(wanted.source)
+        num_bytes = sum(part.stats.bytes for part in parts)
+        sources.append(SampledSource(wanted.source, num_bytes, files, is_chat))
     return sources
 
 
@@ -106,7 +113,9 @@ def documents_between(
         if is_new.any():  # not so in most parts of a large corpus: their texts are not read
             wanted = pl.col("doc_id").is_in(doc_ids.filter(is_new).implode())
             texts = pl.scan_parquet(path, parallel="prefiltered")  # decodes no text but those
-            yield texts.select("doc_id", "text", "lang").filter(wanted).collect()
+            drawn = texts.select("doc_id", "text", "lang").filter(wanted).collect()
+            is_text = not source.is_chat
+            yield drawn if is_text else drawn.with_columns(text=without_marks(drawn["text"]))
 
 
 def compact(documents: pl.DataFrame) -> pl.DataFrame:

@@ -78,9 +78,13 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
 
 
 class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):
-    """Inputs of the stage `tokenized`: the tokenizer, and the fingerprint of `deduped`."""
+    """Inputs of the stage `tokenized`: the tokenizer, and the fingerprint of `deduped`.
+
+    `has_loss_mask` is True of conversations, whose tokens have masks, and else left out.
+    """
 
     deduped: str
+    has_loss_mask: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class LanguageCounts(msgspec.Struct, frozen=True):

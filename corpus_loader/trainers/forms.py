@@ -2,8 +2,9 @@
 
 The loader must give documents: CorpusLoader(..., options=LoaderOptions(with_documents=True)). A
 label is the token itself (`hugging_face`, whose models shift by themselves) or the next one
-(`next_token`), and IGNORED where nothing is learned: in padding, in a repeated row, and for the
-first token of a document, which does not follow from the one before it.
+(`next_token`), and IGNORED where nothing is learned: in padding, in a repeated row, for the first
+token of a document, which does not follow from the one before it, and for the tokens of a
+conversation that are not the assistant's.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def learned(batch: Tensors) -> torch.Tensor:
 
 def check_documents(batch: Tensors) -> None:
     """Raise CorpusError for a batch without documents."""
-    if "loss_mask" not in batch:
+    if "position_ids" not in batch:
         raise CorpusError(
             "the batch has no documents, so it is not known which tokens are learned. Open the "
             "loader with LoaderOptions(with_documents=True)."

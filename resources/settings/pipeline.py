@@ -54,9 +54,9 @@ from resources.settings.notify import NotifyConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
-from resources.settings.shards import ShardConfig
+from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
-from resources.settings.tokenizer import TokenizerConfig
+from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
 from resources.store.compression import DEFAULT_COMPRESSION, Compression
 from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
@@ -64,6 +64,7 @@ NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
+NO_LINE_EDITS = {"c4": None, "refinedweb": None, "remove_copyright": False}
 MOST_FAULTS = 100  # shown at once
 
 
@@ -181,6 +182,7 @@ class Settings(BaseModel):
             *self.course_faults(),
             *self.override_faults(),
             *url_faults(self.inputs()),
+            *self.chat_faults(),
         ]
         if faults:
             raise PlacedError(faults)
@@ -261,6 +263,37 @@ class Settings(BaseModel):
         for index, evaluation_set in enumerate(sets):
             yield ("dedup", "decontamination", "sets", index), evaluation_set
 
+    def is_chat(self, name: str) -> bool:
+        """Return whether a source of that name is made of conversations."""
+        return any(source.name == name and source.kind == "chat" for source in self.sources)
+
+    def chat_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of what conversations need and the config does not have."""
+        chats = [name for name in self.source_names() if self.is_chat(name)]
+        if not chats:
+            return
+        tokenizer = self.tokenizer
+        lacking = [token for token in CHATML_TOKENS if token not in tokenizer.special_tokens]
+        if tokenizer.path is None and tokenizer.chat_template is None and lacking:
+            yield (
+                ("tokenizer", "special_tokens"),
+                f"source {chats[0]!r} has conversations, whose template (ChatML) needs "
+                f"{', '.join(lacking)}. Add them, or set tokenizer.chat_template",
+            )
+        places: list[tuple[KeyPath, tuple[str, ...] | None, list[str]]]
+        places = [(("shards",), self.shards.formats, chats)]
+        every = tuple(self.source_names())
+        for index, phase in enumerate(self.phases):
+            named = [name for name in phase.named_sources(every) if name in chats]
+            places.append((("phases", index), phase.formats, named))
+        for keys, formats, names in places:
+            for wrong in (name for name in formats or () if name not in MASK_FORMATS if names):
+                yield (
+                    (*keys, "formats"),
+                    f"{wrong} has no place for loss masks, which source {names[0]!r} (kind: chat) "
+                    "has: shards would teach all of its tokens. Leave the source out",
+                )
+
     def override_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of every fault in the filters of a source."""
         for index, name in enumerate(self.source_names()):
@@ -268,6 +301,8 @@ class Settings(BaseModel):
                 filters = self.laid_filters(name)
                 own = self.source(name).filters
                 faults = [*self.missing_models(filters), *undetected_faults(filters, own)]
+                if self.source(name).kind == "chat" and "lines" in own:
+                    faults.append((("lines",), "has no effect on `kind: chat`. Remove it"))
                 for message in required_faults(self.source(name), filters):
                     yield ("sources", index, "require_language"), f"{message} (source {name!r})"
             except ValidationError as error:
@@ -320,6 +355,8 @@ class Settings(BaseModel):
         """Return the filters of a source: domain, presets, the file's keys, and its own on top."""
         source = self.source(name)
         given = expand_presets(lay_over(self.filters.given, source.filters), source.domain)
+        if source.kind == "chat":  # a line may be all that a message has
+            given = lay_over(given, {"lines": NO_LINE_EDITS})
         lowest = lay_over(DOMAINS[source.domain], source_layer(source))
         return FilterConfig.model_validate(lay_over(lowest, given))
 

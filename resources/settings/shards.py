@@ -12,6 +12,7 @@ FormatName = Literal[
 
 
 FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
+MASK_FORMATS: tuple[FormatName, ...] = ("parquet", "megatron")  # hold loss masks
 
 
 class ShardConfig(BaseModel):

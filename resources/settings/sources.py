@@ -264,7 +264,13 @@ def same_file(name: str, place: str, url: str, other: str) -> str:
 class SourceConfig(InputPlaces):
     """One source of documents, as `pipeline.yaml` declares it."""
 
-    text_field: str = Field("text", min_length=1, description="field of the text")
+    kind: Literal["text", "chat"] = Field(
+        "text",
+        description="what a record is. text: the text of `text_field`; chat: a conversation, the "
+        "list of messages in `text_field` (messages, unless another is named), of which the "
+        "assistant's are learned",
+    )
+    text_field: str = Field("text", min_length=1, description="field of the text, or of messages")
     id_field: str | None = Field(
         None, min_length=1, description="field of the record's own id, unique in the source"
     )
@@ -347,6 +353,31 @@ class SourceConfig(InputPlaces):
         le=2**31 - 1,
         description="bytes of the largest record; larger ones go to quarantine",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def name_messages(cls, given: Any) -> Any:
+        """Name the field of messages in a source of conversations that names none."""
+        if isinstance(given, dict) and given.get("kind") == "chat":
+            return {"text_field": "messages"} | given
+        return given
+
+    @model_validator(mode="after")
+    def check_kind(self) -> Self:
+        """Refuse conversations in formats that have none, and HTML in them."""
+        if self.kind == "chat" and self.format in ("txt", "md", "html", "warc", "wet"):
+            raise ValueError(
+                f"kind: chat reads records with a list of messages, which {self.format} has not. "
+                "Write JSON lines or Parquet, or leave `kind` out"
+            )
+        if self.kind == "chat" and self.fill_in_the_middle is not None:
+            raise ValueError(
+                "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "
+                "order. Remove it"
+            )
+        if self.kind == "chat" and self.html == "text":
+            raise ValueError("html: text is for `kind: text`. Leave it out, or convert the files")
+        return self
 
     @model_validator(mode="after")
     def check_columns(self) -> Self:

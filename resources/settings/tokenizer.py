@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from resources.settings.fill_in_the_middle import FillTokens
 
 END_OF_DOCUMENT = "<|endoftext|>"
+CHATML_TOKENS = ("<|im_start|>", "<|im_end|>")  # of the template for conversations
 # Keys of which no tokenizer is made; the tokens of the last are special tokens where they are used.
-UNTRAINED = frozenset({"offsets", "retrain", "fill_in_the_middle_tokens"})
+UNTRAINED = frozenset({"offsets", "retrain", "chat_template", "fill_in_the_middle_tokens"})
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -68,6 +69,14 @@ class TokenizerConfig(BaseModel):
         default=FillTokens(),
         description="special tokens of sources with `fill_in_the_middle`; a trained tokenizer has "
         "them if there is such a source",
+    )
+
+    chat_template: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Jinja template of conversations (`kind: chat`): a file, relative to "
+        "pipeline.yaml, or its text; null: that beside `path`, or ChatML",
+        exclude_if=lambda template: template is None,  # configs without it keep their fingerprints
     )
 
     @model_validator(mode="after")

@@ -145,6 +145,11 @@ def document_columns(
     """Return (text, id, url, lang, license, meta); ValueError if there is no text."""
     rest = dict(fields)
     text = rest.pop(source.text_field, None)
+    if source.kind == "chat" and source.text_field in fields:
+        from assets.raw.chat_records import chat_text
+
+        text, others = chat_text(text, source.text_field)
+        rest |= {} if others is None else {source.text_field: others}
     if not isinstance(text, str):
         raise ValueError(_text_error(fields, source.text_field))
     if source.html == "text":

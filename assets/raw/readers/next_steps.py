@@ -39,6 +39,9 @@ STEPS = (  # the first part of an error that is found decides
     (" fields, the header has ", "Quote separators inside of fields, or correct the row."),
     ("HTML page", "Leave the page out, or save its text."),
     ("WARC", "Get the file again; the other records are read."),
+    ("chat role ", "Rename the role in the file, or leave the record out of it."),
+    ("chat message has `", "Write it into the content, or leave the record out of the file."),
+    ("chat ", "Correct the messages, name their field in `text_field`, or set `kind: text`."),
     ("JSON", "Correct the line, or the program that wrote it."),
 )
 CORRECT = "Correct the record, or leave it out of the file."

@@ -55,10 +55,11 @@ def add_lines(builder: DocumentBuilder, run: LineRun, source: SourceConfig) -> N
 def has_plain_names(source: SourceConfig) -> bool:
     """Return whether documents of a source depend on keys as they are spelled, and on these alone.
 
-    A filter looks into values, HTML is parsed, fields that are not wanted are left out, and a name
-    may need escapes or have two roles.
+    A filter looks into values, HTML and messages are parsed, fields that are not wanted are left
+    out, and a name may need escapes or have two roles.
     """
-    if source.field_filter or source.html != "keep" or source.columns:
+    is_read_whole = source.field_filter or source.html != "keep" or source.columns
+    if is_read_whole or source.kind == "chat":
         return False
     names = [name for name in names_of(source) if name]
     is_spelled = all(name.isprintable() and not {*name} & {'"', "\\"} for name in names)

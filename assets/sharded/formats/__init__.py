@@ -1,7 +1,7 @@
 """Shard formats: writers of a shard's rows for the readers of other projects.
 
-    shard frame (num_tokens, tokens, spans) --write--> one file per suffix
-    all shards of a source                  --index--> index files of the reader
+    shard frame (num_tokens, tokens, spans; loss_mask of conversations) --write--> a file per suffix
+    all shards of a source --index--> index files of the reader
 
 A row is one item, sequence or "document" of the format, padding included. A format is a module here
 with a `ShardFormat`, listed in FORMATS, and its name in `FormatName`. All bytes depend on the rows

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from assets.sharded.formats.flat_rows import FlatRows, flat_rows
+from resources.settings.shards import MASK_FORMATS
 from resources.store.store import StoreError
 
 
@@ -38,6 +39,7 @@ class ShardSchema:
     end_of_document_id: int
     vocab_size: int
     tokenizer_fingerprint: str
+    has_loss_mask: bool = False  # every token has a flag whether it is learned
 
     @property
     def token_bytes(self) -> int:
@@ -63,7 +65,8 @@ class ShardFormat:
     `write` takes a path per suffix (temporary, but ending in the file's final name), the shard's
     rows and the schema; it raises FormatError for rows that the format cannot hold. `index` takes
     the files of all shards and suffixes, in shard order, and returns index files: names and
-    contents, none if the format needs none.
+    contents, none if the format needs none. `mask_suffixes` are those of the files that follow if
+    rows have loss masks.
     """
 
     name: str
@@ -71,6 +74,18 @@ class ShardFormat:
     write: Callable[[list[Path], pl.DataFrame, ShardSchema], None]
     index: Callable[[list[ShardFile], ShardSchema], dict[str, bytes]] = lambda files, schema: {}
     file_name: Callable[[int, str], str] = lambda number, suffix: f"shard-{number:05d}.{suffix}"
+    mask_suffixes: tuple[str, ...] = ()
+
+    def suffixes_of(self, schema: ShardSchema) -> tuple[str, ...]:
+        """Return the suffixes of the files of a shard; FormatError for masks without a place."""
+        if not schema.has_loss_mask:
+            return self.suffixes
+        if self.name not in MASK_FORMATS:
+            raise FormatError(
+                f"{self.name} has no place for loss masks: its shards would teach all tokens. "
+                f"Choose from {', '.join(MASK_FORMATS)}, or leave out sources of `kind: chat`."
+            )
+        return self.suffixes + self.mask_suffixes
 
 
 def rows_of(shard: pl.DataFrame, schema: ShardSchema, name: str) -> FlatRows:

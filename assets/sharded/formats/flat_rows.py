@@ -1,7 +1,8 @@
 """Flat arrays of a shard's rows, which all formats are written from.
 
 A shard's frame has num_tokens UInt32, tokens List (or Array) of UInt16 | UInt32, and spans
-List(Struct{doc_id String, start UInt32, length UInt32}). The formats want the rows as one run of
+List(Struct{doc_id String, start UInt32, length UInt32}); those of conversations loss_mask
+List(Boolean) as well. The formats want the rows as one run of
 tokens and the start of each row, the layout of Arrow, so nothing is copied.
 """
 
@@ -54,6 +55,11 @@ def flat_rows(tokens: pl.Series) -> FlatRows:
 def as_lists(tokens: pl.Series) -> pl.Series:
     """Return a column of tokens as lists, be they lists or arrays of a fixed length."""
     return tokens.arr.to_list() if isinstance(tokens.dtype, pl.Array) else tokens
+
+
+def flat_mask(masks: pl.Series) -> NDArray[np.bool_]:
+    """Return the flags of a column of lists, end to end."""
+    return masks.explode(empty_as_null=False).to_numpy().astype(np.bool_)
 
 
 def flat_spans(spans: pl.Series) -> FlatSpans:

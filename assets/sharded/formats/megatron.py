@@ -9,6 +9,8 @@ i32 length[sequences], i64 byte_pointer[sequences], i64 document[documents + 1].
 Core 0.16, megatron/core/datasets/indexed_dataset.py.
 .spans: "TMSPANS1", u64 rows, u64 spans, u64 first_span[rows + 1], u32 start[spans],
 u32 length[spans], 16-byte doc_id[spans].
+.loss, of conversations: bit i, from the lowest of the first byte, is 1 if token i of .bin is
+learned, padding is not. No header: tokens and bits have the same places.
 """
 
 from __future__ import annotations
@@ -22,19 +24,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
-from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_spans
+from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_mask, flat_spans
 from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
+from corpus_loader.mixture import MASK_SUFFIX
 
 IDX_VERSION = 1
 
 
 def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
-    """Write .bin, .idx and .spans."""
-    bin_path, idx_path, spans_path = paths
+    """Write .bin, .idx and .spans, and .loss if rows have masks."""
+    bin_path, idx_path, spans_path, *mask_paths = paths
     rows = rows_of(shard, schema, "megatron")
     rows.content.tofile(bin_path)
     write_idx(idx_path, rows, schema)
     write_spans(spans_path, flat_spans(shard["spans"]))
+    for path in mask_paths:
+        write_mask(path, shard["loss_mask"])
 
 
 def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
@@ -63,4 +68,9 @@ def write_spans(path: Path, spans: FlatSpans) -> None:
             array.tofile(file)
 
 
-MEGATRON = ShardFormat("megatron", ("bin", "idx", "spans"), write)
+def write_mask(path: Path, masks: pl.Series) -> None:
+    """Write .loss: a bit for each token, in the order of .bin."""
+    np.packbits(flat_mask(masks), bitorder="little").tofile(path)
+
+
+MEGATRON = ShardFormat("megatron", ("bin", "idx", "spans"), write, mask_suffixes=(MASK_SUFFIX,))

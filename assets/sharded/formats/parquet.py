@@ -1,4 +1,4 @@
-"""Parquet: tokens, their number and their document spans, for lineage and interchange.
+"""Parquet: tokens, their number, spans and loss masks, for lineage and interchange.
 
 Parquet has no integers below 32 bits. BYTE_STREAM_SPLIT stores first bytes with first bytes, so
 that the two empty ones of a uint16 compress to nothing: 0.72 bytes a byte of ids, 0.80 without; a

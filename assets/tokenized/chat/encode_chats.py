@@ -1,0 +1,331 @@
+"""Encode conversations to token ids, and mark the tokens that are learned.
+
+The template's special tokens become ids; text that only spells one, in a message, stays text. So a
+special token in a message is quoted while the template renders, the result is cut at the special
+tokens, and the pieces between them are encoded as any text is. That gives the ids of `tokenizers`
+for the whole text, which is compared on conversations of every part.
+
+A template renders a conversation in Python (20 to 100 us): this is no path for web text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from assets.text.chat_messages import ChatError, Message, split_messages
+from assets.tokenized.chat.chat_template import (
+    QUOTE,
+    UNQUOTE,
+    ChatTemplate,
+    Rendered,
+    TemplateRefusal,
+    render_chat,
+)
+from assets.tokenized.encode_documents import (
+    TokenFormat,
+    compared_texts,
+    list_series,
+    sample_of,
+    slices_of,
+)
+from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
+from assets.tokenized.token_offsets import byte_starts
+from assets.tokenized.tokenizer import TokenizerError
+
+COMPARED_CHATS = 8  # of every part, with the ids that `tokenizers` gives the whole text
+QUOTED = re.compile(f"{QUOTE}([0-9]+){UNQUOTE}")
+NOTHING = re.compile(r"(?!)")
+REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
+UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"
+REFUSED, UNLEARNED = "refused_by_template", "nothing_learned"
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class EncodedChats:
+    """Encoded conversations, as `encode_documents` returns documents, with their masks.
+
+    encoded: doc_id, tokens, loss_mask List(Boolean), True for a token that is learned; texts: what
+    their tokens spell without the marks around a document, String, in the same order; rejected: the
+    columns REJECTED_SCHEMA.
+    """
+
+    encoded: pl.DataFrame
+    texts: pl.Series
+    rejected: pl.DataFrame
+
+
+class SpecialTokens(NamedTuple):
+    """Special tokens: a pattern of their spellings, as they take blanks beside them, and ids."""
+
+    pattern: re.Pattern[str]
+    spelled: re.Pattern[str]
+    spellings: list[str]
+    ids: dict[str, int]
+
+
+class Pieces(NamedTuple):
+    """A rendered conversation, cut at its special tokens.
+
+    `texts`, and in `learned` the spans of bytes in each that are; `special` has the (id, whether it
+    is learned) behind each text but the last.
+    """
+
+    texts: list[str]
+    learned: list[list[tuple[int, int]]]
+    special: list[tuple[int, bool]]
+
+
+class RejectedChatError(ValueError):
+    """A conversation that is left out, and the reason."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def encode_chats(
+    documents: pl.DataFrame, encoders: Encoders, form: TokenFormat, template: ChatTemplate
+) -> EncodedChats:
+    """Encode conversations (doc_id, text as of `join_messages`); reject those that cannot be.
+
+    A mark that the template writes itself, at the begin or the end, is not put there twice. Raises
+    TokenizerError if the pieces of a text have other ids than the text.
+    """
+    special = special_tokens(encoders.reference)
+    encoder = encoders.exact_on(compared_texts(documents))
+    check_whole(sample_of(documents)["text"], encoders.reference, template, special)
+    columns, first = ChatColumns(encoder, encoders.reference, form, special), 0
+    for texts in slices_of(documents["text"]):
+        columns.add(documents["doc_id"][first : first + len(texts)], texts, template)
+        first += len(texts)
+    return columns.take()
+
+
+class ChatColumns:
+    """Ids, masks and texts of conversations, in the order of being added."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        reference: ReferenceEncoder,
+        form: TokenFormat,
+        special: SpecialTokens,
+    ) -> None:
+        self.encoder, self.reference, self.form, self.special = encoder, reference, form, special
+        self.doc_ids, self.texts = list[str](), list[str]()
+        self.ids, self.masks = [np.zeros(0, form.dtype)], [np.zeros(0, np.bool_)]
+        self.rejected = list[tuple[str, str, str]]()
+
+    def add(self, doc_ids: pl.Series, texts: pl.Series, template: ChatTemplate) -> None:
+        """Render and encode some conversations together."""
+        kept, chats = list[str](), list[Pieces]()
+        for doc_id, text in zip(doc_ids, texts, strict=True):
+            try:
+                chats.append(cut(render(text, template, self.special), self.special))
+                kept.append(doc_id)
+            except RejectedChatError as error:
+                self.rejected.append((doc_id, error.reason, str(error)))
+        bare = [without_marks(chat, self.form) for chat in chats]
+        encoded = encode_pieces([chat for chat, _ in bare], self.encoder, self.reference)
+        begin = [] if self.form.begin_id is None else [self.form.begin_id]
+        for doc_id, (chat, ends), (ids, mask) in zip(kept, bare, encoded, strict=True):
+            if not mask.any() and not ends:
+                self.rejected.append((doc_id, UNLEARNED, "no token is the assistant's"))
+                continue
+            self.doc_ids.append(doc_id)
+            self.texts.append(spelled(chat, self.special))
+            marked = [begin, ids, [self.form.end_id]]
+            self.ids.append(np.concatenate([np.array(part, self.form.dtype) for part in marked]))
+            self.masks.append(np.concatenate([np.zeros(len(begin), np.bool_), mask, [ends]]))
+
+    def take(self) -> EncodedChats:
+        """Return what was added."""
+        offsets = np.cumsum([len(ids) for ids in self.ids], dtype=np.int64)
+        encoded = pl.DataFrame(
+            [
+                pl.Series("doc_id", self.doc_ids, pl.String),
+                list_series(np.concatenate(self.ids), offsets).alias("tokens"),
+                mask_series(np.concatenate(self.masks), offsets),
+            ]
+        )
+        rejected = pl.DataFrame(self.rejected, schema=REJECTED_SCHEMA, orient="row")
+        return EncodedChats(encoded, pl.Series("text", self.texts, pl.String), rejected)
+
+
+def check_whole(
+    texts: pl.Series, reference: ReferenceEncoder, template: ChatTemplate, special: SpecialTokens
+) -> None:
+    """Compare the ids of some conversations with those that `tokenizers` gives the whole text.
+
+    Raises TokenizerError if they differ. One that spells a special token has other ids on purpose.
+    """
+    from tokenizers import Tokenizer
+
+    whole = Tokenizer.from_str(reference.tokenizer.to_str())
+    whole.encode_special_tokens = False
+    whole.no_truncation()
+    whole.no_padding()
+    for text in texts.head(COMPARED_CHATS):
+        try:
+            rendered = render(text, template, special)
+        except RejectedChatError:
+            continue
+        if QUOTE in rendered.text:
+            continue
+        ids, _ = encode_pieces([cut(rendered, special)], reference, reference)[0]
+        if whole.encode(rendered.text, add_special_tokens=False).ids != ids.tolist():
+            raise TokenizerError(
+                "the tokenizer gives a conversation other ids than its pieces between special "
+                "tokens, as one with `prepend_scheme: first` does, so that it is not known what is "
+                f"learned. Name another one in tokenizer.path. Rendered: {rendered.text[:200]!r}"
+            )
+
+
+def render(text: str, template: ChatTemplate, special: SpecialTokens) -> Rendered:
+    """Render a conversation, its special tokens quoted; RejectedChatError if that fails."""
+    try:
+        messages = split_messages(text)
+    except ChatError as error:
+        raise RejectedChatError(UNREADABLE, str(error)) from error
+    for number, message in enumerate(messages):
+        if not message.content.strip():
+            raise RejectedChatError(EMPTIED, f"message {number} has no text left")
+    try:
+        quoted = [Message(role, quote(content, special)) for role, content in messages]
+        return render_chat(template, quoted, special.pattern)
+    except TemplateRefusal as error:
+        raise RejectedChatError(REFUSED, str(error)) from error
+
+
+def quote(content: str, special: SpecialTokens) -> str:
+    """Quote the special tokens that a message spells."""
+    numbers = {spelling: number for number, spelling in enumerate(special.spellings)}
+    return special.spelled.sub(lambda found: f"{QUOTE}{numbers[found[0]]}{UNQUOTE}", content)
+
+
+def unquote(text: str, special: SpecialTokens) -> str:
+    """Put the spellings back."""
+    return QUOTED.sub(lambda found: special.spellings[int(found[1])], text)
+
+
+def special_tokens(reference: ReferenceEncoder) -> SpecialTokens:
+    """Return the special tokens of a tokenizer."""
+    added = reference.tokenizer.get_added_tokens_decoder()
+    ids = {token.content: token_id for token_id, token in added.items() if token.special}
+    tokens = [token for token in added.values() if token.special and token.content]
+    in_order = sorted(tokens, key=lambda token: (-len(token.content), token.content))
+    spellings = [token.content for token in in_order]
+    if not spellings:
+        return SpecialTokens(NOTHING, NOTHING, [], {})
+    blanks = {True: r"\s*", False: ""}
+    taking = [
+        blanks[token.lstrip] + f"(?:{re.escape(token.content)})" + blanks[token.rstrip]
+        for token in in_order
+    ]
+    exact = "|".join(map(re.escape, spellings))
+    return SpecialTokens(re.compile("|".join(taking)), re.compile(exact), spellings, ids)
+
+
+def cut(rendered: Rendered, special: SpecialTokens) -> Pieces:
+    """Cut a rendered conversation at its special tokens."""
+    text = rendered.text
+    texts, learned, ids = list[str](), list[list[tuple[int, int]]](), list[tuple[int, bool]]()
+    start = 0
+    for found in special.pattern.finditer(text):
+        texts.append(unquote(text[start : found.start()], special))
+        learned.append(spans_within(rendered, start, found.start(), special))
+        is_learned = any(a < found.end() and b > found.start() for a, b in rendered.learned)
+        ids.append((special.ids[found[0].strip() or found[0]], is_learned))
+        start = found.end()
+    texts.append(unquote(text[start:], special))
+    learned.append(spans_within(rendered, start, len(text), special))
+    return Pieces(texts, learned, ids)
+
+
+def spans_within(
+    rendered: Rendered, start: int, stop: int, special: SpecialTokens
+) -> list[tuple[int, int]]:
+    """Return what is learned of the characters [start, stop) of a text, as bytes from `start`."""
+
+    def byte_of(place: int) -> int:
+        return len(unquote(rendered.text[start:place], special).encode())
+
+    within = ((max(a, start), min(b, stop)) for a, b in rendered.learned)
+    return [(byte_of(a), byte_of(b)) for a, b in within if a < b]
+
+
+def encode_pieces(
+    chats: Sequence[Pieces], encoder: Encoder, reference: ReferenceEncoder
+) -> list[tuple[NDArray[np.uint32], Bools]]:
+    """Return the ids and the mask of each conversation; texts of all are encoded together."""
+    texts = [text for chat in chats for text in chat.texts]
+    spans = [each for chat in chats for each in chat.learned]
+    if not texts:
+        return []
+    ids, offsets = encoder.encode(texts)
+    starts = byte_starts(pl.Series(texts, dtype=pl.String), ids, offsets, reference)
+    mask = np.zeros(ids.size, np.bool_)
+    for number, learned in enumerate(spans):
+        if learned:
+            these = slice(int(offsets[number]), int(offsets[number + 1]))
+            size = len(texts[number].encode())
+            mask[these] = overlaps(starts[these], size, learned)
+    encoded, piece = [], 0
+    for chat in chats:
+        parts, flags = list[NDArray[np.uint32]](), list[Bools]()
+        for token in [*chat.special, None]:
+            these = slice(int(offsets[piece]), int(offsets[piece + 1]))
+            parts.append(ids[these])
+            flags.append(mask[these])
+            if token is not None:
+                parts.append(np.array([token[0]], np.uint32))
+                flags.append(np.array([token[1]], np.bool_))
+            piece += 1
+        encoded.append((np.concatenate(parts), np.concatenate(flags)))
+    return encoded
+
+
+def overlaps(starts: NDArray[np.uint32], size: int, spans: list[tuple[int, int]]) -> Bools:
+    """Return which tokens, that begin at these bytes of a text of `size`, overlap a span.
+
+    A token that reaches over the border of a span is learned, as in transformers.
+    """
+    first = starts.astype(np.int64)
+    stop = np.append(first[1:], size)
+    found = np.zeros(len(first), np.bool_)
+    for start, end in spans:
+        found |= (first < end) & (stop > start)
+    return found
+
+
+def without_marks(chat: Pieces, form: TokenFormat) -> tuple[Pieces, bool]:
+    """Leave out the ids of begin and end that a template wrote; return if the end was learned."""
+    texts, learned, special = chat
+    if special and not texts[0] and special[0][0] == form.begin_id:
+        texts, learned, special = texts[1:], learned[1:], special[1:]
+    if special and not texts[-1] and special[-1][0] == form.end_id:
+        return Pieces(texts[:-1], learned[:-1], special[:-1]), special[-1][1]
+    return Pieces(texts, learned, special), False
+
+
+def spelled(chat: Pieces, special: SpecialTokens) -> str:
+    """Return the text of a conversation."""
+    names = {token_id: spelling for spelling, token_id in special.ids.items()}
+    between = [*(names[token_id] for token_id, _ in chat.special), ""]
+    return "".join(part for pair in zip(chat.texts, between, strict=True) for part in pair)
+
+
+def mask_series(values: Bools, offsets: NDArray[np.int64]) -> pl.Series:
+    """Return a column `loss_mask`, List(Boolean), of flags end to end; a bit each."""
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
+    return pl.Series("loss_mask", lists, dtype=pl.List(pl.Boolean))

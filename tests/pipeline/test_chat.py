@@ -1,0 +1,220 @@
+"""Conversations through all stages: the answers of assistants are learned, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from builders import Build, hashes, open_corpus, write_jsonl
+from chat_corpus import answers, openai, write_chat_corpus
+from command_line import start
+from tokenizers import Tokenizer
+
+from assets.sharded.asset import SHARDED
+from assets.tokenized.chat.chat_template import CHATML
+from corpus_loader import CorpusLoader, LoaderOptions
+from corpus_loader.mixture import MASK_SUFFIX
+from pipeline_defs.commands.main import main
+
+END = "<|im_end|>"
+Again = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a corpus with conversations, after `corpus build`."""
+    config = write_chat_corpus(tmp_path_factory.mktemp("chat"))
+    command = start(config, "pipeline_defs.commands.main", "build")
+    assert command.wait() == 0, (config.parent / "out.log").read_text()[-3000:]
+    return config.parent
+
+
+@pytest.fixture(scope="module")
+def again(build: Build) -> Callable[[Path], None]:
+    """Builds the corpus of a config in this process."""
+
+    def run(config: Path) -> None:
+        corpus = open_corpus(config)
+        build(corpus)
+        build(corpus, "mixed")
+
+    return run
+
+
+def copied(built: Path, folder: Path, **changes: Any) -> Path:
+    """A copy of the built corpus whose config has `changes`; return the config."""
+    shutil.copytree(built, folder, dirs_exist_ok=True)
+    config = folder / "pipeline.yaml"
+    config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | changes))
+    return config
+
+
+def tokenizer_of(folder: Path) -> Tokenizer:
+    [path] = (folder / "store/tokenizer/all").glob("*.tokenizer.json")
+    return Tokenizer.from_file(str(path))
+
+
+def batch_of(folder: Path, with_documents: bool = True) -> Any:
+    options = LoaderOptions(with_documents=with_documents)
+    loader = CorpusLoader(folder / "store", "main", options=options)
+    return loader, loader.samples(range(loader.split.epoch_samples))
+
+
+def learned_texts(folder: Path) -> dict[str, set[str]]:
+    """What is learned of each document that is drawn, by source."""
+    loader, batch = batch_of(folder)
+    tokenizer, documents = tokenizer_of(folder), batch.documents
+    tokens, mask = batch.tokens.reshape(-1), batch.loss_mask.reshape(-1)
+    texts = defaultdict(set)
+    row_of = documents.cu_seqlens[:-1] // batch.tokens.shape[1]
+    for number, row in enumerate(row_of.tolist()):
+        piece = slice(*documents.cu_seqlens[number : number + 2].tolist())
+        if documents.doc_ids[number].any():
+            ids = tokens[piece][mask[piece]].tolist()
+            text = tokenizer.decode(ids, skip_special_tokens=False)
+            texts[loader.sources[batch.sources[row]]].add(text)
+        else:
+            assert not mask[piece].any()  # padding
+    return texts
+
+
+def answers_of(numbers: range) -> set[str]:
+    return {"".join(answer + END for answer in answers(number)) for number in numbers}
+
+
+def test_the_learned_tokens_are_the_answers(built: Path) -> None:
+    texts = learned_texts(built)
+    asked, told = texts["asked"], texts["told"]
+    assert asked <= answers_of(range(24)) and told <= answers_of(range(24, 48))
+    assert len(asked) > 12 and len(told) > 12
+    assert all(text.endswith("<|endoftext|>") for text in texts["prose"])
+
+
+def test_every_conversation_has_its_answers_in_the_shards(built: Path) -> None:
+    tokenizer = tokenizer_of(built)
+    frame = pl.read_parquet(built / "store/sharded/told/parquet-*/*.parquet")
+    learned = frame.select("tokens", "loss_mask").explode("tokens", "loss_mask").filter("loss_mask")
+    text = tokenizer.decode(learned["tokens"].to_list(), skip_special_tokens=False)
+    for number in range(24, 48):
+        assert all(text.count(answer + END) == 1 for answer in answers(number))
+    assert text.count(END) == sum(len(answers(number)) for number in range(24, 48))
+
+
+def test_parquet_and_flat_files_have_the_same_masks(built: Path) -> None:
+    root = built / "store/sharded/asked"
+    for path in sorted(root.glob("parquet-*/*.parquet")):
+        flags = pl.read_parquet(path)["loss_mask"].explode().to_numpy()
+        [flat] = root.glob(f"megatron-*/{path.stem}.{MASK_SUFFIX}")
+        bits = np.unpackbits(np.fromfile(flat, np.uint8), bitorder="little")
+        assert bits[: flags.size].tolist() == flags.tolist() and not bits[flags.size :].any()
+
+
+def test_bad_conversations_go_to_quarantine(
+    built: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(built / "pipeline.yaml"))
+    assert main(["quarantine", "show", "asked"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "chat role 'judge' is none of system, user" in said
+    assert "chat has no assistant's message" in said
+    assert "3 of 3 records in quarantine" in said
+
+
+def test_a_second_build_writes_nothing(built: Path, tmp_path: Path, again: Again) -> None:
+    config = copied(built, tmp_path)
+    before = hashes(tmp_path / "store/sharded")
+    again(config)
+    assert hashes(tmp_path / "store/sharded") == before
+
+
+def test_a_loader_goes_on_with_the_same_masks(built: Path) -> None:
+    def loader() -> CorpusLoader:
+        return CorpusLoader(built / "store", "main", batch_size=3)
+
+    whole = [batch.loss_mask.tolist() for batch in loader()]  # type: ignore[union-attr]
+    first = loader()
+    batches = iter(first)
+    head = [next(batches).loss_mask.tolist() for _ in range(2)]  # type: ignore[union-attr]
+    rest = loader()
+    rest.load_state_dict(first.state_dict())
+    assert head + [batch.loss_mask.tolist() for batch in rest] == whole  # type: ignore[union-attr]
+
+
+def test_a_conversation_that_goes_is_learned_no_more(tmp_path: Path, again: Again) -> None:
+    config = write_chat_corpus(tmp_path, buckets={"mode": "buckets", "edges": [128, 1024]})
+    again(config)
+    masks = mask_files(tmp_path)
+    write_jsonl(tmp_path / "input/asked/a.jsonl", [openai(n) for n in range(23)])
+
+    again(config)
+
+    manifest = open_corpus(config).store.newest(SHARDED, "asked")
+    assert manifest.stats.numbers.removed_rows
+    assert mask_files(tmp_path) == masks  # the same files under their names
+    assert len(list((tmp_path / "store/sharded/asked").glob("*/*.loss"))) == 2 * len(masks)
+    texts = learned_texts(tmp_path)["asked"]
+    assert texts and texts <= answers_of(range(23))
+
+
+def mask_files(folder: Path) -> dict[str, str]:
+    """Hashes of the masks of the first generation of the source `asked`."""
+    shards = open_corpus(folder / "pipeline.yaml").store.newest(SHARDED, "asked").parts
+    names = [f.path for part in shards for f in part.files if f.kind == f"megatron.{MASK_SUFFIX}"]
+    found = hashes(folder / "store/sharded/asked")
+    return {name: found[name] for name in names}
+
+
+def test_another_template_with_the_same_tokens_writes_other_masks(
+    built: Path, tmp_path: Path, again: Again
+) -> None:
+    """What is learned is no token: shards must not keep the masks of another template."""
+    end = "message.content + '<|im_end|>' }}{% endgeneration %}"
+    without_end = "message.content }}{% endgeneration %}{{ '<|im_end|>' }}"
+    tokenizer = yaml.safe_load((built / "pipeline.yaml").read_text())["tokenizer"]
+    template = CHATML.replace(end, without_end)
+    assert template != CHATML
+    again(copied(built, tmp_path, tokenizer=tokenizer | {"chat_template": template}))
+
+    assert tokens_of(tmp_path) == tokens_of(built)
+    texts = learned_texts(tmp_path)
+    assert texts["asked"] <= {text.replace(END, "") for text in answers_of(range(24))}
+    assert texts["asked"]
+
+
+def tokens_of(folder: Path) -> list[list[int]]:
+    """The tokens of all sequences of the newest shards of `asked`."""
+    corpus = open_corpus(folder / "pipeline.yaml")
+    manifest = corpus.store.newest(SHARDED, "asked")
+    paths = [part.file("parquet.parquet") for part in manifest.parts]
+    root = folder / "store/sharded/asked"
+    frames = [pl.read_parquet(root / file.path, columns=["tokens"]) for file in paths if file]
+    return sorted(pl.concat(frames)["tokens"].to_list())
+
+
+def test_a_phase_in_shards_has_the_masks_of_its_samples(
+    built: Path, tmp_path: Path, again: Again
+) -> None:
+    phases = yaml.safe_load((built / "pipeline.yaml").read_text())["phases"]
+    phases[0]["formats"] = ["megatron", "parquet"]
+    again(copied(built, tmp_path, phases=phases))
+    _, batch = batch_of(tmp_path, with_documents=False)
+    written = pl.read_parquet(tmp_path / "store/mixed/main/parquet-*/*.parquet")
+    assert written["tokens"].to_list() == batch.tokens.tolist()
+    assert written["loss_mask"].to_list() == batch.loss_mask.tolist()
+
+
+def test_formats_without_masks_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_chat_corpus(tmp_path, shards={"formats": ["megatron", "mds"]})
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    assert main(["build"]) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "mds has no place for loss masks, which source 'asked' (kind: chat) has" in said
