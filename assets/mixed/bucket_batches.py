@@ -54,6 +54,8 @@ def bucket_notes(
         return []
     share = rest_share(samples_by_bucket(budgets, rows), config.batch_samples)
     if not config.one_bucket_batches:
+        if share > MANY_IN_RESTS:
+            return []
         return [
             "`one_bucket_batches: true` would give every batch rows of one bucket, but for "
             f"{share:.1%} of the samples, at the end of the phase"

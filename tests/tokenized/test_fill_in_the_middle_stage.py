@@ -138,3 +138,10 @@ def test_a_proof_finds_texts_and_passages_across_cuts(tmp_path: Path, build: Bui
 
 def owned_by_0(marks: bytes) -> Marks:
     return marks_of([(0, marks)])
+
+
+def test_conversations_are_not_rearranged() -> None:
+    given = {"name": "a", "where": "a.jsonl", "kind": "chat", "fill_in_the_middle": {}}
+
+    with pytest.raises(ValueError, match="fill_in_the_middle has no meaning with kind: chat"):
+        SourceConfig.model_validate(given)
