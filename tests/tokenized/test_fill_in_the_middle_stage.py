@@ -15,6 +15,7 @@ from assets.raw.taken_down_files import Wanted
 from assets.text.marks import Marks, find_passages, marks_of, passage_marks, text_marks
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
 from pipeline_defs.commands.main import main
+from resources.settings.sources import SourceConfig
 
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3
 SOURCES = [
