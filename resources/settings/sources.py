@@ -370,11 +370,6 @@ class SourceConfig(InputPlaces):
                 f"kind: chat reads records with a list of messages, which {self.format} has not. "
                 "Write JSON lines or Parquet, or leave `kind` out"
             )
-        if self.kind == "chat" and self.fill_in_the_middle is not None:
-            raise ValueError(
-                "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "
-                "order. Remove it"
-            )
         if self.kind == "chat" and self.html == "text":
             raise ValueError("html: text is for `kind: text`. Leave it out, or convert the files")
         return self
@@ -414,3 +409,13 @@ class Source(SourceConfig):
         description="rearranges documents, usually of code, so that a model learns to fill in "
         "their middle; {}: the defaults; null: none",
     )
+
+    @model_validator(mode="after")
+    def check_order(self) -> Self:
+        """Refuse to rearrange conversations."""
+        if self.kind == "chat" and self.fill_in_the_middle is not None:
+            raise ValueError(
+                "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "
+                "order. Remove it"
+            )
+        return self

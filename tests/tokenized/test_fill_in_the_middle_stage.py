@@ -15,7 +15,7 @@ from assets.raw.taken_down_files import Wanted
 from assets.text.marks import Marks, find_passages, marks_of, passage_marks, text_marks
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
 from pipeline_defs.commands.main import main
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import Source
 
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3
 SOURCES = [
@@ -145,4 +145,4 @@ def test_conversations_are_not_rearranged() -> None:
     given = {"name": "a", "where": "a.jsonl", "kind": "chat", "fill_in_the_middle": {}}
 
     with pytest.raises(ValueError, match="fill_in_the_middle has no meaning with kind: chat"):
-        SourceConfig.model_validate(given)
+        Source.model_validate(given)
