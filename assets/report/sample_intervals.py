@@ -92,15 +92,28 @@ def drawn_rates(blocks: Blocks, width: float, rng: np.random.Generator) -> Float
     return rates
 
 
-def count_interval(value: float, draws: Floats, documents: float, sampled: int) -> Interval:
-    """Return a number of documents of a kind: some may be of a kind that the sample missed."""
+def count_interval(value: float, draws: Floats, documents: float, missed: float) -> Interval:
+    """Return a number of documents of a kind, of which the sample may have missed some."""
     found = interval(value, draws)
-    return Interval(found.value, found.low, min(found.high + unseen(documents, sampled), documents))
+    return Interval(found.value, found.low, min(found.high + missed, documents))
 
 
 def unseen(documents: float, sampled: int) -> float:
     """Return how many documents there may be of a kind of which a sample of them has none."""
     return float(math.ceil(documents * min(1.0, JEFFREYS_NONE / max(1, sampled))))
+
+
+def unseen_in_all(samples: Sequence[tuple[float, int]]) -> float:
+    """Return `unseen` of several sources together, by the documents and the sample of each.
+
+    A kind may be that of one source alone, so its sample is what tells: the amounts that Jeffreys'
+    prior leaves possible in each (gamma distributions of shape 1/2) are drawn and added.
+    """
+    rng = np.random.default_rng(0)
+    scales = np.array([documents / max(1, sampled) for documents, sampled in samples])
+    drawn = (rng.gamma(0.5, 1.0, (10 * DRAWS, len(scales))) * scales).sum(axis=1)
+    most = sum(documents for documents, _ in samples)
+    return float(math.ceil(min(np.quantile(drawn, (1 + LEVEL) / 2), most)))
 
 
 def student(freedom: int) -> float:

@@ -33,6 +33,7 @@ from assets.report.sample_intervals import (
     interval,
     totals_of,
     unseen,
+    unseen_in_all,
 )
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.tokenizer import train_bpe
@@ -321,9 +322,10 @@ def source_estimate(
     judged: Judged, totals: Mapping[str, tuple[float, Floats]], pairs: SampledPairs
 ) -> SourceEstimate:
     """Return the estimate of a source."""
-    sampled = judged.raw.height
+    sampled, documents = judged.raw.height, totals["documents"][0]
+    missed = unseen(documents, sampled)
     rules = {
-        name.removeprefix(RULE): count_interval(*amount, totals["documents"][0], sampled)
+        name.removeprefix(RULE): count_interval(*amount, documents, missed)
         for name, amount in totals.items()
         if name.startswith(RULE)
     }
@@ -331,28 +333,31 @@ def source_estimate(
         judged.sample.read_bytes,
         judged.sample.all_bytes,
         sampled,
-        amount_intervals(totals, pairs, sampled),
+        amount_intervals(totals, pairs, missed),
         rules,
-        Interval(0.0, 0.0, unseen(totals["documents"][0], sampled)),
+        Interval(0.0, 0.0, missed),
         judged.notes,
     )
 
 
 def amount_intervals(
-    totals: Mapping[str, tuple[float, Floats]], pairs: SampledPairs, sampled: int
+    totals: Mapping[str, tuple[float, Floats]], pairs: SampledPairs, missed: float
 ) -> dict[str, Interval]:
-    """Return the intervals of the amounts of a source, or of all."""
+    """Return the intervals of the amounts of a source, or of all.
+
+    `missed`: documents that a rule may remove of which the sample has none.
+    """
     documents, removed = totals["documents"], totals["removed"]
-    missed = min(1.0, unseen(documents[0], sampled) / max(1.0, documents[0]))
+    left = 1 - min(1.0, missed / max(1.0, documents[0]))
     kept = interval(documents[0] - removed[0], documents[1] - removed[1])
-    kept = Interval(kept.value, kept.low * (1 - missed), kept.high)
+    kept = Interval(kept.value, kept.low * left, kept.high)
     tokens = tokens_before(totals)
-    tokens = Interval(tokens.value, tokens.low * (1 - missed), tokens.high)
+    tokens = Interval(tokens.value, tokens.low * left, tokens.high)
     copies = copies_interval(pairs, kept.value)
     return {
         "documents": interval(*documents),
         "text bytes": interval(*totals["text_bytes"]),
-        "removed by rules": count_interval(*removed, documents[0], sampled),
+        "removed by rules": count_interval(*removed, documents[0], missed),
         "removed as copies": copies,
         "documents kept": less_copies(kept, copies, kept.value),
         "tokens before deduplication": tokens,
@@ -388,8 +393,8 @@ def add_up(
         name: (sum(each[name][0] for each in totals.values()), sum_of_draws(totals, name))
         for name in AMOUNTS
     }
-    sampled = sum(each.raw.height for each in judged.values())
-    amounts = amount_intervals(every, pairs, sampled)
+    samples = [(totals[name]["documents"][0], each.raw.height) for name, each in judged.items()]
+    amounts = amount_intervals(every, pairs, unseen_in_all(samples))
     kept = interval(*every["kept_bytes"])
     left = less_copies(
         kept, amounts["removed as copies"], every["documents"][0] - every["removed"][0]
