@@ -1,8 +1,8 @@
 """The executor of every run, by a job, the command line or a click in the web UI.
 
 It is Dagster's own, in the run's process or with a process per step as `engine.steps` says, inside
-what a run needs from its start to its end. A run with nothing to compute takes its steps in its own
-process in any case: eleven processes would take 3 s of CPU to find that out.
+what a run needs from its start to its end. A run with little or nothing to compute takes its steps
+in its own process: eleven processes and their server take 3 s of CPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import dagster as dg
 from dagster._core.executor.in_process import InProcessExecutor
 
 from pipeline_defs.interruption import ended_by_signals
-from pipeline_defs.pending_work import has_pending_work
+from pipeline_defs.pending_work import needs_processes
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
@@ -73,11 +73,10 @@ class CorpusExecutor(dg.Executor):
     ) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps."""
         stages = execution_plan.step_keys_to_execute
-        if self.corpus.settings.engine.steps == "multiprocess":
-            with warm_server(stages):  # made ready while the run is planned
-                if has_pending_work(self.corpus, stages):
-                    yield from self.executor.execute(plan_context, execution_plan)
-                    return
+        if needs_processes(self.corpus, stages):
+            with warm_server(stages):
+                yield from self.executor.execute(plan_context, execution_plan)
+            return
         here = InProcessExecutor(self.executor.retries)
         for event in here.execute(plan_context, execution_plan):
             yield event
