@@ -7,7 +7,8 @@ in its own process: eleven processes and their server take 3 s of CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import Any
 
@@ -15,10 +16,11 @@ import dagster as dg
 from dagster._core.executor.in_process import InProcessExecutor
 
 from pipeline_defs.interruption import ended_by_signals
-from pipeline_defs.pending_work import needs_processes
+from pipeline_defs.pending_work import is_first_run, needs_processes
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
+from resources.engine.fork_server import can_be_forked
 from resources.engine.system_errors import final_errors_explained
 
 
@@ -62,11 +64,19 @@ class CorpusExecutor(dg.Executor):
         stages = execution_plan.step_keys_to_execute
         tidy = self.corpus.store.remove_temporaries
         with (
+            self.early_server(stages),
             ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
             final_errors_explained(self.corpus.store.root),
         ):
             events = self.events(plan_context, execution_plan, is_interrupted)
             yield from guarded(self.corpus, plan_context, stages, events)
+
+    def early_server(self, stages: Sequence[str]) -> AbstractContextManager[None]:
+        """Hold a fork server from before the run's first lock and thread, if this can be one."""
+        if self.corpus.settings.engine.steps == "in_process" or not can_be_forked():
+            return nullcontext()
+        on_demand = not is_first_run(self.corpus, stages)
+        return warm_server(stages, as_fork=True, on_demand=on_demand)
 
     def events(
         self, plan_context: Any, execution_plan: Any, is_interrupted: Event

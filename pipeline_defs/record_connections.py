@@ -77,6 +77,7 @@ def engine_of(address: str) -> Engine:
         connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
     )
     event.listen(engine, "connect", relax)
+    _engines.append(engine)
     return engine
 
 
@@ -86,4 +87,12 @@ def relax(connection: sqlite3.Connection, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
-os.register_at_fork(after_in_child=engine_of.cache_clear)  # a connection is one process's
+def close_connections() -> None:
+    """Close the connections of this process; each is opened again when it is asked for."""
+    while _engines:
+        _engines.pop().dispose()
+    engine_of.cache_clear()
+
+
+_engines: list[Engine] = []
+os.register_at_fork(before=close_connections)  # SQLite's do not survive a fork, even to be closed

@@ -23,10 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import wait
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
 WATCH_SECONDS = 0.5
+THREADS_OF_IMPORTS = ("jemalloc_bg_thd", "polars-ooc-clea")  # Polars imported, nothing computed
 
 
 class NestedForkServer(forkserver.ForkServer):
@@ -62,6 +64,9 @@ class NestedForkServer(forkserver.ForkServer):
             pid = os.fork()
             if pid == 0:
                 os.close(alive_w)
+                signal.signal(
+                    signal.SIGTERM, signal.SIG_DFL
+                )  # a run's handler is not for its forks
                 if on_demand:
                     wait_for_demand(listener.fileno(), alive_r)
                 serve(os.dup(listener.fileno()), alive_r, self._preload_modules)
@@ -163,6 +168,19 @@ def fork_server(
         server.stop()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def can_be_forked() -> bool:
+    """Return whether this process has no threads that a fork would lack: of Python, or of Polars.
+
+    Those of numpy, which it makes again after a fork, have the process's own name.
+    """
+    try:
+        names = {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+        own = Path("/proc/self/comm").read_text().strip()
+    except OSError:
+        return False
+    return threading.active_count() == 1 and names <= {own, *THREADS_OF_IMPORTS}
 
 
 def is_served() -> bool:
