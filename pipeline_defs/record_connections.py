@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 import alembic.script
 from alembic.config import Config
@@ -77,7 +78,7 @@ def engine_of(address: str) -> Engine:
         connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
     )
     event.listen(engine, "connect", relax)
-    _engines.append(engine)
+    _engines.add(engine)
     return engine
 
 
@@ -89,10 +90,10 @@ def relax(connection: sqlite3.Connection, _record: Any) -> None:
 
 def close_connections() -> None:
     """Close the connections of this process; each is opened again when it is asked for."""
-    while _engines:
-        _engines.pop().dispose()
+    for engine in list(_engines):
+        engine.dispose()
     engine_of.cache_clear()
 
 
-_engines: list[Engine] = []
+_engines: WeakSet[Engine] = WeakSet()
 os.register_at_fork(before=close_connections)  # SQLite's do not survive a fork, even to be closed
