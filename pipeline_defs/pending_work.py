@@ -7,6 +7,7 @@ from typing import Any
 
 from assets.raw.asset import RAW
 from assets.stages import used_stages
+from pipeline_defs.compile_kernels import is_cold, kernels_of
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.map_parts import takes_threads
@@ -42,15 +43,20 @@ def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
             pending += [task.work_bytes for task, records in found if records is None]
             if pending and (num_planned > MOST_PLANNED or not is_little(engine, sum(pending))):
                 return True
+        return bool(pending) and are_cold(stages)  # a server compiles kernels on every core
     except Exception:  # noqa: BLE001 - whatever it is
         return True
-    return False
 
 
 def is_first_run(corpus: Corpus, names: Sequence[str]) -> bool:
     """Return whether the last of some stages was never run; of an object store that is not seen."""
     root = corpus.store.root
     return scratch_of(root) is None and not (root / names[-1]).exists()
+
+
+def are_cold(stages: Sequence[Stage[Any, Any]]) -> bool:
+    """Return whether kernels of some stages are still to be compiled on this machine."""
+    return any(is_cold(kernels_of(stage)) for stage in stages if stage.warm_up)
 
 
 def is_little(engine: EngineConfig, work_bytes: int) -> bool:

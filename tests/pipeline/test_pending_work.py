@@ -8,6 +8,7 @@ import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from command_line import LONGEST_SECONDS, start
 
+import assets.raw.kernels
 from assets.stages import used_stages
 from pipeline_defs import pending_work
 from pipeline_defs.pending_work import needs_processes
@@ -51,6 +52,9 @@ def test_only_a_run_with_much_work_has_processes_for_its_steps(
     write_jsonl(tmp_path / "input/prose/d.jsonl", [{"text": sentence(201)}])
     with monkeypatch.context() as few:
         few.setattr(pending_work, "MOST_PLANNED", 1)
+        assert is_for_processes(config)
+    with monkeypatch.context() as cold:
+        cold.setattr(assets.raw.kernels, "IS_COLD", True)
         assert is_for_processes(config)
     keep_measured(1)  # processes pay from one byte on
     assert is_for_processes(config)
