@@ -59,7 +59,7 @@ class Documents:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, it takes 0.6 us longer to make, of 8 us for a whole batch
 class Batch:
     """A batch of samples of a phase; its arrays belong to the receiver.
 
@@ -86,19 +86,17 @@ class Batch:
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
         """Slice the rows [first, stop) under a new cursor; documents need rows of one length."""
-        if (first, stop) == (0, len(self.tokens)):
+        if stop - first == len(self.tokens):
             return replace(self, cursor=cursor)
-        rows = slice(first, stop)
-        documents = self.documents
         return Batch(
-            self.tokens[rows],
-            self.lengths[rows],
-            self.positions[rows],
-            self.sources[rows],
-            self.is_repeated[rows],
+            self.tokens[first:stop],
+            self.lengths[first:stop],
+            self.positions[first:stop],
+            self.sources[first:stop],
+            self.is_repeated[first:stop],
             cursor,
-            documents and documents.rows(first, stop),
-            None if self.loss_mask is None else self.loss_mask[rows],
+            None if self.documents is None else self.documents.rows(first, stop),
+            None if self.loss_mask is None else self.loss_mask[first:stop],
         )
 
     def mark_repeated(self, rows: int, stop: int | None = None) -> None:
