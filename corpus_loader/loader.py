@@ -43,7 +43,7 @@ BatchType = TypeVar("BatchType")
 LARGEST = 1 << 62  # a cursor beyond it does not fit the arithmetic of positions
 LOOK_UP_SAMPLES = 32_768  # of the order at a time: 0.3 us each, 2 us where few are looked up
 GROWTH = 64  # of look-ups: the first is of one batch, and a small one takes 0.4 ms
-READ_BYTES = 1 << 20  # at a time: batches of 8 x 2,048 take 16 us, and one by one 22
+READ_BYTES = 2 << 20  # at a time: batches of 8 x 2,048 take 16 us, and one by one 22
 
 
 @dataclass
