@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,10 +120,29 @@ class Group:
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, slices of what was read."""
+        if self.together.documents is None and len(set(self.sizes)) == 1:
+            yield from self.equal_batches()
+            return
         first = 0
         for size, cursor in zip(self.sizes, self.cursors, strict=True):
             yield self.together.rows(first, first + size, cursor)
             first += size
+
+    def equal_batches(self) -> Iterator[Batch]:
+        """Yield batches of one size, without documents: in half of the time."""
+        together, count, size = self.together, len(self.sizes), self.sizes[0]
+        mask = together.loss_mask
+        return map(
+            Batch,
+            together.tokens.reshape(count, size, -1),
+            together.lengths.reshape(count, size),
+            together.positions.reshape(count, size),
+            together.sources.reshape(count, size),
+            together.is_repeated.reshape(count, size),
+            self.cursors,
+            repeat(None),
+            repeat(None) if mask is None else mask.reshape(count, size, -1),
+        )
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:

@@ -172,7 +172,7 @@ class Split:
             if now <= step_start <= end - 2 * size:  # full and not the last: a third of the time
                 first = step_start + self.batch_size * self.rank
                 after = self.cursor_at(step_start + size)
-                yield Step(first, first + self.batch_size, after, (), self.skipped)
+                yield Step._make((first, first + self.batch_size, after, (), self.skipped))
                 continue
             if step_start + size > end and is_dropped:
                 return
