@@ -36,7 +36,7 @@ from corpus_loader.mixture import find_mixture, mixtures
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader
-from corpus_loader.split import Split, Step, positions_of
+from corpus_loader.split import Split, Step, join_steps
 
 STATE_VERSION = 1
 BatchType = TypeVar("BatchType")
@@ -209,16 +209,17 @@ class CorpusLoader:
         at_once = self.steps_at_once()
         count, most = 1, max(1, LOOK_UP_SAMPLES // self.split.batch_size)
         while block := list(islice(steps, count)):
-            lookup = self.reader.look_up(positions_of(block))
+            joined = join_steps(block)
+            lookup = self.reader.look_up(joined.positions)
             start = 0
-            for part in (block[i : i + at_once] for i in range(0, len(block), at_once)):
-                sizes = [step.samples for step in part]
+            for part in (slice(i, i + at_once) for i in range(0, len(block), at_once)):
+                sizes, cursors = joined.sizes[part], joined.cursors[part]
                 stop = start + sum(sizes)
-                together = self.reader.read(lookup.slice(start, stop), part[-1].cursor)
-                for step, end in zip(part, accumulate(sizes), strict=True):
-                    if step.repeated:
-                        together.mark_repeated(len(step.repeated), end)
-                yield Group(together, sizes, [step.cursor for step in part])
+                together = self.reader.read(lookup.slice(start, stop), cursors[-1])
+                for repeated, end in zip(joined.repeated[part], accumulate(sizes), strict=True):
+                    if repeated:
+                        together.mark_repeated(repeated, end)
+                yield Group(together, sizes, cursors)
                 start = stop
             count = min(GROWTH * count, most)
         self.reader.checks.finish()
