@@ -17,7 +17,7 @@ from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.many_bytes import EIGHT, ONES, RUN, copy_64, find_bytes, read_4, read_8
 
 GRAM = 4  # bytes
-HASH_BITS = 20
+HASH_BITS = 20  # 128 kB of bits; some 18,000 grams set 2 % of them
 SLOT_BITS = 15
 NO_GRAM = np.uint32(0x01010101)  # of bytes that `fold` does not leave
 SIGN = ord("@")
