@@ -3,7 +3,7 @@
 Purpose: the exact similarity that signatures estimate (see pair_similarity).
 Trade-off: 8 bytes per shingle are more than the text itself takes, so only candidates get a set.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment"
 
 import numpy as np
 from numba import njit, types, uint64
