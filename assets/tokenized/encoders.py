@@ -8,7 +8,6 @@ Text that spells a special token is plain text: `<|endoftext|>` in a document ne
 from __future__ import annotations
 
 import json
-import os
 import threading
 import warnings
 from collections.abc import Sequence
@@ -106,9 +105,6 @@ class FastEncoder:
     name = "fastokens"
 
     def __init__(self, tokenizer_json: str) -> None:
-        # Parts are encoded side by side. Threads of its own would each learn the words anew, and
-        # share texts by the megabyte: that took 1.4 times the CPU.
-        os.environ.setdefault("FASTOKENS_BPE_THREADS", "1")
         from fastokens import Tokenizer as FastTokenizer
 
         content = json.loads(tokenizer_json)
