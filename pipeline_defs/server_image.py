@@ -42,6 +42,7 @@ IMPORTED = (
     "dagster._core.storage.sqlite_storage",
     "dagster._core.system_config.composite_descent",
     "dagster._core.workspace.autodiscovery",
+    "pyarrow.compute",
     "upath.implementations.local",
     "watchdog.observers.polling",
 )
