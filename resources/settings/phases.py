@@ -43,6 +43,13 @@ class Continued(BaseModel):
         description="samples of the earlier phase before the position where the training left it: "
         "`cursor` of a saved state; null: at the end of its epoch",
     )
+    data: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda data: data is None,  # phases without it keep their fingerprints
+        description="tag of the corpus, or fingerprint of the mixture, that was trained on, where "
+        "the corpus has grown since; null: the earlier phase as it would be mixed now",
+    )
 
 
 def _named(given: Any) -> Any:
@@ -167,7 +174,8 @@ class PhaseConfig(BaseModel):
         default=None,
         exclude_if=lambda continued: continued is None,  # phases without it keep fingerprints
         description="earlier phase whose order this one goes on with, so that nothing that was "
-        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES}",
+        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES, "
+        "data: TAG}",
     )
 
     @field_validator("upsample")

@@ -113,7 +113,7 @@ def test_few_steps_are_off_the_line_by_half_of_what_it_changes_in_one(
     found = ChangingInterleaving([50_000, 50_000], 100, *SWAPPED)
 
     middle = (np.arange(1000) + 0.5) / 1000
-    line = np.interp(middle, *[[0.0, 1.0], [80, 20]])
+    line = np.interp(middle, [0.0, 1.0], [80.0, 20.0])
     assert 2.9 < np.abs(np.diff(found.planned(np.arange(1001) * 100)[:, 0]) - line).max() < 3.1
     assert np.abs(counts_of_blocks(found)[:, 0] - line).max() < 2 + 3
 
