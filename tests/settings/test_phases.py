@@ -118,7 +118,11 @@ LATE = {"name": "late", "budgets": {"prose": 8}, "continues": "main"}
         ({}, {"budgets": None, "weights": {"prose": 1}}, "`continues` needs a length: give `tok"),
         ({}, {"continues": {"phase": "main", "at": 0}}, "greater than or equal to 1"),
         ({}, {"continues": {"at": 8}}, "phases[1].continues.phase: missing: add it"),
-        ({}, {"continues": {"phase": "main", "to": 8}}, "unknown key; allowed here: at, data, phase"),
+        (
+            {},
+            {"continues": {"phase": "main", "to": 8}},
+            "unknown key; allowed here: at, data, phase",
+        ),
     ],
 )
 def test_phases_that_cannot_continue_another_are_refused(
