@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from corpus_loader.changing_weights import ChangingInterleaving, check_weights
 from corpus_loader.epochs import Epochs, Indices, SourceShape, key_of, unique_pairs
 from corpus_loader.interleave import Int64s, Interleaving
 from corpus_loader.permutation import GOLDEN_GAMMA, derive_key, mix64
@@ -75,14 +76,16 @@ class SourceOrder:
 class PhaseOrder:
     """The order of a phase.
 
-    Raises ValueError for a phase that draws samples of a source without rows, or has more than
-    65,536 sources.
+    knots: shares of its tokens at which the sources have their weights; none if these are constant.
+    Raises ValueError for a phase that draws samples of a source without rows, has more than 65,536
+    sources, or no weight of one of them at a knot.
     """
 
     seed: int
     batch_samples: int
     window_shards: int | None
     sources: tuple[SourceShape, ...]
+    knots: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an impossible order."""
@@ -98,6 +101,8 @@ class PhaseOrder:
         for source in self.sources:
             if source.start < 0:
                 raise ValueError(f"{source.name!r} starts at {source.start}; it must be 0 or more")
+            if self.knots and source.samples:
+                check_weights(source.weights, self.knots)
 
     def __len__(self) -> int:
         """Samples of one epoch of the phase."""
@@ -121,7 +126,11 @@ class PhaseOrder:
     @cached_property
     def interleaving(self) -> Interleaving:
         """The interleaving of the drawn sources in an epoch of the phase."""
-        return Interleaving(self.counts[self.drawn].tolist(), self.batch_samples)
+        counts = self.counts[self.drawn].tolist()
+        if not self.knots:
+            return Interleaving(counts, self.batch_samples)
+        weights = [self.sources[number].weights for number in self.drawn]
+        return ChangingInterleaving(counts, self.batch_samples, self.knots, weights)
 
     @cached_property
     def epochs(self) -> Epochs:
@@ -168,6 +177,16 @@ class PhaseOrder:
         starts = self.starts + epoch * self.counts
         starts[self.drawn] += np.diff(before[0])
         return starts
+
+    def planned_shares(self, first: Int64s, stop: Int64s) -> npt.NDArray[np.float64]:
+        """Return the share of each source that is planned for stretches of positions.
+
+        first, stop: int64 [n], of one epoch of the phase each; shares: float64 [n, sources].
+        """
+        shares = np.zeros((first.size, len(self.sources)))
+        begin, end = (self.interleaving.planned(place) for place in (first, stop))
+        shares[:, self.drawn] = (end - begin) / (stop - first)[:, None]
+        return shares
 
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""

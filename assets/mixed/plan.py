@@ -18,13 +18,13 @@ from assets.mixed.budgets import (
     Budget,
     Classes,
     MixError,
-    as_written,
     budgets_of,
     drawable,
     sizes_of,
     tokens_of,
 )
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
+from corpus_loader.changing_weights import as_written
 from resources.settings.phases import PhaseConfig
 
 SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
@@ -142,12 +142,15 @@ def sample_warnings(
 
 def weights_warning(config: PhaseConfig) -> list[str]:
     """Warn of weights that do not sum to one."""
-    weights = {source: as_written(weight) for source, weight in (config.weights or {}).items()}
-    total = sum(weights.values(), Fraction())
-    if not weights or abs(total - 1) <= SUM_TOLERANCE:
-        return []
-    shares = ", ".join(f"{name} {float(weight / total):.4g}" for name, weight in weights.items())
-    return [f"the weights sum to {float(total):g}, not 1; normalised to {shares}"]
+    named = {f"the weights at {knot:g}": given for knot, given in (config.weights_at or {}).items()}
+    warnings = []
+    for name, given in {"the weights": config.weights or {}, **named}.items():
+        weights = {source: as_written(weight) for source, weight in given.items()}
+        total = sum(weights.values(), Fraction())
+        if weights and abs(total - 1) > SUM_TOLERANCE:
+            shares = ", ".join(f"{source} {float(w / total):.4g}" for source, w in weights.items())
+            warnings.append(f"{name} sum to {float(total):g}, not 1; normalised to {shares}")
+    return warnings
 
 
 def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:

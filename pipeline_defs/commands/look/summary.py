@@ -22,7 +22,12 @@ from assets.raw.unread_files import unread_lines
 from assets.sharded.asset import SHARDED
 from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json
-from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
+from pipeline_defs.commands.terminal.output import (
+    new_table,
+    percentages,
+    print_json,
+    table_console,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report
@@ -57,12 +62,13 @@ class StageNumbers(msgspec.Struct, frozen=True):
 
 
 class PhaseShare(msgspec.Struct, frozen=True):
-    """Planned and realised tokens of a source in a phase."""
+    """Planned and realised tokens of a source in a phase; its weights, if they change over it."""
 
     weight: float
     planned_tokens: int
     realised_tokens: int
     epochs: float
+    weights_at: tuple[float, ...] | UnsetType = UNSET
 
 
 Stages = dict[str, StageNumbers]
@@ -253,7 +259,9 @@ def reason_table(numbers: Summary) -> Table:
 def mix_table(numbers: Summary) -> Table:
     """Compare planned and realised tokens per source of each phase."""
     columns = ("weight", "planned tokens", "realised tokens", "realised share", "epochs")
-    table = new_table("phases", ["phase", "source"], columns)
+    is_changing = any(share.weights_at for mix in numbers.phases.values() for share in mix.values())
+    more = ("from start to end",) if is_changing else ()
+    table = new_table("phases", ["phase", "source"], (*columns, *more))
     narrow(table)
     for phase, mix in numbers.phases.items():
         total = sum(of_source.realised_tokens for of_source in mix.values())
@@ -266,6 +274,7 @@ def mix_table(numbers: Summary) -> Table:
                 f"{of_source.realised_tokens:,}",
                 f"{of_source.realised_tokens / max(1, total):.1%}",
                 f"{of_source.epochs:.2f}",
+                *([percentages(of_source.weights_at)] if is_changing else ()),
             )
         table.add_section()
     return table

@@ -190,6 +190,7 @@ def described_share(budget: Budget, of_source: Available) -> SourceShare:
     classes = {unit.source: described_share(unit, of_source) for unit in budget.classes}
     return SourceShare(
         weight=budget.weight,
+        weights_at=tuple(map(float, budget.shares_at)) or UNSET,
         available_tokens=budget.available,
         counted_in=of_source.stage,
         planned_tokens=budget.planned,
