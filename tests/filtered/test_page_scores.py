@@ -16,7 +16,6 @@ from assets.filtered.kernels.page_form import (
     Form,
     count_form,
     form_classes,
-    letter_numbers,
     pair_table,
 )
 from assets.filtered.pages.page_files import KINDS, load_models
@@ -48,7 +47,7 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
     """Counts of some texts by name."""
     data, starts = text_buffers(pl.Series(texts, dtype=pl.String))
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    tables = (form_classes(), letter_numbers(), pair_table(load_models().letter_pairs))
+    tables = (form_classes(), pair_table(load_models().letter_pairs))
     count_form(data, starts, tables, counts)
     return {count.name: counts[:, count].tolist() for count in Form}
 

@@ -9,6 +9,7 @@ the length of the text.
 
 from enum import IntEnum, auto
 from functools import cache
+from itertools import product
 
 import numpy as np
 from numba import njit, uint64
@@ -25,11 +26,13 @@ from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import (
     ONE,
+    RUN,
     count_ones,
     first_one,
     held,
     mark_bytes,
     ones_below,
+    read_2,
     run_on,
     size_of,
 )
@@ -46,7 +49,7 @@ Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-Tables = tuple[Classes, Bytes, Hashes]
+Tables = tuple[Classes, Bytes]
 Line = tuple[int, int, int]  # characters, class of the first sign, of the last one to count
 Window = tuple[int, int, int, int]  # words, distinct, repeated, words since the last new one
 # Of a window: the table of its words, the place of each's last copy; words in order, place of the
@@ -61,10 +64,7 @@ GRAM = 4  # words
 SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = (
     1 << i for i in range(10)
 )
-NO_LETTER = 31
 LINE_FEED = 10
-ONE_PAIR_BITS = 40
-ONE_PAIR = 1 << ONE_PAIR_BITS  # above the sum of the scores of 4 GB
 CLAUSES = ",;:،؛、，；："
 CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
@@ -125,22 +125,14 @@ def form_classes() -> Classes:
     return classes
 
 
-@cache
-def letter_numbers() -> Bytes:
-    """Return the number of each letter of ASCII, in any case, and NO_LETTER, uint8 [256]."""
-    numbers = np.full(256, NO_LETTER, np.uint8)
-    for first in (ord("a"), ord("A")):
-        numbers[first : first + 26] = np.arange(26)
-    return numbers
+def pair_table(scores: Bytes) -> Bytes:
+    """Return the likelihood of each pair of ASCII letters, uint8 [26 * 26], by their bytes.
 
-
-def pair_table(scores: Bytes) -> Hashes:
-    """Return ONE_PAIR and the likelihood of each pair of letters, uint8 [26 * 26], as [32 * 32].
-
-    The number of a letter is in five bits, and NO_LETTER for all that is none; others have 0.
+    That of `first` before `second`, in any case, is at first + 256 * second, uint8 [65536].
     """
-    table = np.zeros((32, 32), np.uint64)
-    table[:26, :26] = scores.reshape(26, 26) + np.uint64(ONE_PAIR)
+    table = np.zeros((256, 256), np.uint8)
+    for first, second in product((ord("a"), ord("A")), repeat=2):
+        table[second : second + 26, first : first + 26] = scores.reshape(26, 26).T
     return table.ravel()
 
 
@@ -148,7 +140,7 @@ def pair_table(scores: Bytes) -> Hashes:
 def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) -> None:
     """Fill `counts`, int64 [n, len(Form)], for n texts.
 
-    data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes`, `letter_numbers`, `pair_table`.
+    data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes` and `pair_table`.
     """
     table = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int64))
     seen = (*table, np.zeros(WINDOW, np.uint64), np.zeros(WINDOW, np.int64))
@@ -156,7 +148,7 @@ def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) 
         span = (uint64(starts[row]), uint64(starts[row + 1]))
         _count_text(data, span, tables[0], seen, counts[row])
         _look_at_end(data, span, tables[0], counts[row])
-        _weigh_pairs(data, span, tables, counts[row])
+        _weigh_pairs(data, span, tables[1], counts[row])
 
 
 @njit(**KERNEL)
@@ -325,18 +317,27 @@ def _is_repeated(keys: Hashes, before: Integers, last: int) -> int:
 
 
 @njit(**KERNEL)
-def _weigh_pairs(data: Bytes, span: tuple[int, int], tables: Tables, counts: Integers) -> None:
+def _weigh_pairs(data: Bytes, span: tuple[int, int], scores: Bytes, counts: Integers) -> None:
     """Count the pairs of ASCII letters, and add up their scores."""
-    _, numbers, scores_of = tables
     at, stop = span
-    scores, previous = uint64(0), uint64(NO_LETTER)
-    while at < stop:
-        letter = uint64(numbers[data[at]])
-        scores += scores_of[previous << uint64(5) | letter]
-        previous = letter
-        at += ONE
-    counts[Form.PAIRS] = np.int64(scores >> uint64(ONE_PAIR_BITS))
-    counts[Form.PAIR_SCORES] = np.int64(scores & uint64(ONE_PAIR - 1))
+    total = uint64(0)
+    for place in range(at + ONE, stop):
+        total += uint64(scores[read_2(data, place - ONE)])
+    counts[Form.PAIR_SCORES] = np.int64(total)
+    pairs = uint64(0)
+    while at + RUN < min(stop, uint64(len(data))):
+        letters = small_letters(data, at) | capitals(data, at)
+        following = small_letters(data, at + ONE) | capitals(data, at + ONE)
+        pairs += count_ones(letters & following)
+        at += RUN
+    for place in range(at + ONE, stop):
+        pairs += uint64(_is_letter(data[place - ONE]) & _is_letter(data[place]))
+    counts[Form.PAIRS] = np.int64(pairs)
+
+
+@njit(**INLINED)
+def _is_letter(byte: int) -> bool:
+    return 97 <= byte | 0x20 <= 122
 
 
 @njit(**INLINED)
