@@ -40,12 +40,12 @@ def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.Data
     counts = _count(texts, listed)
     features = counts.select(_features())
     models = load_models()
-    logits = np.tile(models.weights[0], (len(texts), 1))
+    logits = np.tile(models.weights[0][:, None], len(texts))
     for term, weights in zip(_terms(features), models.weights[1:], strict=True):
-        logits += term[:, None] * weights  # not a matrix product: its rounding is by batch
+        logits += term * weights[:, None]  # not a matrix product: its rounding is by batch
     scores = 1 / (1 + np.exp(-logits.clip(-30, 30)))
-    scores[counts["words"].to_numpy() == 0] = 0
-    named = {f"{kind}_score": scores[:, place] for place, kind in enumerate(KINDS)}
+    scores[:, counts["words"].to_numpy() == 0] = 0
+    named = {f"{kind}_score": scores[place] for place, kind in enumerate(KINDS)}
     named["window_distinct_share"] = features["distinct"].to_numpy()
     named["window_repeated_share"] = features["repeated"].to_numpy()
     return pl.DataFrame(named)
