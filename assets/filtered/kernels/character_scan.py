@@ -64,16 +64,25 @@ def matching_codes(pattern: str, among: Offsets | None = None) -> Offsets:
 
     `among` limits the search to these code points, int64, ascending, without surrogates.
     """
-    codes = np.r_[0:0xD800, 0xE000:NUM_CODES] if among is None else among
-    characters = codes.astype("<u4").tobytes().decode("utf-32-le")
+    codes, characters, blocks = _every_block() if among is None else _blocks_of(among)
     # Regexes are slow to start: characters are tried one by one only where 64 together match.
-    starts = range(0, len(codes), _BLOCK)
-    blocks = pl.Series([characters[i : i + _BLOCK] for i in starts], dtype=pl.String)
     hits = blocks.str.contains(pattern).arg_true().to_numpy().astype(np.int64) * _BLOCK
     places = (hits[:, None] + np.arange(_BLOCK)).ravel()
     places = places[places < len(codes)]
     singles = pl.Series([characters[i] for i in places], dtype=pl.String)
     return codes[places[singles.str.contains(pattern).to_numpy()]]
+
+
+@cache
+def _every_block() -> tuple[Offsets, str, pl.Series]:
+    return _blocks_of(np.r_[0:0xD800, 0xE000:NUM_CODES])
+
+
+def _blocks_of(codes: Offsets) -> tuple[Offsets, str, pl.Series]:
+    """Return code points with their characters, and these in blocks (String)."""
+    characters = codes.astype("<u4").tobytes().decode("utf-32-le")
+    starts = range(0, len(codes), _BLOCK)
+    return codes, characters, pl.Series([characters[i : i + _BLOCK] for i in starts])
 
 
 def _bits_by_two_bytes(classes: Bytes) -> Bytes:
