@@ -132,6 +132,19 @@ def test_a_repetition_within_windows_is_counted_without_its_first_copy() -> None
     assert score_pages(pl.Series([phrase * 16]))["window_distinct_share"][0] == 8 / 128
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(["a", "b", "the", "mill", "漢"]), max_size=3 * WINDOW))
+def test_copies_in_windows_are_those_that_a_set_finds(words: list[str]) -> None:
+    windows = [words[i : i + WINDOW] for i in range(0, len(words), WINDOW)]
+    full = [window for window in windows if 2 * len(window) >= WINDOW] or windows
+    runs = [list(zip(*(w[i:] for i in range(4)), strict=False)) for w in full]
+
+    counts = counts_of(" ".join(words))
+
+    assert counts["WINDOW_DISTINCT"] == [sum(len(set(window)) for window in full)]
+    assert counts["WINDOW_REPEATED"] == [sum(len(own) - len(set(own)) for own in runs)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_junk_has_a_score_above_that_of_prose(kind: str) -> None:
     scores = score_pages(pl.Series([JUNK[kind], PROSE]))[f"{kind}_score"]
