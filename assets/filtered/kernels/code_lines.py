@@ -130,7 +130,7 @@ def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
         weight += _weigh_signs(line, is_indented, lexicon)
         weight = min(max(weight, -LIMIT), LIMIT)
         evidence[number] = max(weight, 0.0) if _is_comment(line) else weight
-        sizes[number] = len(line) - continuations
+        sizes[number] = len(line) - np.int64(continuations)
         fences[number] = _fence(line)
         number += 1
     return number
@@ -146,7 +146,7 @@ def _next_line(text: Bytes, at: int) -> tuple[int, int, tuple[int, int], int]:
         first = min(first_one(signs), end)
         stop = max(size_of(signs), first)
         continuations = count_ones(mark_bytes(text, at, uint64(0x80), uint64(0x40)) & signs)
-        return at, at + end + ONE, (at + first, at + stop), np.int64(continuations)
+        return at, at + end + ONE, (at + first, at + stop), continuations
     end = uint64(find_newline(text, at))
     first, stop = at, end
     while first < stop and text[first] <= SPACE:
@@ -154,7 +154,7 @@ def _next_line(text: Bytes, at: int) -> tuple[int, int, tuple[int, int], int]:
     while first < stop and text[stop - ONE] <= SPACE:
         stop -= ONE
     continuations = count_continuations(text, first, stop)
-    return at, end + ONE, (first, stop), np.int64(continuations)
+    return at, end + ONE, (first, stop), continuations
 
 
 @njit(**KERNEL)
