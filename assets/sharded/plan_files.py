@@ -17,7 +17,13 @@ from assets.sharded.generation_files import (
 from assets.sharded.generations import Size
 from assets.sharded.ledger_files import BucketedPart, LedgerInputs
 from assets.sharded.reused_files import earlier_files, has_all_files
-from assets.sharded.shard_files import ShardInputs, part_fingerprint, part_name, shard_schema
+from assets.sharded.shard_files import (
+    ShardInputs,
+    part_fingerprint,
+    part_name,
+    shard_schema,
+    split_of,
+)
 from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
 from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
@@ -155,7 +161,7 @@ def plan_shard_tasks(
     source, bucketed = ledger.payload.source, ledger.payload.bucketed
     inputs = [
         ShardInputs(
-            shards=source.shards(generation.data),
+            shards=source.shards(generation.data, split_of(bucket)),
             bucketed=bucketed,
             ledger=ledger.fingerprint,
             generation=generation.number,
