@@ -21,8 +21,9 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 5  # of one that continues another
-WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
+VERSION = 6  # of validation: older loaders would train on it
+WITH_START = 5  # the version of a mixture that continues another
+WITH_MASKS = 4  # of one with loss masks: older loaders would teach every token
 WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
 WITH_REMOVED = 2  # of one with removed rows
 WITHOUT_REMOVED = 1  # of one without: older loaders read it
@@ -112,7 +113,8 @@ class Mixture:
     sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
     "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
     epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket;
-    order_phase: the first of the phases that this one continues, whose order it is; "" if none.
+    order_phase: the first of the phases that this one continues, whose order it is; "" if none;
+    is_validation: the documents that are held out of training, in one order for all epochs.
     """
 
     phase: str
@@ -133,6 +135,7 @@ class Mixture:
     warnings: tuple[str, ...] = ()
     one_bucket_batches: bool = False
     order_phase: str = ""
+    is_validation: bool = False
 
     @property
     def has_loss_mask(self) -> bool:
@@ -157,7 +160,9 @@ class Mixture:
                 for shape, source in zip(shapes, self.sources, strict=True)
             )
             return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
-        return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
+        return PhaseOrder(
+            seed, self.batch_samples, self.window_shards, tuple(shapes), self.is_validation
+        )
 
     def seed_of(self, seed: int | None) -> int:
         """Return the seed of the order that a loader's `seed` names, of the own one for None."""
@@ -330,8 +335,8 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows, of batches of one bucket and of phases that continue another are left
-    out where there are none.
+    Fields of removed rows, of batches of one bucket, of phases that continue another and of
+    validation are left out where there are none.
     """
     encoded = asdict(mixture)
     version = WITHOUT_REMOVED
@@ -352,9 +357,13 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
     if mixture.has_loss_mask:
         version = WITH_MASKS
     if mixture.order_phase:
-        version = VERSION
+        version = WITH_START
     else:
         del encoded["order_phase"]
+    if mixture.is_validation:
+        version = VERSION
+    else:
+        del encoded["is_validation"]
     return {"version": version, **encoded}
 
 

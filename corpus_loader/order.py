@@ -73,7 +73,7 @@ class SourceOrder:
 
 @dataclass(frozen=True)
 class PhaseOrder:
-    """The order of a phase.
+    """The order of a phase; with `is_fixed` every epoch is the first one again.
 
     Raises ValueError for a phase that draws samples of a source without rows, or has more than
     65,536 sources.
@@ -83,6 +83,7 @@ class PhaseOrder:
     batch_samples: int
     window_shards: int | None
     sources: tuple[SourceShape, ...]
+    is_fixed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible order."""
@@ -172,6 +173,8 @@ class PhaseOrder:
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""
         epoch, place = np.divmod(positions, len(self))
+        if self.is_fixed:
+            epoch = np.zeros_like(epoch)
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]

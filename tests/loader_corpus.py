@@ -50,7 +50,8 @@ def describe_source(
     store: Path, name: str, shards: list[list[Row]], mixture: dict[str, Any]
 ) -> dict[str, Any]:
     """Write a source's shards; its entry in the mixture."""
-    stem = f"sharded/{name}/megatron-0123abcd/shard"
+    split = "validation-" if mixture.get("is_validation") else ""
+    stem = f"sharded/{name}/{split}megatron-0123abcd/shard"
     written = [
         write_shard(store, f"{stem}-{number:05d}", rows, mixture)
         for number, rows in enumerate(shards)
