@@ -95,9 +95,9 @@ class CorpusLoader:
     another order than the phase's own; `data` names a tag, as `LoaderOptions.data` does.
 
     `split="validation"` reads what `holdout` keeps out of training instead of a phase, of all
-    sources or of one `source`: every epoch is the same, and no sample is left out. The last step is
-    split evenly over the ranks, and a rank that would get nothing gets a sample that is marked as
-    repeated; with `pad_last` every batch is full.
+    sources or of one `source`: every iteration begins at the first sample, in the same order, and
+    leaves none out. The last step is split evenly over the ranks, and a rank that would get nothing
+    gets a sample that is marked as repeated; with `pad_last` every batch is full.
 
     Raises CorpusError for what the corpus does not have, and while reading for a file that is
     missing or damaged.
@@ -167,6 +167,11 @@ class CorpusLoader:
         if epoch != self.epoch and not self.is_done:
             self.go_to(start)
 
+    def begin(self) -> None:
+        """Begin an iteration: one of validation at the first sample, unless a state was loaded."""
+        if self.mixture.is_validation and not self.is_loaded:
+            self.go_to(0)
+
     def iteration_end(self) -> int:
         """Return the cursor after an iteration that starts now."""
         return self.cursor if self.is_done else self.split.epoch_end(self.cursor)
@@ -184,6 +189,7 @@ class CorpusLoader:
         self, batches: Iterator[tuple[int, BatchType]], samples_of: Callable[[BatchType], int]
     ) -> Iterator[BatchType]:
         """Yield the batches of an iteration, each after the loader has gone to its cursor."""
+        self.begin()
         end = self.iteration_end()
         counted = self._stats.timed(batches, lambda batch: samples_of(batch[1]))
         for cursor, batch in counted:

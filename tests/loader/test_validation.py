@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_corpus import numbered_rows, two_sources, write_phase
+from loader_corpus import held_out, numbered_rows, two_sources, write_phase
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION, Mixture, mixture_json, parse_mixture
@@ -17,8 +17,7 @@ NUMBERS = [*range(501, 506), *range(601, 610)]
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A phase, and 14 rows that are held out of it."""
-    held = {"phase": "validation", "version": VERSION, "is_validation": True}
-    return write_phase(two_sources(tmp_path), HELD, **held)
+    return held_out(two_sources(tmp_path), HELD)
 
 
 def validation(store: Path, *, rank: int = 0, world: int = 1, **rest: Any) -> CorpusLoader:
@@ -59,6 +58,13 @@ def test_one_source(store: Path, world: int) -> None:
     loaders = [validation(store, rank=r, world=world, source="books") for r in range(world)]
     assert loaders[0].sources == ["books"]
     assert sorted(number for loader in loaders for number in read(loader)) == NUMBERS[:5]
+
+
+def test_an_iteration_that_was_left_begins_anew(store: Path) -> None:
+    loader = validation(store)
+    first = [next(iter(loader)).tokens.tolist() for _ in range(3)]
+    assert first[0] == first[1] == first[2]
+    assert len(read(loader)) == len(NUMBERS)
 
 
 def test_training_reads_no_held_out_row(store: Path) -> None:
