@@ -32,8 +32,9 @@ from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
-from resources.settings.buckets import BucketConfig, BucketLayout
+from resources.settings.buckets import VALIDATION, BucketConfig, BucketLayout
 from resources.settings.classes import class_names
+from resources.settings.holdout import MOST_SHARE
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
@@ -87,7 +88,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     """
     manifest = corpus.store.newest(TOKENIZED, source)
     config, scored = corpus.settings.buckets, scored_documents(corpus, source)
-    group_names = groups_of_source(corpus, scored)
+    share = share_of(corpus, source)
+    group_names = groups_of_source(corpus, scored, share)
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
@@ -95,7 +97,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
-        grouping = Grouping(group_names) if group_names else None
+        grouping = Grouping(group_names, share) if group_names else None
         scores = scored_parts(corpus, scored, [part.name for part in parts]) if scored else None
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
@@ -120,13 +122,26 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     return Plan(tasks, BucketLayout(config, group_names).dump(), provenance)
 
 
-def groups_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
+def groups_of_source(
+    corpus: Corpus, scored: Manifest[Any, Any] | None, share: float
+) -> tuple[str, ...]:
     """Return the names of the groups of a source, sorted; none if all its documents are alike.
 
-    In: the documents whose scores put them into classes, if any.
+    In: the documents whose scores put them into classes, if any; the share that is held out.
     """
     classes = corpus.settings.buckets.classes
-    return tuple(sorted(class_names(classes.limits))) if classes and scored else ()
+    names = class_names(classes.limits) if classes and scored else []
+    return tuple(sorted([*names, *([VALIDATION] if share else [])]))
+
+
+def share_of(corpus: Corpus, source: str) -> float:
+    """Return the share of a source's documents that is held out."""
+    config = corpus.settings.source(source).holdout or corpus.settings.holdout
+    if config is None or config.share is not None:
+        return (config.share if config else None) or 0.0
+    manifests = map(partial(corpus.store.newest_or_none, TOKENIZED), corpus.settings.source_names())
+    tokens = sum(manifest.stats.tokens for manifest in manifests if manifest is not None)
+    return min(MOST_SHARE, (config.tokens or 0) / max(1, tokens))
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:

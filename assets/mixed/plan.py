@@ -25,9 +25,13 @@ from assets.mixed.budgets import (
     tokens_of,
 )
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 
 SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
+NOTHING_HELD = (
+    "no document is held out: the corpus is small for the share of `holdout`, which decides on "
+    "documents as they come. Raise it before more documents come, or leave it out"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def plan_phase(
     sizes = sizes_of(available, classes)
     empty = [source for source, tokens in sizes.items() if tokens == 0]
     filled = {source: tokens for source, tokens in available.items() if sizes[source]}
+    if isinstance(config, ValidationPhase) and not filled:
+        return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
