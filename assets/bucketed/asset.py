@@ -19,6 +19,7 @@ from assets.bucketed.groups import Grouping
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
+    held_out,
     readable,
     report_markdown,
     shares,
@@ -38,7 +39,7 @@ from resources.settings.holdout import MOST_SHARE
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats, as_json_object, required_file
 from resources.tasks import Plan, Task, tasks_of
 
 
@@ -176,7 +177,9 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
     if not manifest.parts:
         return {}
     numbers = manifest.stats.numbers
+    held = held_out(numbers)
     return {
+        **({"held_out": as_json_object(held)} if held else {}),
         **report_markdown(numbers, layout_of(manifest)),
         **shares(numbers, manifest.stats.rows_in),
         "document_lengths": readable(numbers.document_lengths),

@@ -226,4 +226,4 @@ class PhaseConfig(BaseModel):
 
 
 class ValidationPhase(PhaseConfig):
-    """The documents that are held out: each row once, sources by their sizes."""
+    """The documents that are held out: each row once, in the formats of all phases."""

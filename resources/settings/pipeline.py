@@ -367,7 +367,10 @@ class Settings(BaseModel):
     def phase(self, name: str) -> PhaseConfig:
         """Return the phase of that name; that of validation is made of what is held out."""
         if name == VALIDATION and self.holds_out:
-            return ValidationPhase(name=VALIDATION, weighting="natural")
+            formats = dict.fromkeys(each for phase in self.phases for each in phase.formats)
+            if any(map(self.is_chat, self.source_names())):
+                formats = {each: None for each in formats if each in MASK_FORMATS}
+            return ValidationPhase(name=VALIDATION, weighting="natural", formats=tuple(formats))
         return next(phase for phase in self.phases if phase.name == name)
 
     def filters_for(self, name: str) -> FilterConfig:
