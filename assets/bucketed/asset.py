@@ -16,6 +16,13 @@ from assets.bucketed.class_files import (
     scored_parts,
 )
 from assets.bucketed.groups import Grouping
+from assets.bucketed.held_document_files import (
+    Decisions,
+    decided_parts,
+    decisions_on,
+    without_held_out,
+)
+from assets.bucketed.held_out_asset import HELD_OUT
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
@@ -33,9 +40,8 @@ from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
-from resources.settings.buckets import VALIDATION, BucketConfig, BucketLayout
+from resources.settings.buckets import BucketConfig, BucketLayout
 from resources.settings.classes import class_names
-from resources.settings.holdout import MOST_SHARE
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
@@ -57,6 +63,7 @@ class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
     classes: ClassFacts | UnsetType = UNSET
 
 
+NO_GROUPS = Grouping(())
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
 BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
@@ -75,6 +82,7 @@ class WindowInputs:
     has_loss_mask: bool = False
     grouping: Grouping | None = None
     scored: ScoredParts | None = None
+    decisions: Decisions | None = None
 
     @property
     def layout(self) -> BucketLayout:
@@ -89,8 +97,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     """
     manifest = corpus.store.newest(TOKENIZED, source)
     config, scored = corpus.settings.buckets, scored_documents(corpus, source)
-    share = share_of(corpus, source)
-    group_names = groups_of_source(corpus, scored, share)
+    class_groups = classes_of_source(corpus, scored)
+    decided = decided_parts(corpus, source)
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
@@ -98,7 +106,9 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
-        grouping = Grouping(group_names, share) if group_names else None
+        decisions = decisions_on(source, decided, [part.name for part in parts])
+        group_names = sorted([*class_groups, *(decisions.groups if decisions else ())])
+        grouping = Grouping(tuple(group_names)) if group_names else None
         scores = scored_parts(corpus, scored, [part.name for part in parts]) if scored else None
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
@@ -108,9 +118,11 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             has_loss_mask=manifest.provenance.has_loss_mask is True,
             grouping=grouping,
             scored=scores,
+            decisions=decisions,
         )
         groups = grouping.made_of if grouping else []
         groups += [scores.fingerprints] if scores else []
+        groups += [decisions.held_ids] if decisions and decisions.groups else []
         made_of = [dump, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
@@ -120,29 +132,18 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         tokenized=manifest.fingerprint,
         classes=classes or UNSET,
     )
-    return Plan(tasks, BucketLayout(config, group_names).dump(), provenance)
+    groups_of_windows = {name for task in tasks if (g := task.payload.grouping) for name in g.names}
+    layout = BucketLayout(config, tuple(sorted({*class_groups, *groups_of_windows})))
+    return Plan(tasks, layout.dump(), provenance)
 
 
-def groups_of_source(
-    corpus: Corpus, scored: Manifest[Any, Any] | None, share: float
-) -> tuple[str, ...]:
-    """Return the names of the groups of a source, sorted; none if all its documents are alike.
+def classes_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
+    """Return the names of the classes of a source, sorted; none if its documents have none.
 
-    In: the documents whose scores put them into classes, if any; the share that is held out.
+    In: the documents whose scores put them into classes, if any.
     """
     classes = corpus.settings.buckets.classes
-    names = class_names(classes.limits) if classes and scored else []
-    return tuple(sorted([*names, *([VALIDATION] if share else [])]))
-
-
-def share_of(corpus: Corpus, source: str) -> float:
-    """Return the share of a source's documents that is held out."""
-    config = corpus.settings.source(source).holdout or corpus.settings.holdout
-    if config is None or config.share is not None:
-        return (config.share if config else None) or 0.0
-    manifests = map(partial(corpus.store.newest_or_none, TOKENIZED), corpus.settings.source_names())
-    tokens = sum(manifest.stats.tokens for manifest in manifests if manifest is not None)
-    return min(MOST_SHARE, (config.tokens or 0) / max(1, tokens))
+    return tuple(sorted(class_names(classes.limits))) if classes and scored else ()
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
@@ -150,10 +151,14 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     inputs = task.payload
     columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
     tables = [map_arrow(file.checked(), columns) for file in inputs.files]
-    groups = inputs.grouping.groups_of(tables) if inputs.grouping else None
-    if groups is not None and inputs.scored is not None:
+    groups = (inputs.grouping or NO_GROUPS).groups_of(tables)
+    if inputs.decisions is not None:
+        groups = without_held_out(groups, tables, inputs.decisions)
+    if inputs.scored is not None:
         groups = in_classes(groups, tables, inputs.scored)
-    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array, groups)
+    sequences, numbers = make_sequences(
+        tables, inputs.config, inputs.padding, reused_array, groups if inputs.grouping else None
+    )
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
     ids = sequence_ids(sequences, inputs.layout)
@@ -212,7 +217,7 @@ BUCKETED = Stage(
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=(TOKENIZED,),
+    after=(TOKENIZED, HELD_OUT),
     kinds=frozenset({"arrow", "numba"}),
     provenance=BucketedProvenance,
     numbers=BucketedNumbers,

@@ -14,9 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.bucketed.held_out import is_below
-from resources.settings.buckets import VALIDATION
-
 
 @dataclass(frozen=True)
 class Groups:
@@ -32,23 +29,15 @@ class Groups:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Input of a window: the names of the groups of its source, sorted, and what decides them.
-
-    `share`: the share of documents that is held out.
-    """
+    """Input of a window: the names of the groups of its source, sorted, and what decides them."""
 
     names: tuple[str, ...]
-    share: float = 0.0
 
     @property
     def made_of(self) -> list[Any]:
         """What the groups of the window depend on, for its fingerprint."""
-        return [self.names, *([self.share] if self.share else [])]
+        return [self.names]
 
     def groups_of(self, tables: Sequence[pl.DataFrame]) -> Groups:
         """Return the group of each document of all tables (column doc_id)."""
-        of_documents = np.zeros(sum(table.height for table in tables), np.uint8)
-        if self.share:
-            doc_ids = pl.concat([table["doc_id"] for table in tables])
-            of_documents[is_below(doc_ids, self.share)] = 1 + self.names.index(VALIDATION)
-        return Groups(self.names, of_documents)
+        return Groups(self.names, np.zeros(sum(table.height for table in tables), np.uint8))
