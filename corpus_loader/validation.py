@@ -80,6 +80,11 @@ def find_validation(files: Files, data: str | None) -> Mixture:
             "'validation' is a phase to train on here, and no documents are held out. Read it with "
             f"phase='validation' and without `split`. Or rename it. {HOLD_OUT}"
         )
+    if not mixture.sources:
+        raise CorpusError(
+            "no document is held out: the corpus is small for the share of `holdout`. Raise it, "
+            "build and mix again."
+        )
     return mixture
 
 

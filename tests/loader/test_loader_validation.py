@@ -132,6 +132,11 @@ def test_store_without_held_out_documents(tmp_path: Path) -> None:
     assert len(CorpusLoader(ordinary, phase="validation", batch_size=1)) == 14
 
 
+def test_validation_without_documents(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no document is held out: the corpus is small"):
+        validation(held_out(two_sources(tmp_path), {}))
+
+
 def test_mixtures_of_training_say_nothing_of_validation() -> None:
     mixture = Mixture("general", 0, 0, 1, None, 8, "uint16", "f", 9, 0, "a" * 32, ())
     assert mixture_json(mixture)["version"] == 1
