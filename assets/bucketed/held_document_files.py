@@ -10,6 +10,7 @@ import polars as pl
 
 from assets.bucketed.groups import Groups
 from assets.bucketed.held_out_asset import HELD_OUT
+from assets.deduped.index.ledger import PartKey
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
 from resources.store.published import PublishedFile
@@ -87,3 +88,19 @@ def without_held_out(
     number = np.uint8(1 + groups.names.index(VALIDATION))
     of_documents = np.where(found.to_numpy(), number, groups.of_documents)
     return replace(groups, of_documents=of_documents)
+
+
+def held_out_documents(corpus: Corpus) -> dict[PartKey, list[str]]:
+    """Return the documents that are held out, sorted, by source and name of the signed part.
+
+    Parts on which nothing is decided are missing.
+    """
+    manifest, found = corpus.store.newest_or_none(HELD_OUT, GLOBAL), dict[PartKey, list[str]]()
+    if manifest is None:
+        return found
+    for part in manifest.parts:
+        if (numbers := part.stats.numbers).source:
+            file = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))
+            held = pl.scan_parquet(file.checked()).filter("is_held").select("doc_id").collect()
+            found[numbers.key] = sorted(held["doc_id"])
+    return found

@@ -155,7 +155,7 @@ class _Exported(msgspec.Struct):
 
     source: str
     part: str
-    generations: Generations
+    generations: Generations = ()  # of a part without rows
     files: FileRows = ()
     held_out: tuple[str, ...] | None = None
 
