@@ -73,3 +73,45 @@ def test_the_trainer_of_transformers_does_not_train_on_it(store: Path, tmp_path:
     args = transformers.TrainingArguments(str(tmp_path), max_steps=1, use_cpu=True, report_to=[])
     with pytest.raises(CorpusError, match="held out of training"):
         CorpusTrainer(torch.nn.Linear(1, 1), args, corpus=CorpusDataLoader(dataset_of(store)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lightning_validates_on_every_row_each_time(store: Path) -> None:
+    lightning = pytest.importorskip("lightning")
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+    from corpus_loader.trainers.lightning_callback import LightningBatches
+
+    seen: list[list[int]] = []
+
+    class Module(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            return self.layer(torch.ones(1, 1)).sum()
+
+        def on_validation_epoch_start(self) -> None:
+            seen.append([])
+
+        def validation_step(self, batch: Any, index: int) -> None:
+            seen[-1] += [int(row[0]) for row in batch["tokens"]]
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    training = LightningBatches(CorpusDataLoader(CorpusDataset(CorpusLoader(store, batch_size=2))))
+    quiet = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar"], False)
+    trainer = lightning.Trainer(
+        max_steps=4,
+        val_check_interval=2,
+        check_val_every_n_epoch=None,
+        accelerator="cpu",
+        **quiet,
+    )
+    held = LightningBatches(CorpusDataLoader(dataset_of(store)))
+    trainer.fit(Module(), training, held)
+    first_look, *every = seen  # Lightning takes two batches before it trains
+    assert len(every) == 2 and every[0] == every[1]
+    assert sorted(every[0]) == NUMBERS
+    assert first_look == every[0][:4]

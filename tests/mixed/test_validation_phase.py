@@ -254,3 +254,14 @@ def test_conversations_are_held_out_with_their_masks(
     assert masks
     for mask in masks:
         assert mask is not None and 0 < mask.mean() < 0.9
+
+
+def test_validation_is_written_in_the_formats_that_phases_have(tmp_path: Path) -> None:
+    phases = [
+        {"name": "general", "weights": {"prose": 1}, "formats": ["parquet", "mds"]},
+        {"name": "late", "weights": {"prose": 1}, "formats": ["npy", "mds", "megatron"]},
+    ]
+    texts = open_corpus(write_corpus(tmp_path, phases=phases, holdout={"share": 0.1}))
+    assert texts.settings.phase("validation").formats == ("parquet", "mds", "npy", "megatron")
+    chats = open_corpus(write_chat_corpus(tmp_path, phases=phases, holdout={"share": 0.1}))
+    assert chats.settings.phase("validation").formats == ("parquet", "megatron")
