@@ -6,6 +6,8 @@ which clusters are held out; find these clusters, with the marks that the last r
 parts; decide; publish the marks for the next run.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -23,6 +25,7 @@ from assets.bucketed.held_out_files import (
     HeldOutNumbers,
     MarksInputs,
     PartInputs,
+    StayingInputs,
     decide_part,
     join_marks,
     mark_part,
@@ -68,10 +71,25 @@ class LastRun:
     manifest: HeldOutManifest
     parts: Mapping[PartKey, HeldOutPart]
     marks: HeldOutPart
+    listing: Listing
 
     def file(self, corpus: Corpus, part: HeldOutPart, kind: str) -> PublishedFile:
         """Return a file of a part."""
         return corpus.store.file_of(self.manifest, required_file(self.manifest, part, kind))
+
+    def whole_file(self, corpus: Corpus, part: HeldOutPart, kind: str) -> PublishedFile | None:
+        """Return a file of a part, None if it is lost."""
+        is_there = self.listing.has_size(required_file(self.manifest, part, kind))
+        return self.file(corpus, part, kind) if is_there else None
+
+    def again(self, corpus: Corpus, wanted: Wanted, part: HeldOutPart) -> StayingInputs:
+        """Return what a part that stays is made of again if it is lost."""
+        return StayingInputs(
+            wanted.inputs(),
+            self.whole_file(corpus, part, "decisions"),
+            self.whole_file(corpus, part, "marks"),
+            self.whole_file(corpus, self.marks, "marks"),
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,22 @@ class Wanted:
     shares: Shares
     signatures: PublishedFile
     clusters: PublishedFile | None
+    text_bytes: int
     generations: Generations
+
+    def inputs(
+        self, before: tuple[PublishedFile, ...] = (), exported: Exported | None = None
+    ) -> PartInputs:
+        """Return the inputs of its task."""
+        return PartInputs(
+            self.numbers,
+            self.shares,
+            self.signatures,
+            self.clusters,
+            self.text_bytes,
+            before,
+            exported,
+        )
 
 
 def plan_held_out(corpus: Corpus, partition: str) -> Plan:
@@ -101,10 +134,10 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     changed = {key: part for key, part in wanted.items() if key not in stays}
     maker = tasks_of(corpus, HELD_OUT, partition)
     known = Known(corpus, last, {*stays})
-    tasks: dict[PartKey, Task[Any]] = {
-        key: maker.with_fingerprint(part_name(key), part.fingerprint, None, work_bytes=0)
-        for key, part in stays.items()
-    }
+    tasks: dict[PartKey, Task[Any]] = {}
+    for key, stay in stays.items():
+        again = last.again(corpus, wanted[key], stay) if last and key in wanted else None
+        tasks[key] = maker.with_fingerprint(part_name(key), stay.fingerprint, again, work_bytes=0)
     for key, part in changed.items():
         inputs = known.inputs_of(part)
         made_of = part.numbers.made_of, known.fingerprint
@@ -113,7 +146,7 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     gone = {*last.parts} - {*stays} - {*changed} if last else set()
     in_order = [tasks[key] for key in sorted(tasks)]
     marks = MarksInputs(
-        last.file(corpus, last.marks, "marks") if last else None,
+        last.whole_file(corpus, last.marks, "marks") if last else None,
         tuple(part_name(key) for key in sorted({*changed, *gone})),
     )
     if last and not changed and not gone:
@@ -131,15 +164,15 @@ def part_name(key: PartKey) -> str:
 
 
 def read_last_run(corpus: Corpus, partition: str) -> LastRun | None:
-    """Return the last decisions, without parts that have lost a file; None if there are none."""
+    """Return the last decisions, None if there are none."""
     manifest = corpus.store.newest_or_none(HELD_OUT, partition)
     if manifest is None:
         return None
     listing = Listing(corpus.store.partition(HELD_OUT.name, partition).folder)
     parts = {part.name: part for part in manifest.parts}
     marks = parts.pop(MARKS)
-    whole = (p for p in parts.values() if all(listing.has_size(file) for file in p.files))
-    return LastRun(manifest, {part.stats.numbers.key: part for part in whole}, marks)
+    by_key = {part.stats.numbers.key: part for part in parts.values()}
+    return LastRun(manifest, by_key, marks, listing)
 
 
 def wanted_parts(
@@ -164,6 +197,7 @@ def wanted_parts(
             of_source,
             corpus.store.file_of(manifest, required_file(manifest, part, "signatures")),
             corpus.store.file_of(clusters, file) if file.rows else None,
+            part.stats.text_bytes,
             ledger[key].generations,
         )
     return wanted
@@ -224,10 +258,7 @@ class Known:
             ingested = self.order.get(key)
             held_out = (ingested.held_out if ingested else None) or ()
             exported = Exported(part.generations, self.newest, held_out)
-        before = tuple(self.files[each] for each in sorted(keys))
-        return PartInputs(
-            part.numbers, part.shares, part.signatures, part.clusters, before, exported
-        )
+        return part.inputs(tuple(self.files[each] for each in sorted(keys)), exported)
 
 
 def shares_of(corpus: Corpus, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,6 +334,10 @@ def plan_decide(_: Corpus, tasks: list[Task[Any]], earlier: Earlier) -> list[Tas
 
 def plan_state(_: Corpus, tasks: list[Task[Any]], earlier: Earlier) -> list[Task[MarksInputs]]:
     """Plan the last pass: the marks of all parts."""
+    if tasks[-1].payload.before is None and tasks[-1].published() is None:
+        names = tuple(task.name for task in tasks[:-1])
+        marks = list_files(earlier[2], "marks") if names else None
+        return [replace(tasks[-1], payload=MarksInputs(None, (), names, marks))]
     is_changed = [isinstance(task.payload, PartInputs) for task in tasks[:-1]]
     decided = [outcome for outcome, is_new in zip(earlier[2], is_changed, strict=True) if is_new]
     return [replace(tasks[-1], payload=with_marks(tasks, decided))]

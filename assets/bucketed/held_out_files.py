@@ -12,6 +12,7 @@ import polars as pl
 import xxhash
 
 from assets.bucketed.held_out import (
+    HELD,
     MARK_SCHEMA,
     Shares,
     decide,
@@ -24,6 +25,7 @@ from resources.passes import PassFiles
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.store.store import StoreError
 from resources.tasks import Task, TaskMaker
 
 MARKS = "marks"  # the part with the marks of all parts
@@ -76,6 +78,7 @@ class PartInputs:
     shares: Shares
     signatures: PublishedFile
     clusters: PublishedFile | None  # None: no document is in a cluster
+    text_bytes: int
     before: tuple[PublishedFile, ...]
     exported: Exported | None
 
@@ -86,6 +89,19 @@ class DecideInputs:
 
     part: PartInputs
     held: PublishedFile
+
+
+@dataclass(frozen=True)
+class StayingInputs:
+    """Inputs of a part that stays as it was, to make it again if a file of it is lost.
+
+    `decisions` and `marks` are its own files, None if lost; `all_marks` those of all parts.
+    """
+
+    part: PartInputs
+    decisions: PublishedFile | None
+    marks: PublishedFile | None
+    all_marks: PublishedFile | None
 
 
 @dataclass(frozen=True)
@@ -127,24 +143,34 @@ def join_marks(task: Task[MarksInputs]) -> list[PartRecord]:
     return [writer.publish(Stats())]
 
 
-def decide_part(task: Task[DecideInputs]) -> list[PartRecord]:
-    """Third pass: decide one part; one whose decisions are as they were is not written again."""
-    inputs = task.payload.part
-    clusters, numbers = read_clusters(inputs), inputs.numbers
-    held = pl.read_parquet(task.payload.held.checked())["cluster_id"]
-    decisions = decide(read_known(inputs), clusters, held, inputs.shares.own)
-    marks = marks_of(decisions, clusters, inputs.shares)
+def decide_part(task: Task[DecideInputs | StayingInputs]) -> list[PartRecord]:
+    """Third pass: decide one part; one whose decisions are as they were is not written again.
+
+    Raises StoreError for a part that has lost its decisions, if they cannot be told.
+    """
+    inputs, clusters = task.payload.part, read_clusters(task.payload.part)
+    if isinstance(task.payload, StayingInputs):
+        decisions = read_again(task.name, task.payload, clusters)
+    else:
+        held = pl.read_parquet(task.payload.held.checked())["cluster_id"]
+        decisions = decide(read_known(inputs), clusters, held, inputs.shares.own)
+    numbers, marks = inputs.numbers, marks_of(decisions, clusters, inputs.shares)
     ids = sorted(decisions.filter("is_held")["doc_id"])
     numbers = msgspec.structs.replace(
         numbers, held=len(ids), held_ids=fingerprint_of(ids) if ids else ""
     )
     own = task_by_content(task, [decisions, marks], numbers)
+    if isinstance(task.payload, StayingInputs) and own.fingerprint != task.fingerprint:
+        raise StoreError(
+            f"{task.title} has lost its decisions, and not all can be told from what is left. "
+            "Restore its files, or go back to an earlier state with `corpus rollback`."
+        )
     if published := own.published():
         return published
-    writer = own.writer()
+    writer, rows = own.writer(), decisions.height
     writer.write_parquet("decisions", decisions)
     writer.write_parquet("marks", marks)
-    return [writer.publish(Stats(decisions.height, decisions.height, numbers=numbers))]
+    return [writer.publish(Stats(rows, rows, text_bytes=inputs.text_bytes, numbers=numbers))]
 
 
 def publish_marks(task: Task[MarksInputs]) -> list[PartRecord]:
@@ -187,6 +213,24 @@ def read_known(inputs: PartInputs) -> pl.DataFrame:
     tables = [pl.read_parquet(file.checked()) for file in inputs.before]
     before = pl.concat([pl.DataFrame(schema=DECISION_SCHEMA), *tables])
     return doc_ids.join(before, on="doc_id", how="left", maintain_order="left")
+
+
+def read_again(name: str, inputs: StayingInputs, clusters: pl.DataFrame) -> pl.DataFrame:
+    """Return the decisions on a part that has lost a file, from its other file or all marks."""
+    if inputs.decisions is not None:
+        return pl.read_parquet(inputs.decisions.checked())
+    if inputs.marks is not None:
+        marks = pl.read_parquet(inputs.marks.checked())
+    elif inputs.all_marks is not None:
+        marks = pl.read_parquet(inputs.all_marks.checked()).filter(pl.col("part") == name)
+    else:
+        marks = pl.DataFrame(schema=MARK_SCHEMA)
+    doc_ids = map_arrow(inputs.part.signatures.checked(), ["doc_id"])
+    nothing = doc_ids.with_columns(is_held=pl.lit(None, pl.Boolean))
+    held = marks.filter(pl.col("mark") == HELD)["doc_id"]
+    no_cluster = pl.Series("cluster_id", [], pl.String)
+    decided = decide(nothing, clusters, no_cluster, inputs.part.shares.own)
+    return decided.with_columns(is_held=pl.col("is_held") | pl.col("doc_id").is_in(held.implode()))
 
 
 def read_clusters(inputs: PartInputs) -> pl.DataFrame:
