@@ -67,6 +67,15 @@ def test_an_iteration_that_was_left_begins_anew(store: Path) -> None:
     assert len(read(loader)) == len(NUMBERS)
 
 
+def test_a_state_of_the_end_is_followed_by_the_same_samples(store: Path) -> None:
+    loader = validation(store)
+    first = read(loader)
+    loader.load_state_dict(validation(store).state_at(len(NUMBERS)))
+    assert read(loader) == first
+    again = loader.samples(range(len(NUMBERS), 2 * len(NUMBERS)))
+    assert again.tokens[:, 0].tolist() == first
+
+
 def test_training_reads_no_held_out_row(store: Path) -> None:
     loader = CorpusLoader(store, batch_size=1)
     assert not {*read(loader), *read(loader)} & {*NUMBERS}

@@ -22,6 +22,7 @@ from pipeline_defs.commands.main import main
 from resources.store.records import Manifest
 
 SOURCES = ("prose", "notes")
+PHASES = ("general", "late")
 CONFIG: dict[str, Any] = {
     "holdout": {"share": 0.25},
     "buckets": {
@@ -156,7 +157,7 @@ def test_the_loader_reads_each_held_out_row_once(corpus: Any, command: Command, 
 
 def test_no_phase_draws_what_is_held_out(corpus: Any, command: Command) -> None:
     held, trained = read(corpus), Counter[str]()
-    for phase in ("general", "late"):
+    for phase in PHASES:
         trained += read(corpus, split="train", phase=phase, epochs=2, batch_size=1)
     assert len(trained) > 20
     assert not trained.keys() & held.keys()
@@ -178,7 +179,8 @@ def test_commands_say_what_is_held_out(corpus: Any, command: Command) -> None:
     plan = json.loads(command("plan", "--json"))
     assert plan["phases"]["validation"]["sources"]["prose"]["planned_tokens"] == held.total()
     assert plan["phases"]["validation"]["verdict"] == "ok"
-    assert plan["sources"]["prose"]["epochs"] < 2
+    asked = [plan["phases"][name]["sources"]["prose"]["planned_tokens"] for name in PHASES]
+    assert plan["sources"]["prose"]["planned_tokens"] == sum(asked)
     assert json.loads(command("trace", doc_id, "--json"))["split"] == "validation"
     assert "split" not in json.loads(command("trace", other, "--json"))
     assert "held out for validation: shard" in command("trace", doc_id)
@@ -221,6 +223,9 @@ def test_a_removed_document_is_in_the_tagged_validation_alone(
         for split in ("train", "validation")
     ]
     assert [said.get("removed_rows") for said in removed] == [None, 1]
+    assert removed[1]["rows"] == len(
+        read(corpus, source="prose")
+    )  # those in .idx, one document each
 
 
 def row_of(corpus: Any, doc_id: str) -> int:

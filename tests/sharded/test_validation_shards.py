@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,17 @@ Folders = dict[tuple[str, str], Path]  # by split and format
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
-    """The newest folders of a source after a first build, and after one with more documents."""
+    """The newest folders of a source after a first build, and after two with more documents.
+
+    The second makes a generation of its own, the third absorbs both.
+    """
     folder = tmp_path_factory.mktemp("nights")
     shards = {"target_bytes": 2048, "formats": list(FORMAT_NAMES)}
     buckets = {"mode": "pack", "sequence_length": 64, "window_tokens": 1024}
     config = write_corpus(folder, buckets=buckets, shards=shards, holdout={"share": 0.3})
     corpus, found = open_corpus(config), []
-    for number in range(2):
-        more = [{"text": sentence(900 + 20 * number + i, 40)} for i in range(12)]
+    for number, count in enumerate([12, 12, 120]):
+        more = [{"text": sentence(900 + 20 * number + i, 40)} for i in range(count)]
         write_jsonl(folder / f"input/prose/z{number}.jsonl", more)
         build(corpus, used_stages(corpus.settings).values())
         found.append(folders_of(corpus))
@@ -58,7 +62,7 @@ def documents(folder: Path) -> Counter[str]:
     return Counter(dict(counts.iter_rows()))
 
 
-@pytest.mark.parametrize("night", [0, 1])
+@pytest.mark.parametrize("night", [0, 1, 2])
 @pytest.mark.parametrize("name", FORMAT_NAMES)
 def test_the_index_of_a_split_names_its_own_shards(
     nights: list[Folders], night: int, name: str
@@ -86,11 +90,31 @@ def documents_rows(folder: Path) -> int:
 
 
 def test_what_is_held_out_stays_so_as_the_corpus_grows(nights: list[Folders]) -> None:
-    first, second = (
-        [documents(folders[split, "parquet"]) for split in SPLITS] for folders in nights
-    )
-    assert any(path.stat().st_nlink > 1 for path in nights[1]["", "parquet"].iterdir())
-    for trained, held in (first, second):
+    found = [[documents(folders[split, "parquet"]) for split in SPLITS] for folders in nights]
+    for trained, held in found:
         assert not trained.keys() & held.keys()
-    for before, after in zip(first, second, strict=True):
-        assert before.keys() < after.keys()
+    for night, next_night in pairwise(found):
+        assert all(
+            before.keys() < after.keys() for before, after in zip(night, next_night, strict=True)
+        )
+    assert any(path.stat().st_nlink > 1 for path in nights[1]["", "parquet"].iterdir())
+    assert all(path.stat().st_nlink == 1 for path in nights[2]["", "parquet"].iterdir())
+
+
+def test_documents_held_out_of_a_corpus_that_was_sharded_before_leave_its_files(
+    tmp_path: Path,
+) -> None:
+    about: dict[str, Any] = {
+        "buckets": {"mode": "buckets", "edges": [60]},
+        "shards": {"target_bytes": 2048, "formats": ["parquet", "mds"], "rewrite_share": 0.9},
+        "phases": [{"name": "main", "weighting": "natural"}],
+    }
+    folders = []
+    for changes in ({}, {"holdout": {"share": 0.3}}):
+        corpus = open_corpus(write_corpus(tmp_path, **about, **changes))
+        build(corpus, used_stages(corpus.settings).values())
+        folders.append(folders_of(corpus))
+    before, after = folders
+    trained, held = (documents(after[split, "parquet"]) for split in SPLITS)
+    assert held and not trained.keys() & held.keys()
+    assert trained + held == documents(before["", "parquet"])
