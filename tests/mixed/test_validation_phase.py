@@ -225,7 +225,7 @@ def test_a_removed_document_is_in_the_tagged_validation_alone(
     assert [said.get("removed_rows") for said in removed] == [None, 1]
     assert removed[1]["rows"] == len(
         read(corpus, source="prose")
-    )  # those in .idx, one document each
+    )  # by .idx
 
 
 def row_of(corpus: Any, doc_id: str) -> int:
