@@ -24,7 +24,7 @@ PLACEHOLDERS = {
     **{"NAME": "gopher-quality", "/data/my_corpus": "new", "rank": "0", "world": "1"},
     **{"STATE": "1", "64": "2"},  # ranks: the corpus of this test is small
 }
-NESTED = ("duplicates", "loader", "quarantine", "thresholds")  # verbs that have verbs
+NESTED = {"duplicates", "loader", "percentiles", "quarantine", "thresholds"}  # have verbs
 FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
 
 

@@ -363,9 +363,10 @@ def warn_of_held_out(corpus: Corpus, manifest: HeldOutManifest) -> Conclusion:
     if numbers.mixed:
         shown = read_mixed(corpus, manifest).head(SHOWN)["held_doc_id"].to_list()
         warnings.append(
-            f"{numbers.trained:,} documents that are not held out turned out to be copies of "
-            f"held-out ones, in {numbers.mixed:,} clusters, as of {', '.join(shown)}. None is "
-            "moved; one of each cluster stays. See them with `corpus duplicates show DOC`"
+            "documents that are not held out turned out to be copies of held-out ones: "
+            f"{numbers.trained:,}, in clusters: {numbers.mixed:,}, as that of {', '.join(shown)} "
+            "(`corpus duplicates show DOC` prints one). None is moved; of each cluster, one "
+            "document stays where it is"
         )
     return Conclusion(warnings)
 

@@ -35,6 +35,7 @@ from resources.store.records import PartRecord, Stats, fingerprint_of, required_
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, tasks_of
 
+RENEW = "renew"
 SCALE_COLUMNS = {
     "language": "detected language; `*`: all documents of the source",
     "scores": "scores at equal steps of rank, in ascending order",
@@ -93,7 +94,8 @@ def plan_scale(corpus: Corpus, source: str) -> Plan:
         return Plan([], {}, ScaleProvenance(model="", parts=()))
     model, score = score_of(corpus, config)
     by_fingerprint = {part.fingerprint: part for part in manifest.parts if part.stats.rows_kept}
-    parts = sampled_before(corpus, source, model) or tuple(by_fingerprint)
+    before = () if RENEW in corpus.flags else sampled_before(corpus, source, model)
+    parts = before or tuple(by_fingerprint)
     provenance = ScaleProvenance(model=model, parts=parts)
     if not parts:
         return Plan([], {}, provenance)
@@ -208,5 +210,6 @@ QUALITY_SCALE: Stage[ScaleProvenance, ScaleNumbers] = Stage(
     is_held=True,
     work=make_scale,
     is_used=uses_scale,
+    flags={RENEW: "measure the scale on the raw documents of today, not on those of the first run"},
     main_table=MainTable("scale", SCALE_COLUMNS),
 )

@@ -150,8 +150,8 @@ def sample_warnings(
     if count > 1 and not config.one_bucket_batches:
         warnings.append(
             f"phase {config.name!r} draws sequences of {count} lengths: a batch of {BATCH} would "
-            f"be about {padding_share(budgets, rows):.0%} padding; give `buckets:` to a phase per "
-            "length"
+            f"be about {padding_share(budgets, rows):.0%} padding; set `one_bucket_batches: true`, "
+            "or give `buckets:` to a phase per length"
         )
     return warnings
 

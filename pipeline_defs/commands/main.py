@@ -71,6 +71,12 @@ NESTED = {  # (group, name of the verb, help): {verb of it: (module and function
         ),
         "path": ("tokenizer_verbs:path", "Print the path of its file, to load it elsewhere."),
     },
+    ("build", "percentiles", "Renew what percentiles of quality refer to."): {
+        "renew": (
+            "percentile_verbs:renew",
+            "Rank by today's documents; the next build filters these sources again.",
+        ),
+    },
     ("life", "shards", "Keep the order of shards."): {
         "ledger": (
             "shard_ledger:ledger_of_shards",

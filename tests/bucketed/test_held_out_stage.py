@@ -140,3 +140,125 @@ def published(corpus: Any) -> dict[str, str]:
         for part in corpus.store.newest(HELD_OUT, "all").parts
         for file in part.files
     }
+
+
+def built(build: Build, folder: Path, *texts: str, **changes: Any) -> Any:
+    """A corpus with these documents in a file of their own, and its decisions."""
+    corpus = held(folder, **changes)
+    play(corpus, {"prose/m.jsonl": records(*texts)})
+    build(corpus, *STAGES)
+    return corpus
+
+
+def ids_of(corpus: Any, *texts: str) -> list[str]:
+    """The documents with these texts."""
+    found = {}
+    for source in ("prose", "notes"):
+        manifest = corpus.store.newest("filtered", source)
+        for part in manifest.parts:
+            path = corpus.store.path_of(manifest, part.file("documents"))
+            found |= dict(pl.read_parquet(path, columns=["text", "doc_id"]).iter_rows())
+    return [found[each] for each in texts]
+
+
+def bridged(build: Build, folder: Path) -> tuple[Any, str, str, str]:
+    """A corpus with a trained document, one that is held out, and one between these two.
+
+    The last comes a night later: it has most of its shingles in common with both.
+    """
+    words = [f"word{i}" for i in range(80)]
+    for start in range(20):
+        one = " ".join([f"begin{start}", *words[:66]])
+        other = " ".join([*words[6:], f"end{start}"])
+        found = built(
+            build,
+            folder / str(start),
+            one,
+            other,
+            dedup={"clusters": "components", "keep": ["longest"]},
+            filters={"rules": {}},
+        )
+        trained, kept = ids_of(found, one, other)
+        if (decided := decisions(found))[trained] != decided[kept]:
+            pair = (trained, kept) if decided[kept] else (kept, trained)
+            return found, " ".join(words[:76]), *pair
+    raise AssertionError("no such pair")
+
+
+def test_clusters_that_merge_are_reported_and_none_is_moved(
+    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
+    corpus, between, trained, kept = bridged(build, tmp_path)
+    play(corpus, {"notes/between.jsonl": records(between)})
+
+    build(corpus, *STAGES)
+
+    [new] = ids_of(corpus, between)
+    found = decisions(corpus)
+    assert [found[doc_id] for doc_id in (trained, kept, new)] == [False, True, True]
+    numbers = corpus.store.newest(HELD_OUT, "all").stats.numbers
+    assert (numbers.mixed, numbers.trained) == (1, 1)
+    assert (
+        "documents that are not held out turned out to be copies of held-out ones: 1, in clusters: "
+        f"1, as that of {min(kept, new)} (`corpus duplicates show DOC` prints one)."
+    ) in capfd.readouterr().err
+
+
+def test_a_number_of_tokens_becomes_a_share_once(tmp_path: Path, build: Build) -> None:
+    tokenized = ("deduped", "tokenizer", "tokenized", "held_out")
+    corpus = built(build, tmp_path, holdout={"tokens": 500})
+    build(corpus, *tokenized)
+    tokens = sum(corpus.store.newest("tokenized", name).stats.tokens for name in ("prose", "notes"))
+
+    config = corpus.store.newest(HELD_OUT, "all").config
+    assert config["shares"] == dict.fromkeys(("prose", "notes"), 500 / tokens)
+    before = decisions(corpus)
+    assert 0 < sum(before.values()) < 30
+
+    play(corpus, {"prose/new.jsonl": records(*(text(500 + i) for i in range(50)))})
+    build(corpus, *STAGES[:-1], *tokenized)
+    assert corpus.store.newest(HELD_OUT, "all").config == config
+    assert before.items() <= decisions(corpus).items()
+
+
+def test_another_share_is_for_documents_that_come_later(tmp_path: Path, build: Build) -> None:
+    corpus = held(tmp_path, holdout={"share": 0.0})
+    build(corpus, *STAGES)
+    before = decisions(corpus)
+    assert before and not any(before.values())
+
+    raised = held(tmp_path, holdout={"share": 0.5})
+    play(raised, {"prose/new.jsonl": records(*(text(500 + i) for i in range(50)))})
+    build(raised, *STAGES)
+    found = decisions(raised)
+    new = pl.Series(sorted(found.keys() - before.keys()))
+    assert {doc_id for doc_id in found if found[doc_id]} == set(new.filter(is_below(new, 0.5)))
+
+    lowered = held(tmp_path, holdout={"share": 0.0})
+    build(lowered, *STAGES)
+    assert decisions(lowered) == found
+
+
+def test_a_source_can_have_a_share_of_its_own(tmp_path: Path, build: Build) -> None:
+    config = yaml.safe_load(write_corpus(tmp_path).read_text())
+    prose, notes = config["sources"]
+    sources = [prose | {"holdout": {"share": 0}}, notes]
+    corpus = held(tmp_path, sources=sources)
+    build(corpus, *STAGES)
+
+    shares = corpus.store.newest(HELD_OUT, "all").config["shares"]
+    assert shares == {"prose": 0.0, "notes": SHARE}
+    parts = corpus.store.newest(HELD_OUT, "all").parts
+    by_source = {part.stats.numbers.source: part.stats.numbers.held for part in parts}
+    assert by_source["prose"] == 0 < by_source["notes"]
+
+
+def test_without_deduplication_each_document_decides_for_itself(
+    tmp_path: Path, build: Build
+) -> None:
+    dedup = {"exact": False, "near": False}
+    corpus = built(build, tmp_path, text(300), text(300), text(300), dedup=dedup)
+
+    found = decisions(corpus)
+    ids = pl.Series(sorted(found))
+    assert {doc_id for doc_id in found if found[doc_id]} == set(ids.filter(is_below(ids, SHARE)))

@@ -164,7 +164,7 @@ def test_without_records_the_time_of_a_state_is_unknown(
 def test_a_diff_names_documents_that_came_and_went_with_the_reason(
     corpus: Any, capsys: pytest.CaptureFixture[str], states: tuple[str, str]
 ) -> None:
-    [found] = told(capsys, "diff", "notes", "--from", states[0], "--to", states[1])
+    [found] = told(capsys, "diff", *states, "--source", "notes")
 
     changes = found["documents"]["changes"]
     counts = {(each["before"], each["after"]): each["documents"] for each in changes}
@@ -172,7 +172,7 @@ def test_a_diff_names_documents_that_came_and_went_with_the_reason(
     assert found["config"] == {"filtered.rules.length.min_chars": [20, 150]}
     numbers = {each["stage"]: each["numbers"] for each in found["stages"]}
     assert numbers["raw"]["rows_in"] == [41, 43]
-    main(["diff", "notes", "--from", states[0], "--to", states[1]])
+    main(["diff", *states, "--source", "notes"])
     shown = capsys.readouterr().out
     assert "- 28 documents: kept -> rejected: length.too_short" in shown
     assert "filtered.rules.length.min_chars │ 20 │ 150" in shown
@@ -193,12 +193,12 @@ def test_a_diff_shows_no_control_characters_of_documents(
 def test_a_diff_does_not_read_parts_that_both_states_name(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [every] = told(capsys, "diff", "prose", "--from", "1")
+    [every] = told(capsys, "diff", "1", "--source", "prose")
     state = corpus.store.newest("deduped", "prose")
     before = corpus.store.partition("deduped", "prose").read_manifest(1)
     alike = {part.fingerprint for part in before.parts} & {p.fingerprint for p in state.parts}
     assert every["documents"]["parts_alike"] == len(alike)
-    again = told(capsys, "diff", "prose", "--from", "2")[0]["documents"]
+    again = told(capsys, "diff", "2", "--source", "prose")[0]["documents"]
     assert (again["changes"], again["parts_read"]) == ([], 0)
 
 
@@ -360,7 +360,7 @@ def test_wrong_states_are_named_with_those_that_there_are(
     assert "Give either --to" in capsys.readouterr().err
     assert main(["rollback", "nothing", "--to", "1"]) == 2
     assert "no source 'nothing'; it has: prose, notes" in capsys.readouterr().err
-    assert main(["diff", "--from", "1"]) == 2
-    assert "Without a source, --from and --to are tags; there are: v1" in capsys.readouterr().err
+    assert main(["diff", "1"]) == 2
+    assert "Without --source both states are tags; there are: v1" in capsys.readouterr().err
     assert main(["tag", "../v1"]) == 2
     assert "no name of a tag" in capsys.readouterr().err

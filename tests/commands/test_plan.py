@@ -66,8 +66,8 @@ def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any)
     assert main_phase["notes"] == ["notes is not tokenized: estimated at 4.00 bytes a token"]
     assert (main_phase["verdict"], main_phase["tokens"]) == ("warning", 8000)
     assert main_phase["warnings"] == [
-        "phase 'main' draws sequences of 2 lengths: a batch of 8 would be about 48% padding; give "
-        "`buckets:` to a phase per length"
+        "phase 'main' draws sequences of 2 lengths: a batch of 8 would be about 48% padding; set "
+        "`one_bucket_batches: true`, or give `buckets:` to a phase per length"
     ]
     assert late["sources"]["prose"]["available_tokens"] == 1000
     assert found["sources"]["prose"] == {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ from assets.filtered.classifier.percentiles import QualityScale, percentiles
 from assets.filtered.language.model_files import find_model
 from assets.filtered.quality_scale_asset import load_scale
 from assets.stages import used_stages
+from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.store.store import StoreError
 
+ROOT = Path(__file__).parents[2]
 STAGES = ("raw", "classifier", "quality_scale", "filtered")
 CLASSIFIER = {"good": ["prose"], "bad": ["notes"], "held_out": 0.3}
 RANKED: dict[str, Any] = {"rules": {"quality": {"min_score": 0, "min_percentile": 0}}}
@@ -90,6 +95,45 @@ def test_a_new_night_changes_no_published_percentile(tmp_path: Path, build: Buil
     after = decisions(corpus)
     assert after.height == before.height + 200
     assert after.join(before, on="doc_id").select(before.columns).sort("doc_id").equals(before)
+
+
+def test_a_scale_is_renewed_on_purpose(
+    tmp_path: Path,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    corpus = ranked_corpus(tmp_path, classifier={"labelled": "labels.jsonl"})
+    labels = [{"text": f"a fine day {i}", "label": 1} for i in range(20)]
+    labels += [{"text": f"buy cheap {i}", "label": 0} for i in range(20)]
+    write_jsonl(tmp_path / "labels.jsonl", labels)
+    build(corpus, *STAGES)
+    night = [{"text": f"a fine day {i} " + sentence(900 + i)} for i in range(200)]
+    write_jsonl(tmp_path / "input/prose/night.jsonl", night)
+    build(corpus, *STAGES)
+    of_first = corpus.store.newest("quality_scale", "notes")
+    command = [sys.executable, "-m", "pipeline_defs.commands.main", "percentiles", "renew", "prose"]
+    environment = os.environ | {"TOKENMILL_CONFIG": str(corpus.config)}
+
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
+    assert corpus.store.newest("quality_scale", "prose").stats.rows_in == 240
+    assert corpus.store.newest("quality_scale", "notes") == of_first
+    build(corpus, *STAGES)
+    assert read_report(corpus.store.root, "quality_scale", "prose").parts_computed == 0
+    assert decisions(corpus)["quality_percentile"].mean() == pytest.approx(0.5, abs=0.01)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    assert main(["percentiles", "renew", "prse"]) == 2
+    assert "prse" in capsys.readouterr().err
+
+
+def test_a_source_without_percentiles_is_not_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    for sources in ([], ["prose"]):
+        assert main(["percentiles", "renew", *sources]) == 2
+        assert "ranks documents of these sources: none" in capsys.readouterr().err
 
 
 def test_the_lowest_are_rejected_by_a_percentile_of_their_own_source(

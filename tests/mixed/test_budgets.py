@@ -261,8 +261,8 @@ def test_sequences_of_several_lengths_are_warned_of_with_their_padding() -> None
     two = plan_phase(config, sizes, {"a": short, "b": SourceRows(256, {"256": (1000, 256_000)})})
     # Half of the rows have 64 tokens: 160 on average, and nearly every batch of 8 has one of 256.
     assert two.warnings == (
-        "phase 'p' draws sequences of 2 lengths: a batch of 8 would be about 37% padding; give "
-        "`buckets:` to a phase per length",
+        "phase 'p' draws sequences of 2 lengths: a batch of 8 would be about 37% padding; set "
+        "`one_bucket_batches: true`, or give `buckets:` to a phase per length",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,6 +149,9 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
 
     build(corpus)
 
+    assert main(["history", "planted", "--json"]) == 0
+    of_states = [state["takedowns"] for state in json.loads(capfd.readouterr().out)["entries"]]
+    assert of_states == [[1], []]
     assert main(["takedown", "prove", "--purge"]) == 1
     said = capfd.readouterr().out
     assert "the newest" in said

@@ -79,9 +79,9 @@ def show(made: Estimate) -> None:
     add_rows(table, ALL, made.total)
     console.print(table)
     for name, each in made.sources.items():
-        part = each.read_bytes / max(1, each.all_bytes)
+        part = min(1, each.read_bytes / max(1, each.all_bytes))  # lines can be of two windows
         say(
-            f"{name}: read {each.read_bytes:,} of {each.all_bytes:,} bytes ({part:.2%}), "
+            f"{name}: read {part:.2%} of {each.all_bytes:,} bytes, "
             f"{each.documents_read:,} documents; another rule removes at most "
             f"{each.unseen.high:,.0f}"
         )

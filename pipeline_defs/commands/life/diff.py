@@ -1,4 +1,4 @@
-"""`corpus diff SOURCE --from A --to B`: two states of a source, side by side."""
+"""`corpus diff A B`: two states of a source, or of all sources, side by side."""
 
 from __future__ import annotations
 
@@ -61,15 +61,13 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def diff(
+    before: Annotated[str, Parameter(help="State: a number of `corpus history`, or a tag.")],
+    after: Annotated[str, Parameter(help="Other state; the newest without.")] = NEWEST,
+    /,
+    *,
     source: Annotated[
         str | None, Parameter(help="Source; without, all that two tags have.")
     ] = None,
-    /,
-    *,
-    from_: Annotated[
-        str, Parameter(name="--from", help="State: a number of `corpus history`, or a tag.")
-    ],
-    to: Annotated[str, Parameter(help="Other state; the newest without.")] = NEWEST,
     stage: Annotated[
         str | None, Parameter(help="Stage whose numbers are meant; the last one without.")
     ] = None,
@@ -80,8 +78,8 @@ def diff(
     if stage is not None and stage not in SOURCE_STAGES:
         raise UsageError(f"No stage {stage!r} by source; there are: {', '.join(SOURCE_STAGES)}.")
     corpus = load_corpus()
-    names = [source] if source is not None else sources_of(corpus, from_, to)
-    found = [difference(corpus, name, (from_, to), stage, samples) for name in names]
+    names = [source] if source is not None else sources_of(corpus, before, after)
+    found = [difference(corpus, name, (before, after), stage, samples) for name in names]
     if json:
         print_json(found)
     else:
@@ -96,8 +94,8 @@ def sources_of(corpus: Corpus, before: str, after: str) -> list[str]:
     wanted = [tags[name] for name in (before, after) if name in tags]
     if len(wanted) < 2 - (after == NEWEST):
         raise UsageError(
-            f"Without a source, --from and --to are tags; there are: {', '.join(tags) or 'none'}. "
-            "For numbers name the source: corpus diff web --from 3 --to 5"
+            f"Without --source both states are tags; there are: {', '.join(tags) or 'none'}. "
+            "For numbers name the source: corpus diff 3 5 --source web"
         )
     in_tags = [{each.partition for each in tag.manifests if each.stage == "raw"} for tag in wanted]
     return [name for name in corpus.settings.source_names() if all(name in of for of in in_tags)]

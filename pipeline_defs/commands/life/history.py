@@ -33,6 +33,7 @@ from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.store.named_states import read_hold, read_tags
+from resources.takedowns import id_of, read_takedowns
 
 UNKNOWN = "unknown"
 FILES_NAMED = 3  # of each kind of change, in the table; JSON has all
@@ -51,6 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
     """A kept state of a source, and what changed since the one before it.
 
     when, run_id   by Dagster's records; unset without them. The run is "" for a command
+    takedowns      numbers of the takedowns that it obeys, and the one before did not
     same_as        the number of an older state that says the same, after a rollback
     inputs         unset if the files of one of the two are not known by name
     config, code   (before, after) of keys and versions that differ, by stage
@@ -65,6 +67,7 @@ class Entry(msgspec.Struct, frozen=True):
     parts_computed: int | UnsetType = UNSET
     parts_reused: int | UnsetType = UNSET
     inputs: Inputs | UnsetType = UNSET
+    takedowns: tuple[int, ...] = ()
     config: dict[str, tuple[Any, Any]] = {}
     code: dict[str, tuple[str, str]] = {}
     not_kept: tuple[str, ...] = ()
@@ -110,7 +113,9 @@ def history_of(corpus: Corpus, source: str, stage: str | None) -> History:
     entries = []
     for state, before in zip(states, [*states[1:], None], strict=True):
         names = tuple(tag.name for tag in tags if tag.number(stage, source) == state.number)
-        entries.append(entry_of(state, before, names))
+        takedowns = newly_obeyed(corpus, before, state) if before else ()
+        entry = entry_of(state, before, names)
+        entries.append(msgspec.structs.replace(entry, takedowns=takedowns))
     entries = [with_same(entry, entries[n + 1 :]) for n, entry in enumerate(entries)]
     return History(source, stage, str(hold or ""), with_times(entries, stage, source))
 
@@ -155,6 +160,14 @@ def files_of(state: SourceState) -> Mapping[str, str] | None:
     raw = state.manifest("raw")
     files: Mapping[str, str] = raw.provenance.get("files", {}) if raw else {}
     return files if raw and len(files) == raw.provenance.get("num_files") else None
+
+
+def newly_obeyed(corpus: Corpus, before: SourceState, after: SourceState) -> tuple[int, ...]:
+    """Return the numbers of the takedowns that only the second of two states obeys."""
+    found = (state.manifest("raw") for state in (before, after))
+    then, now = (set(raw.provenance.get("takedowns", ())) if raw else set() for raw in found)
+    takedowns = enumerate(read_takedowns(corpus.store.root), 1) if now - then else ()
+    return tuple(number for number, each in takedowns if id_of(each) in now - then)
 
 
 def with_times(entries: list[Entry], stage: str, source: str) -> list[Entry]:
@@ -215,6 +228,7 @@ def lines_of(entry: Entry) -> list[str]:
             if names := getattr(entry.inputs, what):
                 more = f" and {len(names) - FILES_NAMED:,} more" if len(names) > FILES_NAMED else ""
                 lines.append(f"{what}: {', '.join(names[:FILES_NAMED])}{more}")
+    lines += [f"takedown {number}" for number in entry.takedowns]
     lines += [f"{key}: {value(old)} -> {value(new)}" for key, (old, new) in entry.config.items()]
     lines += [f"{stage}: code {old} -> {new}" for stage, (old, new) in entry.code.items()]
     if entry.not_kept:

@@ -1,0 +1,46 @@
+"""`corpus percentiles renew`: measure anew what percentiles of quality scores refer to.
+
+It materializes the asset `quality_scale` with the run config that asks for it, on the raw documents
+of today. The next build filters these sources again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from assets.filtered.quality_scale_asset import QUALITY_SCALE, RENEW, has_percentile
+from pipeline_defs.load_corpus import load_corpus
+from resources.dagster_home import prepare_home
+from resources.errors import UsageError, unknown_name
+
+
+def renew(
+    *sources: Annotated[str, Parameter(help="Sources; without, all that have percentiles.")],
+) -> int:
+    """Measure some scales anew; the exit code is that of the first run that fails."""
+    corpus = load_corpus()
+    names = corpus.settings.source_names()
+    ranked = [name for name in names if has_percentile(corpus.settings.filters_for(name))]
+    for name in sources:
+        if name not in names:
+            raise UsageError(unknown_name("source", name, names))
+    if not ranked or not set(sources) <= set(ranked):
+        raise UsageError(
+            f"{corpus.config} ranks documents of these sources: {', '.join(ranked) or 'none'}. "
+            "The others have no `rules.quality.min_percentile`."
+        )
+    prepare_home()
+    from pipeline_defs.commands.build.dagster_commands import MODULE, run_dagster
+
+    stage = QUALITY_SCALE.name
+    run_config = json.dumps({"ops": {stage: {"config": {RENEW: True}}}})
+    for name in dict.fromkeys(sources or ranked):
+        options = ("--partition", name, "--config-json", run_config)
+        if code := run_dagster(("asset", "materialize", *MODULE, "--select", stage, *options)):
+            return code
+    sys.stdout.write("`corpus build` filters these sources again.\n")
+    return 0
