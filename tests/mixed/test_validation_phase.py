@@ -223,9 +223,7 @@ def test_a_removed_document_is_in_the_tagged_validation_alone(
         for split in ("train", "validation")
     ]
     assert [said.get("removed_rows") for said in removed] == [None, 1]
-    assert removed[1]["rows"] == len(
-        read(corpus, source="prose")
-    )  # by .idx
+    assert removed[1]["rows"] == len(read(corpus, source="prose"))  # by .idx
 
 
 def row_of(corpus: Any, doc_id: str) -> int:
