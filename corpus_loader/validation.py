@@ -80,10 +80,15 @@ def find_validation(files: Files, data: str | None) -> Mixture:
             "'validation' is a phase to train on here, and no documents are held out. Read it with "
             f"phase='validation' and without `split`. Or rename it. {HOLD_OUT}"
         )
+    return with_samples(mixture)
+
+
+def with_samples(mixture: Mixture) -> Mixture:
+    """Return a mixture; CorpusError if it is of validation, and no document is held out."""
     if not mixture.sources:
         raise CorpusError(
-            "no document is held out: the corpus is small for the share of `holdout`. Raise it, "
-            "build and mix again."
+            "no document is held out: the corpus is small for the share of `holdout`. It decides "
+            "on documents as they come: raise it before more of them come."
         )
     return mixture
 

@@ -268,3 +268,19 @@ def test_validation_is_written_in_the_formats_that_phases_have(tmp_path: Path) -
     assert texts.settings.phase("validation").formats == ("parquet", "mds", "npy", "megatron")
     chats = open_corpus(write_chat_corpus(tmp_path, phases=phases, holdout={"share": 0.1}))
     assert chats.settings.phase("validation").formats == ("parquet", "megatron")
+
+
+def test_commands_say_that_nothing_is_held_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    about = CONFIG | {"holdout": {"share": 1e-9}}
+    corpus = open_corpus(write_corpus(tmp_path, **about))
+    build(corpus)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    assert "no document is held out" in command("plan")
+    sample, world = ["trace", "--sample", "0"], ["loader", "simulate", "--world", "1"]
+    for refused in (sample, world):
+        assert main([*refused, "--phase", "validation"]) != 0
+        assert "no document is held out" in command.capfd.readouterr().err
+    assert main(["path", "--source", "prose", "--split", "validation"]) != 0
+    assert "has no shards of documents that are held out" in command.capfd.readouterr().err
