@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,7 +60,7 @@ class Documents:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, it takes 0.6 us longer to make, of 8 us for a whole batch
 class Batch:
     """A batch of samples of a phase; its arrays belong to the receiver.
 
@@ -86,19 +87,17 @@ class Batch:
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
         """Slice the rows [first, stop) under a new cursor; documents need rows of one length."""
-        if (first, stop) == (0, len(self.tokens)):
+        if stop - first == len(self.tokens):
             return replace(self, cursor=cursor)
-        rows = slice(first, stop)
-        documents = self.documents
         return Batch(
-            self.tokens[rows],
-            self.lengths[rows],
-            self.positions[rows],
-            self.sources[rows],
-            self.is_repeated[rows],
+            self.tokens[first:stop],
+            self.lengths[first:stop],
+            self.positions[first:stop],
+            self.sources[first:stop],
+            self.is_repeated[first:stop],
             cursor,
-            documents and documents.rows(first, stop),
-            None if self.loss_mask is None else self.loss_mask[rows],
+            None if self.documents is None else self.documents.rows(first, stop),
+            None if self.loss_mask is None else self.loss_mask[first:stop],
         )
 
     def mark_repeated(self, rows: int, stop: int | None = None) -> None:
@@ -121,10 +120,29 @@ class Group:
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, slices of what was read."""
+        if self.together.documents is None and len(set(self.sizes)) == 1:
+            yield from self.equal_batches()
+            return
         first = 0
         for size, cursor in zip(self.sizes, self.cursors, strict=True):
             yield self.together.rows(first, first + size, cursor)
             first += size
+
+    def equal_batches(self) -> Iterator[Batch]:
+        """Yield batches of one size, without documents: in half of the time."""
+        together, count, size = self.together, len(self.sizes), self.sizes[0]
+        mask = together.loss_mask
+        return map(
+            Batch,
+            together.tokens.reshape(count, size, -1),
+            together.lengths.reshape(count, size),
+            together.positions.reshape(count, size),
+            together.sources.reshape(count, size),
+            together.is_repeated.reshape(count, size),
+            self.cursors,
+            repeat(None),
+            repeat(None) if mask is None else mask.reshape(count, size, -1),
+        )
 
 
 def find_documents(rows: Sequence[Spans], length: int) -> Documents:

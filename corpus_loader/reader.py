@@ -175,13 +175,17 @@ class Reader:
     def views(self, lookup: Lookup) -> Rows:
         """`rows` of a group of samples."""
         opened = self.shards.get(lookup.shards)
-        places = list(zip(lookup.shards, lookup.rows, strict=True))
+        places = list[tuple[int, int]]()
         length = self.mixture.sequence_length
+        if length is None or self.with_documents or self.shards.has_masks:
+            places = list(zip(lookup.shards, lookup.rows, strict=True))
         if length is None:
             rows = [opened[shard].row(row) for shard, row in places]
         else:  # without a call for each row
             tokens = {number: shard.tokens for number, shard in opened.items()}
-            rows = [tokens[shard][length * row : length * (row + 1)] for shard, row in places]
+            starts = [length * row for row in lookup.rows]
+            of_rows = zip(map(tokens.__getitem__, lookup.shards), starts, strict=True)
+            rows = [values[start : start + length] for values, start in of_rows]
         spans, masks = list[Spans](), list[npt.NDArray[np.bool_]]()
         if self.with_documents:
             spans = [opened[shard].documents(row) for shard, row in places]

@@ -89,13 +89,30 @@ class Step(NamedTuple):
         return self.skipped.positions(numbers)
 
 
-def positions_of(steps: Sequence[Step]) -> npt.NDArray[np.int64]:
-    """Return the positions of steps one after the other, int64 [samples of all]."""
-    sizes = {step.stop - step.first for step in steps}
-    if len(sizes) != 1 or any(step.repeated for step in steps):
-        return np.concatenate([step.positions() for step in steps])
-    first = np.array([step.first for step in steps], np.int64)
-    return steps[0].skipped.positions((first[:, None] + np.arange(*sizes)).ravel())
+class Steps(NamedTuple):
+    """Steps one after the other: positions int64 [samples of all], and of each step the rest.
+
+    sizes: samples; cursors: of all ranks after the step; repeated: samples at its end that are.
+    """
+
+    positions: npt.NDArray[np.int64]
+    sizes: list[int]
+    cursors: list[int]
+    repeated: list[int]
+
+
+def join_steps(steps: Sequence[Step]) -> Steps:
+    """Join steps, column by column: step by step it takes three times as long."""
+    firsts, stops, cursors, repeated, _ = zip(*steps, strict=True)
+    first = np.array(firsts, np.int64)
+    sizes = np.array(stops, np.int64) - first
+    counts = list(map(len, repeated))
+    if any(counts) or (sizes != sizes[0]).any():
+        positions = np.concatenate([step.positions() for step in steps])
+    else:
+        numbers = (first[:, None] + np.arange(sizes[0])).ravel()
+        positions = steps[0].skipped.positions(numbers)
+    return Steps(positions, (sizes + counts).tolist(), list(cursors), counts)
 
 
 @dataclass(frozen=True)
@@ -171,6 +188,11 @@ class Split:
         begin, now, end = self.numbers(cursor)
         epoch_end, first_step = self.epoch_end(cursor), self.first_step(begin, now, end)
         for step_start in range(first_step + skip * size, end, every * size):
+            if now <= step_start <= end - 2 * size:  # full and not the last: a third of the time
+                first = step_start + self.batch_size * self.rank
+                after = self.cursor_at(step_start + size)
+                yield Step._make((first, first + self.batch_size, after, (), self.skipped))
+                continue
             if step_start + size > end and is_dropped:
                 return
             start = max(step_start, now)

@@ -320,7 +320,7 @@ def as_it_is(batch: Tensors) -> Tensors:
 
 def rows_of(batch: Tensors) -> int:
     """Return the number of samples of a batch."""
-    return len(batch["tokens"])
+    return int(batch["tokens"].size(0))  # len of a tensor takes 0.5 us
 
 
 def tensors_of(group: Group) -> Iterator[Tensors]:

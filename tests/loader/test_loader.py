@@ -36,7 +36,7 @@ from corpus_loader import (
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
-from corpus_loader.split import Last, Split, skipped
+from corpus_loader.split import Last, Split, join_steps, skipped
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -540,3 +540,15 @@ def test_a_state_of_another_phase_says_which(tmp_path: Path) -> None:
 def test_a_folder_inside_of_a_corpus_names_the_corpus(store: Path, inside: str) -> None:
     with pytest.raises(CorpusError, match=r"inside of the corpus .*Give that folder"):
         CorpusLoader(store / inside)
+
+
+def test_joined_steps_are_the_steps() -> None:
+    steps = list(Split(10, 0, 2, 2, "pad").steps(0))  # the last one of rank 0 has one sample
+
+    joined = join_steps(steps)
+
+    assert joined.positions.tolist() == [0, 1, 4, 5, 8, 9]
+    assert joined.sizes == [2, 2, 2]
+    assert joined.cursors == [4, 8, 10]
+    assert joined.repeated == [0, 0, 1]
+    assert join_steps(steps[:2]).positions.tolist() == [0, 1, 4, 5]
