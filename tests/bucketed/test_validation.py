@@ -1,11 +1,12 @@
 """Documents that are held out of training: packed by themselves, and drawn by validation alone."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus
+from builders import Build, open_corpus, write_corpus, write_jsonl
 
 from assets.bucketed.asset import BUCKETED, layout_of
 from assets.bucketed.held_out import is_below
@@ -18,7 +19,6 @@ from resources.store.mapped_files import map_arrow
 CLASSES = {"score": "meta.n", "limits": [16, 38]}
 PACKED = {"mode": "pack", "sequence_length": 16}
 PHASE = {"name": "main", "weighting": "natural", "batch_samples": 16}
-IDS = pl.Series([f"{number:032x}" for number in range(10)])
 
 
 def held_out(folder: Path, **changes: Any) -> Any:
@@ -48,15 +48,6 @@ def documents_by_group(corpus: Any, source: str) -> dict[str, set[str]]:
             group = names[bucket].partition(".")[2]
             found.setdefault(group, set()).update(span["doc_id"] for span in spans)
     return found
-
-
-def test_a_document_is_held_out_by_its_own_id() -> None:
-    held = {share: IDS.filter(pl.Series(is_below(IDS, share))).to_list() for share in (0.0, 0.3)}
-
-    assert held[0.0] == []
-    assert [doc_id[-1] for doc_id in held[0.3]] == ["0", "1", "2", "5", "9"]
-    many = pl.Series([f"{number:032x}" for number in range(100_000)])
-    assert is_below(many, 0.01).mean() == pytest.approx(0.01, abs=0.001)
 
 
 def test_documents_held_out_are_packed_and_mixed_by_themselves(
@@ -98,3 +89,23 @@ def test_a_phase_of_that_name_is_refused(tmp_path: Path) -> None:
         held_out(tmp_path, phases=[PHASE | {"name": "validation"}])
     with pytest.raises(SettingsError, match="give either `share` or `tokens`"):
         held_out(tmp_path, holdout={})
+
+
+def test_nights_draw_no_held_out_document_and_no_copy_of_one(tmp_path: Path, build: Build) -> None:
+    corpus = held_out(tmp_path, dedup={"keep": ["longest"]})
+    build_all(build, corpus)
+    first = {source: documents_by_group(corpus, source) for source in ("prose", "notes")}
+    held = first["prose"]["validation"]
+    lines = (tmp_path / "input/prose/a.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    longer = [{"text": f"{text} again"} for text in texts if len(text.split()) > 30]
+    write_jsonl(tmp_path / "input/notes/longer.jsonl", longer)
+
+    build_all(build, corpus)
+
+    second = {source: documents_by_group(corpus, source) for source in ("prose", "notes")}
+    assert not second["prose"][""] & held
+    assert not held & second["notes"][""]
+    removed = held - second["prose"].get("validation", set())
+    copies = second["notes"]["validation"] - first["notes"]["validation"]
+    assert len(removed) == len(copies) > 0  # each is held out in place of one
