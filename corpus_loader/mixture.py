@@ -21,7 +21,7 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 6  # of one whose weights change
+VERSION = 6  # of one whose weights change, and of validation: older loaders would train on it
 WITH_CONTINUES = 5  # of one that continues another
 WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
 WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
@@ -117,6 +117,7 @@ class Mixture:
     epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket;
     order_phase: the first of the phases that this one continues, whose order it is; "" if none;
     knots: shares of its tokens at which the sources have their `weights_at`, from 0 to 1.
+    is_validation: the documents that are held out of training, in one order for all epochs.
     """
 
     phase: str
@@ -138,6 +139,7 @@ class Mixture:
     one_bucket_batches: bool = False
     order_phase: str = ""
     knots: tuple[float, ...] = ()
+    is_validation: bool = False
 
     @property
     def has_loss_mask(self) -> bool:
@@ -163,7 +165,14 @@ class Mixture:
                 for shape, source in zip(shapes, self.sources, strict=True)
             )
             return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
-        return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes), self.knots)
+        return PhaseOrder(
+            seed,
+            self.batch_samples,
+            self.window_shards,
+            tuple(shapes),
+            self.knots,
+            self.is_validation,
+        )
 
     def seed_of(self, seed: int | None) -> int:
         """Return the seed of the order that a loader's `seed` names, of the own one for None."""
@@ -336,11 +345,12 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows, of batches of one bucket, of phases that continue another and of weights
-    that change are left out where there are none.
+    Fields of removed rows, of batches of one bucket, of phases that continue another, of weights
+    that change and of validation are left out where there are none.
     """
     encoded = asdict(mixture)
-    of_phases = {"order_phase": "start", "knots": "weights_at", "one_bucket_batches": ""}
+    of_phases = {"order_phase": "start", "knots": "weights_at"}
+    of_phases |= {"one_bucket_batches": "", "is_validation": ""}
     unset = {key: of_source for key, of_source in of_phases.items() if not encoded[key]}
     for source in encoded["sources"]:
         if source["removed"] is None:
@@ -362,7 +372,7 @@ def version_of(mixture: Mixture) -> int:
         WITH_ONE_BUCKET_BATCHES: mixture.one_bucket_batches,
         WITH_MASKS: mixture.has_loss_mask,
         WITH_CONTINUES: bool(mixture.order_phase),
-        VERSION: bool(mixture.knots),
+        VERSION: bool(mixture.knots) or mixture.is_validation,
     }
     return max(
         (version for version, is_needed in needs.items() if is_needed), default=WITHOUT_REMOVED

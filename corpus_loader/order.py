@@ -74,7 +74,7 @@ class SourceOrder:
 
 @dataclass(frozen=True)
 class PhaseOrder:
-    """The order of a phase.
+    """The order of a phase; with `is_fixed` every epoch is the first one again.
 
     knots: shares of its tokens at which the sources have their weights; none if these are constant.
     Raises ValueError for a phase that draws samples of a source without rows, has more than 65,536
@@ -86,6 +86,7 @@ class PhaseOrder:
     window_shards: int | None
     sources: tuple[SourceShape, ...]
     knots: tuple[float, ...] = ()
+    is_fixed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible order."""
@@ -191,6 +192,8 @@ class PhaseOrder:
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""
         epoch, place = np.divmod(positions, len(self))
+        if self.is_fixed:
+            epoch = np.zeros_like(epoch)
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]

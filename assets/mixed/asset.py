@@ -75,8 +75,8 @@ def plan_index(
 
 
 def tasks_with_formats(tasks: list[Task[PhaseInputs]]) -> list[Task[PhaseInputs]]:
-    """Return the tasks of phases that are written as shards, too."""
-    return [task for task in tasks if task.payload.config.formats]
+    """Return the tasks of phases that are written as shards, too, and have samples."""
+    return [task for task in tasks if task.payload.is_written]
 
 
 def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
@@ -84,7 +84,7 @@ def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
     mixture = mixture_of(task.root, task.payload)
     writer = task.writer()
     writer.write_text(MIXTURE_FILE, "json", to_json(mixture_json(mixture)).decode())
-    return [writer.publish(mix_stats(mixture, is_written=bool(task.payload.config.formats)))]
+    return [writer.publish(mix_stats(mixture, is_written=task.payload.is_written))]
 
 
 def mix_stats(mixture: Mixture, *, is_written: bool) -> Stats[MixNumbers]:

@@ -27,7 +27,7 @@ from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_of_first
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -48,6 +48,11 @@ class PhaseInputs:
     tokens: TokenFacts
     code_version: str  # of the stage
     start: PhaseStart
+
+    @property
+    def is_written(self) -> bool:
+        """Whether its samples are written as shards; there may be none that are held out."""
+        return bool(self.config.formats and self.sources)
 
 
 class SourceMix(msgspec.Struct, frozen=True):
@@ -110,6 +115,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         warnings=plan.warnings,
         order_phase=start.phase if config.continues else "",
         knots=tuple(config.weights_at or ()),
+        is_validation=isinstance(config, ValidationPhase),
         **as_json_object(tokens),
     )
 
@@ -189,7 +195,12 @@ def mixture_source(
 def count_samples(
     root: Path, config: PhaseConfig, source: PhaseSource, planned: int, start: PhaseStart
 ) -> tuple[int, int]:
-    """Return the (samples, tokens) nearest to the plan, counted in the order of the phase."""
+    """Return the (samples, tokens) nearest to the plan, counted in the order of the phase.
+
+    Of validation each row is a sample.
+    """
+    if isinstance(config, ValidationPhase):
+        return source.rows, source.tokens
     length = source.equal_length
     if length is not None:
         return nearest_equal_samples(planned, length)

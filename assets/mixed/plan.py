@@ -25,9 +25,13 @@ from assets.mixed.budgets import (
 )
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
 from corpus_loader.changing_weights import as_written
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 
 SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
+NOTHING_HELD = (
+    "no document is held out: the corpus is small for the share of `holdout`, which decides on "
+    "documents as they come. Raise it before more documents come, or leave it out"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def plan_phase(
     sizes = sizes_of(available, classes)
     empty = [source for source, tokens in sizes.items() if tokens == 0]
     filled = {source: tokens for source, tokens in available.items() if sizes[source]}
+    if isinstance(config, ValidationPhase):
+        return plan_validation(config, filled, empty)
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
@@ -100,6 +106,16 @@ def plan_phase(
     if len(none_drawn(budgets, seen)) == len(drawable(budgets)):
         return replace(plan, faults=(no_sample_fault(plan),))
     return plan
+
+
+def plan_validation(
+    config: PhaseConfig, held: Mapping[str, int], empty: Sequence[str]
+) -> PhasePlan:
+    """Plan one epoch of what is held out of each source."""
+    if not held:
+        return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
+    notes = tuple(f"no document of {source!r} is held out" for source in empty)
+    return PhasePlan(config.name, budgets_of(config, held), notes=notes)
 
 
 def no_sample_fault(plan: PhasePlan) -> str:

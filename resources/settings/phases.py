@@ -271,3 +271,7 @@ class PhaseConfig(BaseModel):
         yield from ((("sources", i), name) for i, name in enumerate(self.sources or ()))
         if self.one_epoch_of is not None:
             yield ("one_epoch_of",), self.one_epoch_of
+
+
+class ValidationPhase(PhaseConfig):
+    """The documents that are held out: each row once, in the formats of all phases."""

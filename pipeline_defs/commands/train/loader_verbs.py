@@ -25,6 +25,7 @@ from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from corpus_loader.split import Split
+from corpus_loader.validation import with_samples
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -123,7 +124,7 @@ def simulate_job(
     Raises CorpusError for a phase that is not mixed, or has no full step.
     """
     files = StoreFiles(corpus.store.root)
-    mixture = find_mixture(files, phase)
+    mixture = with_samples(find_mixture(files, phase))
     reader = Reader(files, mixture, mixture.seed, LoaderOptions(verify=False))
     split = Split(len(reader.order), 0, job.world_size, job.batch_size, "drop")
     num_steps = len(split) if steps is None else steps
