@@ -20,6 +20,7 @@ MEASURED = {
     "deduped": 0.0065,
     "tokenizer": 0.003,
     "tokenized": 0.014,
+    "held_out": 0.008,
     "bucketed": 0.0025,
     "sharded": 0.008,
     "mixed": 0.0003,
