@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ from corpus_loader.mixture import find_mixture, mixtures
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader
-from corpus_loader.split import Split, Step, join_steps
+from corpus_loader.split import Split, Steps
 
 STATE_VERSION = 1
 BatchType = TypeVar("BatchType")
@@ -127,6 +127,7 @@ class CorpusLoader:
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
+        self.first_look_up = 1  # batches of the next iteration to look up together at first
         self._stats = LoaderStats()
 
     def __len__(self) -> int:
@@ -198,31 +199,31 @@ class CorpusLoader:
         """Yield `batches` as they are read: small ones together."""
         if self.is_done:
             return
-        if of_all_ranks:
-            everyone = self.split.steps_of_all_ranks(self.cursor)
-            yield from self.read(islice(everyone, skip, None, every))
-        else:
-            yield from self.read(self.split.steps(self.cursor, skip, every))
-
-    def read(self, steps: Iterator[Step]) -> Iterator[Group]:
-        """Read the batch of each step; small ones together."""
-        at_once = self.steps_at_once()
-        count, most = 1, max(1, LOOK_UP_SAMPLES // self.split.batch_size)
-        while block := list(islice(steps, count)):
-            joined = join_steps(block)
-            lookup = self.reader.look_up(joined.positions)
-            start = 0
-            for part in (slice(i, i + at_once) for i in range(0, len(block), at_once)):
-                sizes, cursors = joined.sizes[part], joined.cursors[part]
-                stop = start + sum(sizes)
-                together = self.reader.read(lookup.slice(start, stop), cursors[-1])
-                for repeated, end in zip(joined.repeated[part], accumulate(sizes), strict=True):
-                    if repeated:
-                        together.mark_repeated(repeated, end)
-                yield Group(together, sizes, cursors)
-                start = stop
-            count = min(GROWTH * count, most)
+        cursor, at_once = self.cursor, self.steps_at_once()
+        ranks = self.split.world_size if of_all_ranks else 1
+        which = range(skip, ranks * self.split.steps_left(cursor), every)
+        count, self.first_look_up = self.first_look_up, 1
+        while which:
+            steps = self.split.steps(cursor, which[:count], of_all_ranks)
+            yield from self.read(steps, at_once)
+            which = which[count:]
+            count = min(GROWTH * count, max(1, LOOK_UP_SAMPLES // self.split.batch_size))
+        self.first_look_up = count  # the next epoch most often goes on from here
         self.reader.checks.finish()
+
+    def read(self, steps: Steps, at_once: int) -> Iterator[Group]:
+        """Look the steps up, and read so many batches together."""
+        lookup = self.reader.look_up(steps.positions)
+        start = 0
+        for part in (slice(i, i + at_once) for i in range(0, len(steps.sizes), at_once)):
+            sizes, cursors = steps.sizes[part], steps.cursors[part]
+            stop = start + sum(sizes)
+            together = self.reader.read(lookup.slice(start, stop), cursors[-1])
+            for repeated, end in zip(steps.repeated[part], accumulate(sizes), strict=True):
+                if repeated:
+                    together.mark_repeated(repeated, end)
+            yield Group(together, sizes, cursors)
+            start = stop
 
     def steps_at_once(self) -> int:
         """Return the number of batches to read together: about READ_BYTES of equal rows."""
