@@ -174,14 +174,10 @@ class CorpusLoader:
     ) -> Iterator[BatchType]:
         """Yield the batches of an iteration, each after the loader has gone to its cursor."""
         end = self.iteration_end()
-        yield from self._stats.timed(self.moved(batches), samples_of)
-        self.go_to(end)
-
-    def moved(self, batches: Iterator[tuple[int, BatchType]]) -> Iterator[BatchType]:
-        """Yield batches, each after the loader has gone to its cursor."""
-        for cursor, batch in batches:
+        for cursor, batch in self._stats.timed(batches, lambda pair: samples_of(pair[1])):
             self.go_to(cursor)
             yield batch
+        self.go_to(end)
 
     def stats(self) -> LoaderStats:
         """Return the batches of `iter(loader)` so far in this process, and their times."""
