@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from numbers import Integral
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -166,15 +167,18 @@ class CorpusLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches up to the end of the epoch; then the loader is in the next."""
-        pairs = (zip(group.cursors, group.batches(), strict=True) for group in self.groups())
-        return self.given(chain.from_iterable(pairs), lambda batch: len(batch.tokens))
+        batches = (
+            zip(group.cursors, group.sizes, group.batches(), strict=True) for group in self.groups()
+        )
+        return self.given(chain.from_iterable(batches))
 
-    def given(
-        self, batches: Iterator[tuple[int, BatchType]], samples_of: Callable[[BatchType], int]
-    ) -> Iterator[BatchType]:
-        """Yield the batches of an iteration, each after the loader has gone to its cursor."""
+    def given(self, batches: Iterator[tuple[int, int, BatchType]]) -> Iterator[BatchType]:
+        """Yield the batches of an iteration, each after the loader has gone to its cursor.
+
+        They come with their cursor and their number of samples.
+        """
         end = self.iteration_end()
-        for cursor, batch in self._stats.timed(batches, lambda pair: samples_of(pair[1])):
+        for cursor, _, batch in self._stats.timed(batches, itemgetter(1)):
             self.go_to(cursor)
             yield batch
         self.go_to(end)
