@@ -148,8 +148,9 @@ class Split:
         number, rank = np.arange(which.start, which.stop, which.step), np.array(self.rank)
         if of_all_ranks:
             number, rank = np.divmod(number, self.world_size)
-        start = self.first_step(begin, now, end) + number * self.step_samples
-        stop = np.minimum(start + self.step_samples, end)
+        size = min(self.step_samples, end - begin)  # of int64, whatever was asked for
+        start = self.first_step(begin, now, end) + number * size
+        stop = np.minimum(start + size, end)
         start = np.maximum(start, now)
         first, own_stop = (start + (stop - start) * r // self.world_size for r in (rank, rank + 1))
         least = self.batch_size if self.last == "pad" else 1

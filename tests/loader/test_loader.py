@@ -558,3 +558,6 @@ def test_steps_are_columns() -> None:
     assert of_all_ranks.positions.tolist() == [2, 3, 6, 7, 9, 9]
     assert of_all_ranks.cursors == steps.cursors
     assert split.steps(0, range(0)).sizes == []
+    enormous = Split(10, 1, 2, 1 << 62, "short").steps(4, range(1))
+    assert enormous.positions.tolist() == [7, 8, 9]
+    assert enormous.cursors == [10]
