@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from assets.bucketed.asset import BUCKETED
+from assets.bucketed.held_out_asset import HELD_OUT
 from assets.deduped.asset import DEDUPED
 from assets.deduped.band_index_asset import BAND_INDEX
 from assets.deduped.duplicates_asset import DUPLICATES
@@ -40,6 +41,7 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     DEDUPED,
     TOKENIZER,
     TOKENIZED,
+    HELD_OUT,
     BUCKETED,
     SHARDED,
     MIXED,

@@ -23,13 +23,15 @@ key_of = lru_cache(maxsize=4096)(derive_key)
 class SourceShape:
     """A source in a phase: samples drawn, and the rows of each of its shards, in shard order.
 
-    start: samples that earlier phases of the same order drew of it; this one goes on after them.
+    start: samples that earlier phases of the same order drew of it; this one goes on after them;
+    weights: share of the tokens at each of the phase's knots, if it changes.
     """
 
     name: str
     samples: int
     shard_rows: tuple[int, ...]
     start: int = 0
+    weights: tuple[float, ...] = ()
 
     @cached_property
     def rows(self) -> int:

@@ -57,14 +57,19 @@ class Interleaving:
 
         Both count the samples of all sources up to each.
         """
-        stretch = np.minimum(block // self.stretch_blocks, self.stretches - 1)
-        first = stretch * self.stretch_blocks
-        stop = np.where(stretch < self.stretches - 1, first + self.stretch_blocks, self.full_blocks)
+        first, stop = self.stretch_of(block)
         is_rest = block == self.full_blocks  # the shorter block at the end: a stretch of its own
         first, stop = np.where(is_rest, block, first), np.where(is_rest, block + 1, stop)
         before = self.before(first * self.block_size)
         edges = self.before(np.minimum(stop * self.block_size, self.total)) - before
         return share_out(edges, before, block - first, stop - first)
+
+    def stretch_of(self, block: Int64s) -> tuple[Int64s, Int64s]:
+        """Return (first, stop) of the whole blocks that each block shares its stretch with."""
+        stretch = np.minimum(block // self.stretch_blocks, self.stretches - 1)
+        first = stretch * self.stretch_blocks
+        stop = np.where(stretch < self.stretches - 1, first + self.stretch_blocks, self.full_blocks)
+        return first, stop
 
     def before(self, position: Int64s) -> Int64s:
         """[positions, sources + 1]: samples of the sources up to each in the first positions."""
@@ -72,6 +77,10 @@ class Interleaving:
         shares = exact(places, 2 * self.total**2 + self.total)[:, None] * self.upto
         rounded = (2 * shares + self.total) // (2 * self.total)
         return np.pad(rounded.astype(np.int64), ((0, 0), (1, 0)))[which]
+
+    def planned(self, position: Int64s) -> npt.NDArray[np.float64]:
+        """[positions, sources]: samples of each source in its share of the first positions."""
+        return position[:, None] * (np.diff(self.upto, prepend=0) / self.total)
 
 
 def share_out(

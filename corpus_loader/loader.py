@@ -33,11 +33,12 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, Group
-from corpus_loader.mixture import find_mixture, mixtures
+from corpus_loader.mixture import Mixture, mixtures
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.split import Split, Steps
+from corpus_loader.validation import VALIDATION, Asked, Part, find_part
 
 STATE_VERSION = 1
 BatchType = TypeVar("BatchType")
@@ -92,9 +93,15 @@ class CorpusLoader:
     """The samples of a phase, for one rank of `world_size`; see the module's docstring.
 
     `path` is a store's folder or its URL; `batch_size` counts samples of this rank; `seed` names
-    another order than the phase's own; `data` names a tag, as `LoaderOptions.data` does. Raises
-    CorpusError for what the corpus does not have, and while reading for a file that is missing or
-    damaged.
+    another order than the phase's own; `data` names a tag, as `LoaderOptions.data` does.
+
+    `split="validation"` reads what `holdout` keeps out of training instead of a phase, of all
+    sources or of one `source`: every iteration begins at the first sample, in the same order, and
+    leaves none out. The last step is split evenly over the ranks, and a rank that would get nothing
+    gets a sample that is marked as repeated; with `pad_last` every batch is full.
+
+    Raises CorpusError for what the corpus does not have, and while reading for a file that is
+    missing or damaged.
     """
 
     def __init__(  # noqa: PLR0913  what a training job has to say
@@ -107,13 +114,17 @@ class CorpusLoader:
         seed: int | None = None,
         options: LoaderOptions | None = None,
         data: str | None = None,
+        split: Part = "train",
+        source: str | None = None,
     ) -> None:
         check_types(path, phase, seed, options)
         for name, count in (("rank", rank), ("world_size", world_size), ("batch_size", batch_size)):
             check_whole(name, count)
         options = options or LoaderOptions()
         files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
-        self.mixture = find_mixture(files, phase, data or options.data)
+        asked = Asked(phase, split, source, seed)
+        self.mixture = find_part(files, asked, data or options.data)
+        self.source = source
         self.seed = self.mixture.seed_of(seed)
         self.reader = Reader(files, self.mixture, self.seed, options)
         self.split = Split(
@@ -121,9 +132,10 @@ class CorpusLoader:
             rank,
             world_size,
             batch_size,
-            options.last,
+            options.last_of(split),
             options.skipped,
             self.mixture.aligned_samples,
+            takes_few=split == VALIDATION,
         )
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
@@ -157,6 +169,11 @@ class CorpusLoader:
         if epoch != self.epoch and not self.is_done:
             self.go_to(start)
 
+    def begin(self) -> None:
+        """Begin an iteration: one of validation at the first sample, unless a state was loaded."""
+        if self.mixture.is_validation and not self.is_loaded:
+            self.go_to(0)
+
     def iteration_end(self) -> int:
         """Return the cursor after an iteration that starts now."""
         return self.cursor if self.is_done else self.split.epoch_end(self.cursor)
@@ -177,6 +194,7 @@ class CorpusLoader:
 
         They come with their cursor and their number of samples.
         """
+        self.begin()
         end = self.iteration_end()
         for cursor, _, batch in self._stats.timed(batches, itemgetter(1)):
             self.go_to(cursor)
@@ -247,23 +265,25 @@ class CorpusLoader:
     def state_at(self, cursor: int) -> dict[str, Any]:
         """Return the state after the batch with that cursor: for code that reads ahead."""
         data = self.mixture.fingerprint
-        return {"version": STATE_VERSION, "cursor": cursor, "seed": self.seed, "data": data}
+        state = {"version": STATE_VERSION, "cursor": cursor, "seed": self.seed, "data": data}
+        return state if self.source is None else state | {"source": self.source}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state, with the next iteration.
 
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
-        self.cursor = check_state(state, self.state_dict(), self.phase_of)
+        self.cursor = check_state(state, self.state_dict(), self.mixture_with)
         self.is_loaded, self.is_done = True, False
 
-    def phase_of(self, data: str) -> str | None:
-        """Return another phase of the corpus with a mixture of that fingerprint, if any."""
+    def mixture_with(self, data: str) -> Mixture | None:
+        """Return the mixture of another phase of the corpus that has this fingerprint, if any."""
         for phase in self.files.names("mixed"):
             if phase != self.mixture.phase:
                 with suppress(CorpusError):  # of a phase that is not mixed, or cannot be read
-                    if any(each.fingerprint == data for each in mixtures(self.files, phase)):
-                        return phase
+                    for mixture in mixtures(self.files, phase):
+                        if mixture.fingerprint == data:
+                            return mixture
         return None
 
 
@@ -288,24 +308,31 @@ def check_whole(name: str, value: object) -> None:
 
 
 def check_state(
-    state: Mapping[str, Any], own: Mapping[str, Any], phase_of: Callable[[str], str | None]
+    state: Mapping[str, Any], own: Mapping[str, Any], mixture_with: Callable[[str], Mixture | None]
 ) -> int:
     """Return the cursor of a state; CorpusError if it is not of the corpus and order of `own`.
 
-    `phase_of` finds the other phase that a fingerprint is of.
+    `mixture_with` finds the mixture of another phase by its fingerprint.
     """
     if not isinstance(state, Mapping):
         raise CorpusError(f"a state is what state_dict() returns, not {state!r:.100}")
+    then, now = state.get("source"), own.get("source")
+    if then != now:
+        raise CorpusError(
+            f"the state is of the source {then!r}, the loader's is {now!r} (None: all). Open it "
+            f"with source={then!r}, or start without the state."
+        )
     if set(state) != set(own) or state["version"] != STATE_VERSION:
         raise CorpusError(
             f"not a state of this loader: {dict(state)!r:.200}. It needs the keys "
             f"{sorted(own)}, version {STATE_VERSION}."
         )
     if state["data"] != own["data"]:
-        if (phase := phase_of(state["data"])) is not None:
+        if (other := mixture_with(state["data"])) is not None:
+            key = "split" if other.is_validation else "phase"
             raise CorpusError(
-                f"the state is of the phase {phase!r}: open the loader with phase={phase!r}, or "
-                "start this phase without a state."
+                f"the state is of the phase {other.phase!r}: open the loader with "
+                f"{key}={other.phase!r}, or start this phase without a state."
             )
         raise CorpusError(
             f"the state is of a mixture with fingerprint {state['data']}, this one has "

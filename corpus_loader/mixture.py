@@ -21,7 +21,8 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
 from corpus_loader.seal import unsealed
 
-VERSION = 5  # of one that continues another
+VERSION = 6  # of one whose weights change, and of validation: older loaders would train on it
+WITH_CONTINUES = 5  # of one that continues another
 WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
 WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
 WITH_REMOVED = 2  # of one with removed rows
@@ -88,8 +89,9 @@ class MixtureSource:
     rows: live rows of all shards; weight: share of the phase's tokens that was asked for;
     planned_tokens: the same in tokens; realised_tokens: of the samples that come nearest to it;
     available_tokens: of all `rows`; epochs: passes through the source; removed: None if no shard
-    has removed rows; start: samples that the phases drew which this one continues. The loader
-    needs name, samples, shards, removed and start alone.
+    has removed rows; start: samples that the phases drew which this one continues; weights_at:
+    `weight` at each of the phase's knots, if it changes. The loader needs name, samples, shards,
+    removed, start and weights_at alone.
     """
 
     name: str
@@ -103,6 +105,7 @@ class MixtureSource:
     epochs: float = 0.0
     removed: RemovedFile | None = None
     start: int = 0
+    weights_at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ class Mixture:
     sequence_length: stored tokens of every row, None if rows differ; token_dtype: "uint16" or
     "uint32"; fingerprint: of the data and the order, the same in every saved state; tokens: of an
     epoch of the phase; one_bucket_batches: every block of `batch_samples` is of one bucket;
-    order_phase: the first of the phases that this one continues, whose order it is; "" if none.
+    order_phase: the first of the phases that this one continues, whose order it is; "" if none;
+    knots: shares of its tokens at which the sources have their `weights_at`, from 0 to 1.
+    is_validation: the documents that are held out of training, in one order for all epochs.
     """
 
     phase: str
@@ -133,6 +138,8 @@ class Mixture:
     warnings: tuple[str, ...] = ()
     one_bucket_batches: bool = False
     order_phase: str = ""
+    knots: tuple[float, ...] = ()
+    is_validation: bool = False
 
     @property
     def has_loss_mask(self) -> bool:
@@ -148,6 +155,7 @@ class Mixture:
                 source.samples,
                 tuple(shard.live_rows for shard in source.shards),
                 source.start,
+                source.weights_at,
             )
             for source in self.sources
         ]
@@ -157,7 +165,14 @@ class Mixture:
                 for shape, source in zip(shapes, self.sources, strict=True)
             )
             return OneBucketOrder(seed, self.batch_samples, self.window_shards, bucketed)
-        return PhaseOrder(seed, self.batch_samples, self.window_shards, tuple(shapes))
+        return PhaseOrder(
+            seed,
+            self.batch_samples,
+            self.window_shards,
+            tuple(shapes),
+            self.knots,
+            self.is_validation,
+        )
 
     def seed_of(self, seed: int | None) -> int:
         """Return the seed of the order that a loader's `seed` names, of the own one for None."""
@@ -330,32 +345,38 @@ def check_version(content: bytes) -> None:
 def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
-    Fields of removed rows, of batches of one bucket and of phases that continue another are left
-    out where there are none.
+    Fields of removed rows, of batches of one bucket, of phases that continue another, of weights
+    that change and of validation are left out where there are none.
     """
     encoded = asdict(mixture)
-    version = WITHOUT_REMOVED
+    of_phases = {"order_phase": "start", "knots": "weights_at"}
+    of_phases |= {"one_bucket_batches": "", "is_validation": ""}
+    unset = {key: of_source for key, of_source in of_phases.items() if not encoded[key]}
     for source in encoded["sources"]:
         if source["removed"] is None:
             del source["removed"]
-        else:
-            version = WITH_REMOVED
-        if not mixture.order_phase:
-            del source["start"]
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
-    if mixture.one_bucket_batches:
-        version = WITH_ONE_BUCKET_BATCHES
-    else:
-        del encoded["one_bucket_batches"]
-    if mixture.has_loss_mask:
-        version = WITH_MASKS
-    if mixture.order_phase:
-        version = VERSION
-    else:
-        del encoded["order_phase"]
-    return {"version": version, **encoded}
+    for key, of_source in unset.items():
+        del encoded[key]
+        for source in encoded["sources"]:
+            source.pop(of_source, None)
+    return {"version": version_of(mixture), **encoded}
+
+
+def version_of(mixture: Mixture) -> int:
+    """Return the least version that says what a mixture needs of its loader."""
+    needs = {
+        WITH_REMOVED: any(source.removed for source in mixture.sources),
+        WITH_ONE_BUCKET_BATCHES: mixture.one_bucket_batches,
+        WITH_MASKS: mixture.has_loss_mask,
+        WITH_CONTINUES: bool(mixture.order_phase),
+        VERSION: bool(mixture.knots) or mixture.is_validation,
+    }
+    return max(
+        (version for version, is_needed in needs.items() if is_needed), default=WITHOUT_REMOVED
+    )
 
 
 def parse_mixture(content: bytes) -> Mixture:
@@ -363,7 +384,8 @@ def parse_mixture(content: bytes) -> Mixture:
     mixture = json.loads(content)
     sources = tuple(parse_source(source) for source in mixture["sources"])
     warnings = tuple(mixture.get("warnings", ()))
-    return Mixture(**fields_of(Mixture, mixture) | {"sources": sources, "warnings": warnings})
+    given = fields_of(Mixture, mixture) | {"sources": sources, "warnings": warnings}
+    return Mixture(**given | {"knots": tuple(mixture.get("knots", ()))})
 
 
 def drawn_paths(content: bytes) -> set[str]:
@@ -385,7 +407,7 @@ def parse_source(source: Mapping[str, Any]) -> MixtureSource:
     if file is None and any(shard.removed for shard in shards):
         raise ValueError(f"{source['name']!r} has removed rows, but no file of them")
     given = fields_of(MixtureSource, source) | {"shards": shards, "removed": file}
-    return MixtureSource(**given)
+    return MixtureSource(**given | {"weights_at": tuple(source.get("weights_at", ()))})
 
 
 def parse_shard(shard: Mapping[str, Any]) -> Shard:

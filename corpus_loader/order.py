@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from corpus_loader.changing_weights import ChangingInterleaving, check_weights
 from corpus_loader.epochs import Epochs, Indices, SourceShape, key_of, unique_pairs
 from corpus_loader.interleave import Int64s, Interleaving
 from corpus_loader.permutation import GOLDEN_GAMMA, derive_key, mix64
@@ -73,16 +74,19 @@ class SourceOrder:
 
 @dataclass(frozen=True)
 class PhaseOrder:
-    """The order of a phase.
+    """The order of a phase; with `is_fixed` every epoch is the first one again.
 
-    Raises ValueError for a phase that draws samples of a source without rows, or has more than
-    65,536 sources.
+    knots: shares of its tokens at which the sources have their weights; none if these are constant.
+    Raises ValueError for a phase that draws samples of a source without rows, has more than 65,536
+    sources, or no weight of one of them at a knot.
     """
 
     seed: int
     batch_samples: int
     window_shards: int | None
     sources: tuple[SourceShape, ...]
+    knots: tuple[float, ...] = ()
+    is_fixed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible order."""
@@ -98,6 +102,8 @@ class PhaseOrder:
         for source in self.sources:
             if source.start < 0:
                 raise ValueError(f"{source.name!r} starts at {source.start}; it must be 0 or more")
+            if self.knots and source.samples:
+                check_weights(source.weights, self.knots)
 
     def __len__(self) -> int:
         """Samples of one epoch of the phase."""
@@ -121,7 +127,11 @@ class PhaseOrder:
     @cached_property
     def interleaving(self) -> Interleaving:
         """The interleaving of the drawn sources in an epoch of the phase."""
-        return Interleaving(self.counts[self.drawn].tolist(), self.batch_samples)
+        counts = self.counts[self.drawn].tolist()
+        if not self.knots:
+            return Interleaving(counts, self.batch_samples)
+        weights = [self.sources[number].weights for number in self.drawn]
+        return ChangingInterleaving(counts, self.batch_samples, self.knots, weights)
 
     @cached_property
     def epochs(self) -> Epochs:
@@ -169,9 +179,21 @@ class PhaseOrder:
         starts[self.drawn] += np.diff(before[0])
         return starts
 
+    def planned_shares(self, first: Int64s, stop: Int64s) -> npt.NDArray[np.float64]:
+        """Return the share of each source that is planned for stretches of positions.
+
+        first, stop: int64 [n], of one epoch of the phase each; shares: float64 [n, sources].
+        """
+        shares = np.zeros((first.size, len(self.sources)))
+        begin, end = (self.interleaving.planned(place) for place in (first, stop))
+        shares[:, self.drawn] = (end - begin) / (stop - first)[:, None]
+        return shares
+
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""
         epoch, place = np.divmod(positions, len(self))
+        if self.is_fixed:
+            epoch = np.zeros_like(epoch)
         block, slot = np.divmod(place, self.batch_samples)
         which, index = self.interleaving.lookup(block, self.permuted_slots(epoch, block, slot))
         source = self.drawn[which]

@@ -29,7 +29,7 @@ class LoaderOptions:
     with_documents: batches have `documents` (see batch.py);
     dtype: of tokens; "stored" is uint16 or uint32, as in the corpus;
     drop_last: leave out the last step of an epoch if it is short: at most world_size x batch_size
-    - 1 samples; False: split it evenly over the ranks;
+    - 1 samples; False, and for validation: split it evenly over the ranks;
     pad_last: fill that step up with repeated samples, which are marked (`Batch.is_repeated`);
     verify: time to check a file's sha256: "background", by two threads while it is already read, so
     that an epoch ends only when everything it used is checked; "first", before it is read; False,
@@ -60,12 +60,11 @@ class LoaderOptions:
                 raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
         skipped(self.skip)
 
-    @property
-    def last(self) -> Last:
-        """Treatment of the last step of an epoch."""
+    def last_of(self, part: str) -> Last:
+        """Return what becomes of the last step of an epoch; of validation, nothing is left out."""
         if self.pad_last:
             return "pad"
-        return "drop" if self.drop_last else "short"
+        return "drop" if self.drop_last and part == "train" else "short"
 
     @property
     def skipped(self) -> Skipped:

@@ -88,7 +88,8 @@ class Split:
     epoch, whose shards are open. `skipped` positions are in no step: an epoch has as many fewer
     samples. No step crosses a multiple of `aligned_samples` of the epoch if steps divide them: from
     a cursor inside of a step, the first step is the rest of that one, split evenly; a rank that
-    would get nothing gets one repeated sample. Raises CorpusError for an impossible split.
+    would get nothing gets one repeated sample. Raises CorpusError for an impossible split;
+    `takes_few`: not for fewer samples than ranks.
     """
 
     epoch_samples: int
@@ -98,6 +99,7 @@ class Split:
     last: Last
     skipped: Skipped = Skipped()
     aligned_samples: int | None = None
+    takes_few: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible split."""
@@ -113,7 +115,7 @@ class Split:
             )
         is_dropped = self.last == "drop"
         least = self.step_samples if is_dropped else self.world_size
-        if self.epoch_samples < least:
+        if self.epoch_samples < (1 if self.takes_few else least):
             raise CorpusError(
                 f"the phase has {self.epoch_samples:,} samples; {self.world_size:,} ranks"
                 + (f" with batches of {self.batch_size:,} and drop_last" if is_dropped else "")

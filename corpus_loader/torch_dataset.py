@@ -136,11 +136,14 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
 
     def use_position(self, seed: int) -> None:
-        """Refuse a second iteration from one position: torch would give the same batches again."""
-        used = int(self.used)
+        """Refuse a second iteration from one position: torch would give the same batches again.
+
+        Validation is read again on purpose.
+        """
+        used, is_again = int(self.used), self.loader.mixture.is_validation
         if self.is_ended:
             return
-        if self.worker is None and used != 0 and (used != seed or seed == AHEAD):
+        if not is_again and self.worker is None and used != 0 and (used != seed or seed == AHEAD):
             raise CorpusError(
                 "an earlier iteration began at this position too, and it is not known how many of "
                 f"its batches were used. {OTHER_WAYS}"
@@ -232,6 +235,7 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         if self.num_workers == 0 and self.collate_fn is as_it_is and not self.pin_memory:
             yield from self._stats.timed(iter(dataset), rows_of)  # torch would do no more
             return
+        dataset.loader.begin()
         end = dataset.loader.iteration_end()
         dataset.tell_workers()
         dataset.is_counted = True  # as the workers that start now are told

@@ -1,10 +1,13 @@
 """A very small GPT that trains on a corpus through the loader, with document masks.
 
-    python examples/train_gpt.py corpus_store --phase general --steps 200
+    python examples/train_gpt.py corpus_store --phase general --steps 200 --validate-every 50
 
 Each sequence may hold several documents (`bucketed` packs them). A token attends to the tokens of
 its own document alone, positions begin anew with each, and no token is asked to predict the first
 token of the next: what the model sees of a document is the same as if it stood alone.
+
+With --validate-every, the loss on the documents that are held out of training (`holdout`) is
+measured by source: the mean over all of its tokens.
 """
 
 from __future__ import annotations
@@ -168,6 +171,33 @@ def unigram_entropy(loader: CorpusLoader, batches: int) -> float:
     return -sum(count / total * math.log(count / total) for count in counts.values())
 
 
+@torch.no_grad()
+def losses_by_source(model: SmallGPT, loader: CorpusLoader) -> dict[str, float]:
+    """Mean loss on each source that a loader of validation reads, in nats a token.
+
+    With several ranks, add up `sums` over them before dividing: their last batches differ in size.
+    """
+    sums = torch.zeros(len(loader.sources), 2, dtype=torch.float64)  # loss, tokens
+    for batch in loader:
+        tokens, positions, labels = tensors(batch)
+        logits = model(tokens, positions).flatten(0, 1)
+        losses = functional.cross_entropy(logits, labels.flatten(), reduction="none")
+        of_rows = losses.double().view_as(labels).sum(1), (labels >= 0).sum(1).double()
+        sums.index_add_(0, torch.from_numpy(batch.sources.astype("int64")), torch.stack(of_rows, 1))
+    return {name: float(sums[i, 0] / sums[i, 1]) for i, name in enumerate(loader.sources)}
+
+
+def open_validation(options: argparse.Namespace) -> CorpusLoader:
+    """The loader of what is held out, of all sources or of one."""
+    return CorpusLoader(
+        options.store,
+        batch_size=options.batch_size,
+        options=LoaderOptions(with_documents=True),
+        split="validation",
+        source=options.source,
+    )
+
+
 def open_loader(options: argparse.Namespace) -> CorpusLoader:
     """The loader that the command line asks for."""
     with_documents = LoaderOptions(with_documents=True)
@@ -182,13 +212,20 @@ def main() -> None:
     parser.add_argument("--phase", default="general")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--validate-every", type=int, help="steps; needs `holdout` in the corpus")
+    parser.add_argument("--source", help="validate on this source alone")
     options = parser.parse_args()
     entropy = unigram_entropy(open_loader(options), batches=20)
     training = start(open_loader(options))
-    for first in range(0, options.steps, 20):
-        losses = training.run(min(20, options.steps - first))
+    validation = open_validation(options) if options.validate_every else None
+    every = options.validate_every or 20
+    for first in range(0, options.steps, every):
+        losses = training.run(min(every, options.steps - first))
         mean = sum(losses) / len(losses)
         sys.stdout.write(f"step {first + len(losses)}: loss {mean:.3f} (unigrams {entropy:.3f})\n")
+        if validation is not None:
+            for source, loss in losses_by_source(training.model, validation).items():
+                sys.stdout.write(f"  held out of {source}: loss {loss:.3f}\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 This is the only module that reads a config when it is imported.
 """
 
+import gc
 from typing import Any
 
 import dagster as dg
@@ -36,3 +37,4 @@ def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:
 keep_connections_open()
 show_output_by_threads()
 defs = build_defs(load_corpus())
+gc.freeze()  # what is imported lasts: as `lasting_imports` says, for processes of Dagster's

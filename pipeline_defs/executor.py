@@ -1,13 +1,14 @@
 """The executor of every run, by a job, the command line or a click in the web UI.
 
 It is Dagster's own, in the run's process or with a process per step as `engine.steps` says, inside
-what a run needs from its start to its end. A run with nothing to compute takes its steps in its own
-process in any case: eleven processes would take 3 s of CPU to find that out.
+what a run needs from its start to its end. A run with little or nothing to compute takes its steps
+in its own process: eleven processes and their server take 3 s of CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import Any
 
@@ -15,10 +16,11 @@ import dagster as dg
 from dagster._core.executor.in_process import InProcessExecutor
 
 from pipeline_defs.interruption import ended_by_signals
-from pipeline_defs.pending_work import has_pending_work
+from pipeline_defs.pending_work import is_first_run, needs_processes
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
+from resources.engine.fork_server import can_be_forked
 from resources.engine.system_errors import final_errors_explained
 
 
@@ -62,22 +64,29 @@ class CorpusExecutor(dg.Executor):
         stages = execution_plan.step_keys_to_execute
         tidy = self.corpus.store.remove_temporaries
         with (
+            self.early_server(stages),
             ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
             final_errors_explained(self.corpus.store.root),
         ):
             events = self.events(plan_context, execution_plan, is_interrupted)
             yield from guarded(self.corpus, plan_context, stages, events)
 
+    def early_server(self, stages: Sequence[str]) -> AbstractContextManager[None]:
+        """Hold a fork server from before the run's first lock and thread, if this can be one."""
+        if self.corpus.settings.engine.steps == "in_process" or not can_be_forked():
+            return nullcontext()
+        on_demand = not is_first_run(self.corpus, stages)
+        return warm_server(stages, as_fork=True, on_demand=on_demand)
+
     def events(
         self, plan_context: Any, execution_plan: Any, is_interrupted: Event
     ) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps."""
         stages = execution_plan.step_keys_to_execute
-        if self.corpus.settings.engine.steps == "multiprocess":
-            with warm_server(stages):  # made ready while the run is planned
-                if has_pending_work(self.corpus, stages):
-                    yield from self.executor.execute(plan_context, execution_plan)
-                    return
+        if needs_processes(self.corpus, stages):
+            with warm_server(stages):
+                yield from self.executor.execute(plan_context, execution_plan)
+            return
         here = InProcessExecutor(self.executor.retries)
         for event in here.execute(plan_context, execution_plan):
             yield event

@@ -1,44 +1,77 @@
-"""Tell whether a run has parts to compute: one that has none needs no processes for its steps."""
+"""Tell whether a run has so much to compute that its steps need processes of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assets.raw.asset import RAW
 from assets.stages import used_stages
+from pipeline_defs.compile_kernels import is_cold, kernels_of
+from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
+from resources.engine.map_parts import takes_threads
 from resources.held_sources import held_plan, under_holds
+from resources.settings.engine import EngineConfig
 from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names
-from resources.tasks import look_up
+from resources.store.scratch import scratch_of
+from resources.tasks import Task, look_up
+
+MOST_PLANNED = 1000  # parts: to plan more of them twice would cost more than processes do
 
 
-def has_pending_work(corpus: Corpus, names: Sequence[str]) -> bool:
-    """Return whether a part of some stages, in the flow's order, is still to be computed.
+def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
+    """Return whether the steps of some stages, in the flow's order, should be processes.
 
-    A stage is planned from the newest manifests, which are right where all before it is published.
-    Sources on the web and streams count as work: they are to be asked once a run. So does what
+    A stage is planned from the newest manifests, which are right where all before it is published;
+    what new parts will cost in later stages is about what they cost in the first.
+    Sources on the web and streams count as much work: they are to be asked once a run. So does what
     cannot be planned: the step that meets the error reports it.
     """
-    corpus = under_holds(corpus)
+    engine = corpus.settings.engine
+    if engine.steps == "in_process":
+        return False
+    if is_first_run(corpus, names):
+        return True
+    corpus, num_planned, pending = under_holds(corpus), 0, list[int]()
     stages = [stage for name, stage in used_stages(corpus.settings).items() if name in names]
     try:
-        return any(
-            has_pending_part(corpus, stage, partition)
-            for stage in stages
-            for partition in partition_names(stage, corpus.settings)
-        )
+        for tasks in planned(corpus, stages):
+            num_planned += len(tasks)
+            found = zip(tasks, look_up(tasks), strict=True)
+            pending += [task.work_bytes for task, records in found if records is None]
+            if pending and (num_planned > MOST_PLANNED or not is_little(engine, sum(pending))):
+                return True
+        return bool(pending) and are_cold(stages)  # a server compiles kernels on every core
     except Exception:  # noqa: BLE001 - whatever it is
         return True
 
 
-def has_pending_part(corpus: Corpus, stage: Stage[Any, Any], partition: str) -> bool:
-    """Return whether a partition has a part that is not published."""
-    if held := held_plan(corpus, stage, partition):
-        return None in look_up(held.tasks)
-    if stage is RAW:
-        source = corpus.settings.source(partition)
-        if source.is_stream or web_places(source):
-            return True
-    return None in look_up(stage.plan(corpus, partition).tasks)
+def is_first_run(corpus: Corpus, names: Sequence[str]) -> bool:
+    """Return whether the last of some stages was never run; of an object store that is not seen."""
+    root = corpus.store.root
+    return scratch_of(root) is None and not (root / names[-1]).exists()
+
+
+def are_cold(stages: Sequence[Stage[Any, Any]]) -> bool:
+    """Return whether kernels of some stages are still to be compiled on this machine."""
+    return any(is_cold(kernels_of(stage)) for stage in stages if stage.warm_up)
+
+
+def is_little(engine: EngineConfig, work_bytes: int) -> bool:
+    """Return whether steps with so much work are as fast in one process, which compute it all."""
+    return engine.steps == "auto" and takes_threads(measured_choice(engine, work_bytes), work_bytes)
+
+
+def planned(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[Sequence[Task[Any]]]:
+    """Yield the tasks of each partition; raise NotImplementedError for what only a run can ask."""
+    for stage in stages:
+        for partition in partition_names(stage, corpus.settings):
+            if held := held_plan(corpus, stage, partition):
+                yield held.tasks
+                continue
+            source = corpus.settings.source(partition) if stage is RAW else None
+            if source and (source.is_stream or web_places(source)):
+                raise NotImplementedError(f"what is new in {partition} is asked once a run")
+            yield stage.plan(corpus, partition).tasks

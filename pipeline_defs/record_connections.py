@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 import alembic.script
 from alembic.config import Config
@@ -77,6 +78,7 @@ def engine_of(address: str) -> Engine:
         connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
     )
     event.listen(engine, "connect", relax)
+    _engines.add(engine)
     return engine
 
 
@@ -86,4 +88,12 @@ def relax(connection: sqlite3.Connection, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
-os.register_at_fork(after_in_child=engine_of.cache_clear)  # a connection is one process's
+def close_connections() -> None:
+    """Close the connections of this process; each is opened again when it is asked for."""
+    for engine in list(_engines):
+        engine.dispose()
+    engine_of.cache_clear()
+
+
+_engines: WeakSet[Engine] = WeakSet()
+os.register_at_fork(before=close_connections)  # SQLite's do not survive a fork, even to be closed

@@ -21,6 +21,7 @@ from dagster._core.storage.sql import get_alembic_config
 
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import compile_kernels, kernels_of
+from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.record_connections import scripts_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
 from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
@@ -41,6 +42,7 @@ IMPORTED = (
     "dagster._core.storage.sqlite_storage",
     "dagster._core.system_config.composite_descent",
     "dagster._core.workspace.autodiscovery",
+    "pyarrow.compute",
     "upath.implementations.local",
     "watchdog.observers.polling",
 )
@@ -57,7 +59,7 @@ def prepare() -> None:
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
-        with ended_with_run():
+        with ended_with_run(), lasting_imports():
             compile_kernels(stages)
             load_dagster()
             for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
@@ -65,7 +67,6 @@ def prepare() -> None:
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
     work_between_forks(load_kernels(stages))
-    gc.freeze()  # a collection would otherwise write to, and so copy, every page of the image
 
 
 def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:

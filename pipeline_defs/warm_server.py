@@ -14,9 +14,13 @@ STAGES_VARIABLE = "TOKENMILL_SERVER_STAGES"
 PRELOAD = ("__main__", "pipeline_defs.server_image")
 
 
-def warm_server(stages: Iterable[str], *, as_fork: bool = False) -> AbstractContextManager[None]:
+def warm_server(
+    stages: Iterable[str], *, as_fork: bool = False, on_demand: bool = False
+) -> AbstractContextManager[None]:
     """Hold a fork server for some stages; it is made ready beside what its holder does next.
 
-    `as_fork`: this process has imported what steps need, and is not in a run yet.
+    `as_fork`: this process has imported what steps need, and is not in a run yet; with `on_demand`
+    it is made ready when it is asked for the first process, since that may never be.
     """
-    return fork_server(PRELOAD, {STAGES_VARIABLE: ",".join(stages)}, as_fork=as_fork)
+    environment = {STAGES_VARIABLE: ",".join(stages)}
+    return fork_server(PRELOAD, environment, as_fork=as_fork, on_demand=on_demand)

@@ -33,6 +33,7 @@ CONFIG: dict[str, Any] = {
         "substrings": {"min_words": 50},
         "decontamination": {"sets": [QUIZ]},
     },
+    "holdout": {"share": 0.2},
     "phases": [
         {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "formats": ["parquet"]},
         {"name": "late", "budgets": {"prose": 500}, "seed": 7},

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from corpus_loader import CorpusLoader, LoaderOptions
+from corpus_loader.mixture import VERSION
 from corpus_loader.seal import sealed
 from corpus_loader.split import Split
 
@@ -71,7 +72,8 @@ def describe_source(
     store: Path, name: str, shards: list[list[Row]], mixture: dict[str, Any]
 ) -> dict[str, Any]:
     """Write a source's shards; its entry in the mixture."""
-    stem = f"sharded/{name}/megatron-0123abcd/shard"
+    split = "validation-" if mixture.get("is_validation") else ""
+    stem = f"sharded/{name}/{split}megatron-0123abcd/shard"
     written = [
         write_shard(store, f"{stem}-{number:05d}", rows, mixture)
         for number, rows in enumerate(shards)
@@ -152,6 +154,11 @@ def publish(store: Path, mixture: dict[str, Any], number: int = 1) -> None:
     parts = [{"name": "mixture", "files": [{"kind": "mixture", "path": name, "sha256": sha256}]}]
     content = sealed(json.dumps({"parts": parts}).encode() + b"\n")
     (folder / "_manifests" / f"{number:08d}.json").write_bytes(content)
+
+
+def held_out(store: Path, sources: dict[str, list[list[Row]]]) -> Path:
+    """The same store with rows that are held out of training, as validation."""
+    return write_phase(store, sources, phase="validation", version=VERSION, is_validation=True)
 
 
 def remove_rows(

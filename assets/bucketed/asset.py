@@ -16,9 +16,17 @@ from assets.bucketed.class_files import (
     scored_parts,
 )
 from assets.bucketed.groups import Grouping
+from assets.bucketed.held_document_files import (
+    Decisions,
+    decided_parts,
+    decisions_on,
+    without_held_out,
+)
+from assets.bucketed.held_out_asset import HELD_OUT
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
+    held_out,
     readable,
     report_markdown,
     shares,
@@ -37,7 +45,7 @@ from resources.settings.classes import class_names
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats, as_json_object, required_file
 from resources.tasks import Plan, Task, tasks_of
 
 
@@ -55,6 +63,7 @@ class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
     classes: ClassFacts | UnsetType = UNSET
 
 
+NO_GROUPS = Grouping(())
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
 BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
@@ -73,6 +82,7 @@ class WindowInputs:
     has_loss_mask: bool = False
     grouping: Grouping | None = None
     scored: ScoredParts | None = None
+    decisions: Decisions | None = None
 
     @property
     def layout(self) -> BucketLayout:
@@ -87,7 +97,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     """
     manifest = corpus.store.newest(TOKENIZED, source)
     config, scored = corpus.settings.buckets, scored_documents(corpus, source)
-    group_names = groups_of_source(corpus, scored)
+    class_groups = classes_of_source(corpus, scored)
+    decided = decided_parts(corpus, source)
     dump = config.model_dump(mode="json")
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
@@ -95,7 +106,9 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
-        grouping = Grouping(group_names) if group_names else None
+        decisions = decisions_on(source, decided, [part.name for part in parts])
+        group_names = sorted([*class_groups, *(decisions.groups if decisions else ())])
+        grouping = Grouping(tuple(group_names)) if group_names else None
         scores = scored_parts(corpus, scored, [part.name for part in parts]) if scored else None
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
@@ -105,9 +118,11 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             has_loss_mask=manifest.provenance.has_loss_mask is True,
             grouping=grouping,
             scored=scores,
+            decisions=decisions,
         )
         groups = grouping.made_of if grouping else []
         groups += [scores.fingerprints] if scores else []
+        groups += [decisions.held_ids] if decisions and decisions.groups else []
         made_of = [dump, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
@@ -117,11 +132,13 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         tokenized=manifest.fingerprint,
         classes=classes or UNSET,
     )
-    return Plan(tasks, BucketLayout(config, group_names).dump(), provenance)
+    groups_of_windows = {name for task in tasks if (g := task.payload.grouping) for name in g.names}
+    layout = BucketLayout(config, tuple(sorted({*class_groups, *groups_of_windows})))
+    return Plan(tasks, layout.dump(), provenance)
 
 
-def groups_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
-    """Return the names of the groups of a source, sorted; none if all its documents are alike.
+def classes_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
+    """Return the names of the classes of a source, sorted; none if its documents have none.
 
     In: the documents whose scores put them into classes, if any.
     """
@@ -134,10 +151,14 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     inputs = task.payload
     columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
     tables = [map_arrow(file.checked(), columns) for file in inputs.files]
-    groups = inputs.grouping.groups_of(tables) if inputs.grouping else None
-    if groups is not None and inputs.scored is not None:
+    groups = (inputs.grouping or NO_GROUPS).groups_of(tables)
+    if inputs.decisions is not None:
+        groups = without_held_out(groups, tables, inputs.decisions)
+    if inputs.scored is not None:
         groups = in_classes(groups, tables, inputs.scored)
-    sequences, numbers = make_sequences(tables, inputs.config, inputs.padding, reused_array, groups)
+    sequences, numbers = make_sequences(
+        tables, inputs.config, inputs.padding, reused_array, groups if inputs.grouping else None
+    )
     writer = task.writer()
     writer.write_arrow("sequences", sequences)
     ids = sequence_ids(sequences, inputs.layout)
@@ -161,7 +182,9 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
     if not manifest.parts:
         return {}
     numbers = manifest.stats.numbers
+    held = held_out(numbers)
     return {
+        **({"held_out": as_json_object(held)} if held else {}),
         **report_markdown(numbers, layout_of(manifest)),
         **shares(numbers, manifest.stats.rows_in),
         "document_lengths": readable(numbers.document_lengths),
@@ -194,7 +217,7 @@ BUCKETED = Stage(
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=(TOKENIZED,),
+    after=(TOKENIZED, HELD_OUT),
     kinds=frozenset({"arrow", "numba"}),
     provenance=BucketedProvenance,
     numbers=BucketedNumbers,

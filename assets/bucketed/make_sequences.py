@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -34,7 +35,13 @@ from assets.bucketed.report import BucketedNumbers, Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
 from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
 from resources.reused_array import NewArray
-from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, stored_lengths
+from resources.settings.buckets import (
+    VALIDATION,
+    BucketConfig,
+    BucketLayout,
+    bucket_names,
+    stored_lengths,
+)
 
 Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
 
@@ -78,7 +85,12 @@ def make_sequences(
     frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     window = Window(num_tokens, segments, sequence, used, buckets)
     layout = BucketLayout(config, groups.names if groups else ())
-    return frame, count_window(window, layout)
+    numbers = count_window(window, layout)
+    if VALIDATION in layout.groups and groups is not None:
+        is_held = groups.of_documents == 1 + layout.groups.index(VALIDATION)
+        held = int((is_held & (num_tokens > 0)).sum())
+        numbers = msgspec.structs.replace(numbers, documents_held_out=held)
+    return frame, numbers
 
 
 def document_names(tables: Sequence[pl.DataFrame]) -> UInt64s:

@@ -10,12 +10,20 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
 from assets.report.histograms import bin_of, counted
 from assets.report.plots import as_markdown, bar_chart, histogram
-from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, stored_lengths
+from resources.settings.buckets import (
+    VALIDATION,
+    BucketConfig,
+    BucketLayout,
+    bucket_names,
+    split_bucket,
+    stored_lengths,
+)
 
 BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half powers of two
 
@@ -37,6 +45,7 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     document_spans          segments in all sequences
     document_lengths        histogram of tokens of a document, by number of the bin
     sequence_documents      histogram of segments in a sequence, by number of the bin
+    documents_held_out      documents that are held out of training; left out without `holdout`
     """
 
     bucket_sequences: dict[str, int] = {}
@@ -53,6 +62,15 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     document_spans: int = 0
     document_lengths: dict[str, int] = {}
     sequence_documents: dict[str, int] = {}
+    documents_held_out: int | UnsetType = UNSET
+
+
+class HeldOut(msgspec.Struct, frozen=True):
+    """What is held out of training; tokens are without padding."""
+
+    documents: int
+    tokens: int
+    sequences: int
 
 
 class Window(NamedTuple):
@@ -155,6 +173,18 @@ def shares(numbers: BucketedNumbers, documents: int) -> dict[str, float]:
         "documents_cut_share": numbers.documents_cut / max(1, documents),
         "documents_per_sequence": numbers.document_spans / max(1, sequences),
     }
+
+
+def held_out(numbers: BucketedNumbers) -> HeldOut | None:
+    """Return what is held out of training; None without `holdout`."""
+    documents = numbers.documents_held_out
+    if isinstance(documents, UnsetType):
+        return None
+    tokens, sequences = (
+        sum(count for name, count in of.items() if split_bucket(name)[1] == VALIDATION)
+        for of in (numbers.bucket_tokens, numbers.bucket_sequences)
+    )
+    return HeldOut(documents, tokens, sequences)
 
 
 def report_markdown(numbers: BucketedNumbers, layout: BucketLayout) -> dict[str, str]:

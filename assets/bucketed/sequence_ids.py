@@ -13,6 +13,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.text.list_columns import as_numpy
 from corpus_loader.permutation import derive_key
 from resources.settings.buckets import BucketLayout, bucket_names
 
@@ -26,7 +27,7 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
     the column bucket tells the group.
     """
     tokens = sequences["tokens"].rechunk().to_arrow()
-    token_bytes, token_ends = as_bytes(tokens.values.to_numpy()), tokens.offsets.to_numpy()
+    token_bytes, token_ends = as_bytes(as_numpy(tokens.values)), as_numpy(tokens.offsets)
     width = tokens.values.type.bit_width // 8
     span_bytes, span_ends = span_records(sequences["spans"])
     hash_spans, hash_tokens = xxhash.xxh3_64_intdigest, xxhash.xxh3_128_digest
@@ -60,15 +61,15 @@ def with_masks(seeds: list[int], masks: pl.Series) -> list[int]:
 def span_records(spans: pl.Series) -> tuple[memoryview, NDArray[np.int64]]:
     """Return the spans of all rows as bytes, and where those of each row end: int64 [rows + 1]."""
     lists = spans.rechunk().to_arrow()
-    ends = lists.offsets.to_numpy()
+    ends = as_numpy(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     doc_id, start, length = (values.field(name) for name in ("doc_id", "start", "length"))
     digits = pl.Series(doc_id, dtype=pl.String).str.decode("hex").to_arrow()
     records = np.empty((len(values), DOC_ID_BYTES + 8), np.uint8)
     doc_ids = np.frombuffer(digits.buffers()[2] or b"", np.uint8)
     records[:, :DOC_ID_BYTES] = doc_ids.reshape(-1, DOC_ID_BYTES)
-    records[:, DOC_ID_BYTES:-4] = as_rows(start.to_numpy())
-    records[:, -4:] = as_rows(length.to_numpy())
+    records[:, DOC_ID_BYTES:-4] = as_rows(as_numpy(start))
+    records[:, -4:] = as_rows(as_numpy(length))
     return as_bytes(records), (ends - ends[0]) * records.shape[1]
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
+from assets.text.list_columns import as_numpy, list_series
 from resources.reused_array import NewArray
 
 ROW_COLUMNS = {  # of sequences in shards, too
@@ -76,8 +76,8 @@ def gather_sequences(
     return pl.DataFrame(
         {
             "num_tokens": np.diff(ends[first]).astype(np.uint32),
-            "tokens": _lists("tokens", offsets, pa.array(values), tables[0].schema["tokens"]),
-            "spans": _lists("spans", first, spans.to_struct().to_arrow(), pl.List(SPAN)),
+            "tokens": list_series(values, offsets),
+            "spans": list_series(spans.to_struct().to_arrow(), first),
             **masks,
         }
     )
@@ -99,8 +99,7 @@ def gather_masks(
         pieces = zip(starts, places[low:high], segments.lengths[low:high], strict=True)
         for start, place, length in pieces:  # conversations are long: a microsecond each
             flags[place : place + length] = stored[start : start + length]
-    values = pa.array(flags.astype(np.bool_))
-    return {"loss_mask": _lists("loss_mask", offsets, values, pl.List(pl.Boolean))}
+    return {"loss_mask": list_series(flags.astype(np.bool_), offsets)}
 
 
 def first_rows(tables: Sequence[pl.DataFrame]) -> list[int]:
@@ -118,12 +117,8 @@ def copy_tokens(
     for table in tables:
         for chunk in table["tokens"].get_chunks():
             tokens: Any = chunk.to_arrow()
-            source, begins = tokens.values.to_numpy(), tokens.offsets.to_numpy()
+            source, begins = as_numpy(tokens.values), as_numpy(tokens.offsets)
             low, high = np.searchsorted(segments.documents, [row, row + len(chunk)])
             starts = begins[segments.documents[low:high] - row] + segments.starts[low:high]
             copy_pieces(source, starts, segments.lengths[low:high], places[low:high], target)
             row += len(chunk)
-
-
-def _lists(name: str, offsets: Int64s, values: Any, dtype: pl.DataType) -> pl.Series:
-    return pl.Series(name, pa.LargeListArray.from_arrays(pa.array(offsets), values), dtype=dtype)

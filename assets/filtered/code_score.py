@@ -37,8 +37,8 @@ _CLASSES = {
     "\\": "\\",
     "$": "$@#",
 }
-_BLANK, _OTHER = " ", "é"
-_ALL = 'aA0_(.=);",\\$ é^'  # ^ is the edge of the line
+_BLANK, _OTHER, _EDGE = " ", "é", "^"  # before a line is its edge
+_ALL = 'aA0_(.=);",\\$ é^'
 # Weights per byte of pairs of neighbours: classes of the first, of the second.
 PAIRS = {
     "a word begins": (" ", "aAé", -17.0),
@@ -113,31 +113,34 @@ def lexicon() -> "Lexicon":
         endings[list(characters.encode())] = Sign[name]
     words = [word.encode() for word in {*KEYWORDS, *_FIRST_WORDS}]
     keywords = np.array(sorted(int.from_bytes(word, "big") for word in words), np.uint64)
-    classes, pairs = _byte_classes(), pair_weights([weight for _, _, weight in PAIRS.values()])
-    return Lexicon(classes, pairs, np.array(signs), endings, keywords)
+    weights = pair_weights([weight for _, _, weight in PAIRS.values()])
+    pairs = weights.astype(np.int8)
+    assert (pairs == weights).all(), "the kernel adds whole numbers from -128 to 127"
+    return Lexicon(pairs, np.array(signs), endings, keywords)
 
 
 def _number(name: str) -> int:
-    """Return the number of a class; the line's edge has 0."""
-    from assets.filtered.kernels.code_lines import EDGE
-
-    return EDGE if name == "^" else [*_CLASSES, _BLANK, _OTHER].index(name) + 1
+    """Return the number of a class."""
+    return [_EDGE, *_CLASSES, _BLANK, _OTHER].index(name)
 
 
 def _byte_classes() -> "np.typing.NDArray[np.uint8]":
     classes = np.full(256, _number(_OTHER), np.uint8)
     classes[: ord(" ") + 1] = _number(_BLANK)
+    classes[ord("\n")] = _number(_EDGE)
     for name, characters in _CLASSES.items():
         classes[list(characters.encode())] = _number(name)
     return classes
 
 
 def pair_weights(weights: list[float]) -> "np.typing.NDArray[np.float64]":
-    """Return the weight of every pair of classes, float64, from one weight for each of PAIRS."""
-    from assets.filtered.kernels.code_lines import NUM_CLASSES
+    """Return the weight of every pair of bytes, float64 [65536], from one weight for each of PAIRS.
 
-    table = np.zeros((NUM_CLASSES, NUM_CLASSES))
+    That of `first` before `second` is at first + 256 * second.
+    """
+    table = np.zeros((len(_ALL), len(_ALL)))
     for (firsts, seconds, _), weight in zip(PAIRS.values(), weights, strict=True):
         for first in firsts:
-            table[_number(first), [_number(second) for second in seconds]] += weight
-    return table.ravel()
+            table[[_number(second) for second in seconds], _number(first)] += weight
+    classes = _byte_classes()
+    return table[np.ix_(classes, classes)].ravel()

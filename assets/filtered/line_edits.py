@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.text.buffers import texts_in
 from assets.text.table_rows import replace_rows, table_of
 from resources.settings.filtering.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
@@ -116,16 +117,7 @@ def _run(
     content = np.frombuffer(data or b"", np.uint8)
     edited, ends = kernel(content, starts, flags, settings, *tables)
     changed = pl.Series(ends >= 0).arg_true()
-    return replace_rows(texts, changed, _texts_of(edited, ends[ends >= 0]))
-
-
-def _texts_of(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> pl.Series:
-    import pyarrow
-
-    offsets = np.concatenate([np.zeros(1, np.int64), ends])
-    buffers = [pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
-    array = pyarrow.LargeStringArray.from_buffers(len(ends), *buffers)
-    return pl.Series(array, dtype=pl.String)
+    return replace_rows(texts, changed, texts_in(edited, np.r_[0, ends[ends >= 0]]))
 
 
 def _edit_copyright(texts: pl.Series, removes: bool) -> tuple[pl.Series, pl.Series]:

@@ -5,13 +5,17 @@ edges of a document are evened out.
 Numbers, URLs, indentation, inner spaces and paragraphs stay as they are. Off by default, because
 they are a matter of taste: repair of mojibake, the blanks at line ends, runs of blank lines,
 direction marks. NFC is slow, so one scan of the bytes finds the rows that hold a character of a
-class, and only those are touched (2.5 % of the bytes for NFC).
+class, and only those are touched; of these rows most changes touch only the lines that hold one
+(for NFC 8 % of the bytes are in such rows, 1 % in such lines).
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from assets.text.table_rows import change_where
 from resources.settings.filtering.filter_steps import NormalizeConfig
@@ -36,6 +40,7 @@ NFC_CANDIDATES = (
 BIDI_CONTROLS = r"[\u{202A}-\u{202E}\u{2066}-\u{2069}]"
 BIDI_MARKS = r"[\u{61C}\u{200E}\u{200F}]"
 LEADING_BLANK_LINES = r"\A\s*\n"
+NEWLINE = ord("\n")
 BLANK = r"[\t\p{Zs}]"  # white space that ends no line
 _CONTROL, _LINE_END, _NFC, _BIDI, _MARK = 1, 2, 4, 8, 16  # bits of the classes, in this order
 _CLASSES = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
@@ -69,19 +74,48 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
         texts = _repair_mojibake(texts)
     classes = kinds_of(*text_buffers(texts), tell_kinds(_CLASSES))
     if config.control_characters:
-        texts = _replace_where(texts, pl.Series(classes & _CONTROL != 0), CONTROL_CHARACTERS, "")
+        texts = _change_lines(texts, classes, _CONTROL, _removal(CONTROL_CHARACTERS))
     if config.bidi_controls:
-        texts = _replace_where(texts, pl.Series(classes & _BIDI != 0), BIDI_CONTROLS, "")
+        texts = _change_lines(texts, classes, _BIDI, _removal(BIDI_CONTROLS))
     if config.bidi_marks:
-        texts = _replace_where(texts, pl.Series(classes & _MARK != 0), BIDI_MARKS, "")
+        texts = _change_lines(texts, classes, _MARK, _removal(BIDI_MARKS))
     if config.line_ends:
         ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
         texts = _replace_where(texts, pl.Series(classes & _LINE_END != 0), ends, "\n")
     if config.nfc:
-        texts = change_where(
-            texts, pl.Series(classes & _NFC != 0), lambda rows: rows.str.normalize("NFC")
-        )
+        texts = _change_lines(texts, classes, _NFC, lambda lines: lines.str.normalize("NFC"))
     return _even_out_blanks(texts, config)
+
+
+def _change_lines(
+    texts: pl.Series,
+    classes: NDArray[np.uint8],
+    kind: int,
+    change: Callable[[pl.Series], pl.Series],
+) -> pl.Series:
+    """Apply `change` to the lines that hold a character of a class; `classes`: those of each text.
+
+    A text is then what its lines are, each with its newline: no character is removed, or composed,
+    because of what is on the other side of a newline.
+    """
+    from assets.filtered.kernels.character_scan import kinds_of, tell_kinds
+    from assets.text.buffers import text_buffers, texts_in
+
+    def change_rows(rows: pl.Series) -> pl.Series:
+        data, offsets = text_buffers(rows.rechunk())
+        is_end = data[: offsets[-1]] == NEWLINE
+        is_end[offsets[1:] - 1] = True
+        borders = np.r_[0, np.flatnonzero(is_end) + 1]
+        has_kind = kinds_of(data, borders, tell_kinds(_CLASSES)) & kind != 0
+        lines = change_where(texts_in(data, borders), pl.Series(has_kind), change)
+        changed, ends = text_buffers(lines.rechunk())
+        return texts_in(changed, ends[np.searchsorted(borders, offsets)])
+
+    return change_where(texts, pl.Series(classes & kind != 0), change_rows)
+
+
+def _removal(pattern: str) -> Callable[[pl.Series], pl.Series]:
+    return lambda lines: lines.str.replace_all(pattern, "")
 
 
 def _even_out_blanks(texts: pl.Series, config: NormalizeConfig) -> pl.Series:

@@ -43,7 +43,7 @@ def _per(count: str | pl.Expr, total: str | pl.Expr) -> pl.Expr:
 # Words, lines and paragraphs are those of kernels.text_scores; "edited_" counts the text that the
 # line corrections leave.
 SCORES: dict[str, pl.Expr] = {
-    "char_count": pl.col("edited_characters"),  # code points
+    "char_count": pl.col("characters_left"),  # code points
     "edited_word_count": pl.col("edited_words"),
     "word_count": pl.col("words"),
     "license": pl.col("license").str.strip_chars().str.to_lowercase(),
@@ -171,7 +171,7 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS
+    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS | _LENGTH
     if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
     known = set(documents.columns)
@@ -217,6 +217,11 @@ def _lines(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.D
     is_removed = config.lines.remove_copyright
     left = pl.lit(0, pl.Int64) if is_removed else pl.col("copyright_notices")
     return counts.with_columns(edited.alias("line_text"), copyright_notices_left=left)
+
+
+def _length(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
+    characters = line_text(documents).str.len_chars().cast(pl.Int64)
+    return characters.alias("characters_left").to_frame()
 
 
 def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -353,6 +358,7 @@ _METADATA = {"missing_fields", "url_hits", "url_soft_hits", "blocked_domain", "f
 _LINES = {"sentences", "lorem_ipsum_lines", "curly_bracket_lines", "javascript_lines"}
 _LINES |= {"policy_lines", "refinedweb_words", "line_words", "copyright_notices_left", "line_text"}
 _EDITED = {f"edited_{name}" for name in EDITED}
+_LENGTH = {"characters_left"}
 _DATATROVE, _DATATROVE_EDITED = datatrove_scores.COUNTS, datatrove_scores.EDITED_COUNTS
 _LISTS = {"list_words", "distinct_stop_words", "profane_words"}
 _LISTS |= {"vocabulary_words", "vocabulary_categories"}
@@ -362,7 +368,7 @@ _CODE |= {"visible_text_characters", "long_hex_or_base64_characters"}
 _PII = {"pii_total", "clean_text"}
 _PAGES = set(PAGE_SCORES)
 _CODE_CONTENT = {"code_score", "code_text_share"}
-_OTHERS = _METADATA | _LINES | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT | _PII
+_OTHERS = _METADATA | _LINES | _LENGTH | _EDITED | _LISTS | _PAGES | _CODE | _CODE_CONTENT | _PII
 _OTHERS |= {"paragraph_lang_share", "other_language", "opted_out"}
 _OTHERS |= {"quality_score", "fasttext_score", "quality_percentile"}
 _TEXT_COUNTS = counts_behind(SCORES) | set(EDITED)
@@ -375,6 +381,7 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     ({"other_language"}, _other_language),
     (_TEXT_COUNTS, _text_counts),
     (_LINES, _lines),
+    (_LENGTH, _length),
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),

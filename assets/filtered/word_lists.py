@@ -139,7 +139,7 @@ def _tables(stop_words: tuple[str, ...], profanity: Groups, vocabulary: Groups) 
         vocabulary=np.zeros(size, np.uint64),
         bits=np.zeros((1 << FILTER_BITS) // 8, np.uint8),
         num_stop_words=len(stop_words),
-        max_words=max((len(words) for words, *_ in terms), default=1),
+        max_words=max((len(words) for words, *_ in terms), default=0),
     )
     for words, stop_id, profane, category in terms:
         slots = _enter_term(words, tables)

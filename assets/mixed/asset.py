@@ -4,6 +4,8 @@ The output is a description, `mixture.json`: the order of its samples is compute
 (corpus_loader/order.py), never stored. With `formats` the samples are also written in that order.
 """
 
+from typing import Any
+
 import numpy as np
 
 from assets.bucketed.sequences import ROW_COLUMNS
@@ -44,7 +46,9 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     inputs, manifests = phase_inputs(corpus, config, MIXED.code_version)
     dump = config.model_dump(mode="json")
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
-    before = [[inputs.start.seed, inputs.start.samples]] if config.continues else []
+    start = inputs.start
+    before: list[Any] = [[start.seed, start.samples]] if config.continues else []
+    before += [start.mixture.fingerprint] if start.mixture else []
     task = tasks_of(corpus, MIXED, name).task(
         "mix",
         [dump, shards, *before],
@@ -71,8 +75,8 @@ def plan_index(
 
 
 def tasks_with_formats(tasks: list[Task[PhaseInputs]]) -> list[Task[PhaseInputs]]:
-    """Return the tasks of phases that are written as shards, too."""
-    return [task for task in tasks if task.payload.config.formats]
+    """Return the tasks of phases that are written as shards, too, and have samples."""
+    return [task for task in tasks if task.payload.is_written]
 
 
 def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
@@ -80,7 +84,7 @@ def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
     mixture = mixture_of(task.root, task.payload)
     writer = task.writer()
     writer.write_text(MIXTURE_FILE, "json", to_json(mixture_json(mixture)).decode())
-    return [writer.publish(mix_stats(mixture, is_written=bool(task.payload.config.formats)))]
+    return [writer.publish(mix_stats(mixture, is_written=task.payload.is_written))]
 
 
 def mix_stats(mixture: Mixture, *, is_written: bool) -> Stats[MixNumbers]:

@@ -7,10 +7,12 @@ largest remainder). assets/mixed/plan.py checks that the sources have as many to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
+from corpus_loader.changing_weights import as_written
 from resources.settings.phases import PhaseConfig
 
 Shares = dict[str, Fraction]
@@ -37,7 +39,8 @@ class Budget:
     """Demand on a source: `planned` of its `available` tokens, at most `cap` epochs.
 
     `classes` are the budgets of its classes, of which the phase draws each by itself; `before` are
-    the tokens that the phases drew which this one continues.
+    the tokens that the phases drew which this one continues; `shares_at` is the share at each of
+    the phase's knots, if it changes.
     """
 
     source: str
@@ -47,6 +50,7 @@ class Budget:
     cap: float
     classes: tuple[Budget, ...] = ()
     before: int = 0
+    shares_at: tuple[Fraction, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -101,8 +105,16 @@ def budgets_of(
     exact = water_fill(shares, limits, phase_tokens(config, sizes, shares, limits))
     total = sum(exact.values(), Fraction())
     planned = largest_remainder(exact, int(total))
+    at_knots = shares_at(config, available)
     whole = (
-        Budget(source, exact[source] / (total or 1), tokens, planned[source], caps[source])
+        Budget(
+            source,
+            exact[source] / (total or 1),
+            tokens,
+            planned[source],
+            caps[source],
+            shares_at=at_knots[source],
+        )
         for source, tokens in available.items()
     )
     return tuple(split(each, classes.get(each.source, {}), before) for each in whole)
@@ -153,6 +165,7 @@ def split(budget: Budget, classes: Mapping[str, ClassTokens], before: Mapping[st
             planned[name],
             budget.cap,
             before=before.get(name, 0),
+            shares_at=tuple(share * amounts[name] / size for share in budget.shares_at),
         )
         for name, part in classes.items()
     )
@@ -161,6 +174,9 @@ def split(budget: Budget, classes: Mapping[str, ClassTokens], before: Mapping[st
 
 def shares_of(config: PhaseConfig, available: Mapping[str, Amount]) -> Shares:
     """Return the share of each source, not normalised."""
+    if config.weights_at is not None:
+        knots = list(map(as_written, config.weights_at))
+        return {s: mean_of(knots, shares) for s, shares in shares_at(config, available).items()}
     given = config.weights if config.weights is not None else config.budgets
     if given is not None:
         return {source: as_written(given[source]) for source in available}
@@ -173,9 +189,24 @@ def shares_of(config: PhaseConfig, available: Mapping[str, Amount]) -> Shares:
     return {source: Fraction(f"{power:.12g}") for source, power in powers.items()}
 
 
-def as_written(number: float) -> Fraction:
-    """Return the number as people wrote it: 0.1 is a tenth."""
-    return Fraction(repr(number))
+def shares_at(config: PhaseConfig, sources: Iterable[str]) -> dict[str, tuple[Fraction, ...]]:
+    """Return the share of each source at each knot of a phase; they sum to 1 at each."""
+    knots = (config.weights_at or {}).values()
+    given = [{name: as_written(weight) for name, weight in knot.items()} for knot in knots]
+    totals = [sum(knot.values(), Fraction()) for knot in given]
+    return {
+        source: tuple(
+            knot.get(source, Fraction()) / total for knot, total in zip(given, totals, strict=True)
+        )
+        for source in sources
+    }
+
+
+def mean_of(knots: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
+    """Return the mean of a line from knot to knot, which are from 0 to 1."""
+    gaps = zip(pairwise(knots), pairwise(values), strict=True)
+    areas = ((stop - start) * (left + right) / 2 for (start, stop), (left, right) in gaps)
+    return sum(areas, Fraction())
 
 
 def tokens_of(epochs: float, available: Amount) -> int:

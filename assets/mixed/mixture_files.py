@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from assets.mixed.budgets import Budget
 from assets.mixed.phase_source_files import (
@@ -26,7 +27,7 @@ from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_of_first
 from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -48,9 +49,17 @@ class PhaseInputs:
     code_version: str  # of the stage
     start: PhaseStart
 
+    @property
+    def is_written(self) -> bool:
+        """Whether its samples are written as shards; there may be none that are held out."""
+        return bool(self.config.formats and self.sources)
+
 
 class SourceMix(msgspec.Struct, frozen=True):
-    """Share of a source in a phase: see `corpus_loader.mixture.MixtureSource`."""
+    """Share of a source in a phase: see `corpus_loader.mixture.MixtureSource`.
+
+    weights_at: `weight` at the knots of a phase whose weights change.
+    """
 
     weight: float
     planned_tokens: int
@@ -58,6 +67,7 @@ class SourceMix(msgspec.Struct, frozen=True):
     available_tokens: int
     epochs: float
     samples: int
+    weights_at: tuple[float, ...] | UnsetType = UNSET
 
 
 class MixNumbers(msgspec.Struct, frozen=True):
@@ -74,7 +84,10 @@ def mix_numbers(mixture: Mixture) -> MixNumbers:
     """Return the numbers of a mixture for its manifest."""
     fields = SourceMix.__struct_fields__
     mix = {
-        source.name: SourceMix(**{field: getattr(source, field) for field in fields})
+        source.name: SourceMix(
+            **{field: getattr(source, field) for field in fields if field != "weights_at"},
+            weights_at=source.weights_at or UNSET,
+        )
         for source in mixture.sources
     }
     return MixNumbers(mix, list(mixture.warnings))
@@ -101,6 +114,8 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         sources=drawn,
         warnings=plan.warnings,
         order_phase=start.phase if config.continues else "",
+        knots=tuple(config.weights_at or ()),
+        is_validation=isinstance(config, ValidationPhase),
         **as_json_object(tokens),
     )
 
@@ -122,7 +137,16 @@ def order_fingerprint(
         if source.samples
     ]
     config, tokenizer = inputs.config, inputs.tokens.tokenizer_fingerprint
-    order = (inputs.start.seed, config.batch_samples, config.window_shards, tokenizer, drawn)
+    order: tuple[Any, ...] = (
+        inputs.start.seed,
+        config.batch_samples,
+        config.window_shards,
+        tokenizer,
+        drawn,
+    )
+    if config.weights_at is not None:
+        weights = [source.weights_at for source in sources if source.samples]
+        order = (*order, "weights_at", list(config.weights_at), weights)
     if config.continues is not None:
         starts = [source.start for source in sources if source.samples]
         return fingerprint_of(*order, "continues", starts)
@@ -164,13 +188,19 @@ def mixture_source(
         shards=tuple(shard.record() for shard in source.shards),
         removed=source.removed,
         start=start.samples.get(source.name, 0),
+        weights_at=tuple(map(float, budget.shares_at)),
     )
 
 
 def count_samples(
     root: Path, config: PhaseConfig, source: PhaseSource, planned: int, start: PhaseStart
 ) -> tuple[int, int]:
-    """Return the (samples, tokens) nearest to the plan, counted in the order of the phase."""
+    """Return the (samples, tokens) nearest to the plan, counted in the order of the phase.
+
+    Of validation each row is a sample.
+    """
+    if isinstance(config, ValidationPhase):
+        return source.rows, source.tokens
     length = source.equal_length
     if length is not None:
         return nearest_equal_samples(planned, length)

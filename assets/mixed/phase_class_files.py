@@ -27,7 +27,7 @@ def drawn_source(config: PhaseConfig, manifest: Manifest[Any, Any]) -> PhaseSour
 
     Raises MixError if its shards have no classes, or others than `upsample` weighs.
     """
-    source = phase_source(manifest, config.buckets)
+    source = phase_source(manifest, config)
     if config.upsample is None:
         return source
     limits = limits_of(as_json_object(manifest.provenance))

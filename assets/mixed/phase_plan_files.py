@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from assets.mixed.budgets import MixError
+from assets.mixed.continued_data_files import continued_source, differences
 from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
 from assets.mixed.phase_source_files import check_flat, one_tokenizer, source_rows
 from assets.mixed.phase_start import PhaseStart
@@ -20,7 +22,8 @@ def plan_from_shards(
 ) -> PhasePlan:
     """Plan a phase from the `sharded` manifests of all its sources; the plan carries its faults."""
     try:
-        sources = [drawn_source(config, manifest) for manifest in manifests]
+        whole = [drawn_source(config, manifest) for manifest in manifests]
+        sources = [continued_source(root, config, source, start) for source in whole]
         one_tokenizer(config.name, manifests)
         check_classes(config, {source.name: source.classes for source in sources})
         if config.formats:
@@ -30,4 +33,5 @@ def plan_from_shards(
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
     available = {source.name: source.tokens for source in sources}
-    return plan_phase(config, available, rows, class_tokens(sources), start.tokens)
+    plan = plan_phase(config, available, rows, class_tokens(sources), start.tokens)
+    return replace(plan, warnings=(*plan.warnings, *differences(whole, sources)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +26,7 @@ from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder
 from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
 from resources.store.store import published_file
 
@@ -122,8 +122,8 @@ class PhaseSource:
         return totals
 
 
-def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) -> PhaseSource:
-    """Return a source's shards of some buckets (None: of all), in order."""
+def phase_source(manifest: Manifest[Any, Any], config: PhaseConfig) -> PhaseSource:
+    """Return a source's shards of the buckets that a phase draws from, in order."""
     removed = removed_of(manifest)
     by_part = ((part, bucket_of(part)) for part in manifest.parts)
     return PhaseSource(
@@ -131,15 +131,17 @@ def phase_source(manifest: Manifest[Any, Any], buckets: Collection[str] | None) 
         tuple(
             phase_shard(manifest, part, bucket, removed.get(part.name))
             for part, bucket in by_part
-            if bucket is not None and is_drawn(bucket, buckets)
+            if bucket is not None and is_drawn(bucket, config)
         ),
     )
 
 
-def is_drawn(bucket: str, buckets: Collection[str] | None) -> bool:
-    """Return whether a phase of some buckets (None: of all) draws from a bucket of any group."""
+def is_drawn(bucket: str, config: PhaseConfig) -> bool:
+    """Return whether a phase draws from a bucket: validation from those held out, others never."""
     plain, group = split_bucket(bucket)
-    return group != VALIDATION and (buckets is None or plain in buckets)
+    if (group == VALIDATION) != isinstance(config, ValidationPhase):
+        return False
+    return config.buckets is None or plain in config.buckets
 
 
 def bucket_of(part: PartRecord[Any]) -> str | None:

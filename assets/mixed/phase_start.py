@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from corpus_loader.mixture import Mixture
 from corpus_loader.order import order_seed
 from resources.settings.phases import PhaseConfig
 
@@ -14,13 +15,15 @@ class PhaseStart:
     """Seed of the order of a phase, and what was drawn of it before.
 
     phase: the one whose name and `seed` give the order's seed; samples, tokens: of earlier phases
-    that this one continues, by what is drawn by itself.
+    that this one continues, by what is drawn by itself; mixture: the older one that `data` names,
+    whose shards are drawn of its sources.
     """
 
     phase: str
     seed: int
     samples: Mapping[str, int] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
+    mixture: Mixture | None = None
 
 
 def own_start(config: PhaseConfig) -> PhaseStart:

@@ -18,16 +18,20 @@ from assets.mixed.budgets import (
     Budget,
     Classes,
     MixError,
-    as_written,
     budgets_of,
     drawable,
     sizes_of,
     tokens_of,
 )
 from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
-from resources.settings.phases import PhaseConfig
+from corpus_loader.changing_weights import as_written
+from resources.settings.phases import PhaseConfig, ValidationPhase
 
 SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
+NOTHING_HELD = (
+    "no document is held out: the corpus is small for the share of `holdout`, which decides on "
+    "documents as they come. Raise it before more documents come, or leave it out"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def plan_phase(
     sizes = sizes_of(available, classes)
     empty = [source for source, tokens in sizes.items() if tokens == 0]
     filled = {source: tokens for source, tokens in available.items() if sizes[source]}
+    if isinstance(config, ValidationPhase):
+        return plan_validation(config, filled, empty)
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
@@ -100,6 +106,16 @@ def plan_phase(
     if len(none_drawn(budgets, seen)) == len(drawable(budgets)):
         return replace(plan, faults=(no_sample_fault(plan),))
     return plan
+
+
+def plan_validation(
+    config: PhaseConfig, held: Mapping[str, int], empty: Sequence[str]
+) -> PhasePlan:
+    """Plan one epoch of what is held out of each source."""
+    if not held:
+        return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
+    notes = tuple(f"no document of {source!r} is held out" for source in empty)
+    return PhasePlan(config.name, budgets_of(config, held), notes=notes)
 
 
 def no_sample_fault(plan: PhasePlan) -> str:
@@ -142,12 +158,15 @@ def sample_warnings(
 
 def weights_warning(config: PhaseConfig) -> list[str]:
     """Warn of weights that do not sum to one."""
-    weights = {source: as_written(weight) for source, weight in (config.weights or {}).items()}
-    total = sum(weights.values(), Fraction())
-    if not weights or abs(total - 1) <= SUM_TOLERANCE:
-        return []
-    shares = ", ".join(f"{name} {float(weight / total):.4g}" for name, weight in weights.items())
-    return [f"the weights sum to {float(total):g}, not 1; normalised to {shares}"]
+    named = {f"the weights at {knot:g}": given for knot, given in (config.weights_at or {}).items()}
+    warnings = []
+    for name, given in {"the weights": config.weights or {}, **named}.items():
+        weights = {source: as_written(weight) for source, weight in given.items()}
+        total = sum(weights.values(), Fraction())
+        if weights and abs(total - 1) > SUM_TOLERANCE:
+            shares = ", ".join(f"{source} {float(w / total):.4g}" for source, w in weights.items())
+            warnings.append(f"{name} sum to {float(total):g}, not 1; normalised to {shares}")
+    return warnings
 
 
 def epoch_warnings(config: PhaseConfig, budgets: Sequence[Budget]) -> list[str]:

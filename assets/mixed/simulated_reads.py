@@ -104,11 +104,17 @@ class Reads:
         reads = sum(cache.reads for cache in self.caches)
         return sum(cache.hits for cache in self.caches) / reads if reads else 0.0
 
-    def take(self, shards: Int64s, sources: Int64s) -> None:
-        """Take whole steps: shard and source of every sample of all ranks, int64 [samples]."""
+    def take(
+        self, shards: Int64s, sources: Int64s, shares: npt.NDArray[np.float64] | None = None
+    ) -> None:
+        """Take whole steps: shard and source of every sample of all ranks, int64 [samples].
+
+        shares: float64 [steps, sources], those planned for each step if they change.
+        """
         shape = (-1, self.job.step_samples)
         self.drawn += np.bincount(sources, minlength=len(self.drawn))
-        self.deviation = max(self.deviation, largest_deviation(sources.reshape(shape), self.shares))
+        planned = self.shares if shares is None else shares
+        self.deviation = max(self.deviation, largest_deviation(sources.reshape(shape), planned))
         for step in shards.reshape(shape):
             own = set(step[: self.job.batch_size].tolist())
             self.of_first_rank |= own
@@ -121,12 +127,14 @@ class Reads:
 
 
 def largest_deviation(sources: Int64s, shares: npt.NDArray[np.float64]) -> float:
-    """Return the largest distance of a source's share in a step from its share in all.
+    """Return the largest distance of a source's share in a step from its planned share.
 
-    sources: int64 [steps, step_samples]; shares: float64 [sources], summing to 1.
+    sources: int64 [steps, step_samples]; shares: float64 [sources] or [steps, sources], each
+    summing to 1.
     """
     worst = 0.0
-    for step in sources:
-        found = np.bincount(step, minlength=len(shares)) / step.size
-        worst = max(worst, float(np.abs(found - shares).max()))
+    planned = np.broadcast_to(shares, (len(sources), shares.shape[-1]))
+    for step, wanted in zip(sources, planned, strict=True):
+        found = np.bincount(step, minlength=wanted.size) / step.size
+        worst = max(worst, float(np.abs(found - wanted).max()))
     return worst

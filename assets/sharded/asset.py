@@ -18,6 +18,7 @@ from assets.sharded.shard_files import (
     SourceNumbers,
     add_shard,
     part_fingerprint,
+    split_of,
 )
 from assets.sharded.shard_index_files import ShardsOrigin
 from assets.sharded.shuffle import gather
@@ -27,8 +28,8 @@ from assets.tokenized.token_facts import TokenFacts
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.shards import ShardConfig
-from resources.stage import MainTable, Stage
-from resources.store.records import PartRecord
+from resources.stage import MainTable, Metadata, Stage
+from resources.store.records import Manifest, PartRecord
 from resources.tasks import (
     Outcome,
     Plan,
@@ -45,6 +46,9 @@ class ShardedProvenance(BucketedProvenance, frozen=True, kw_only=True):
     """Inputs of the stage `sharded`: those of `bucketed`, and its fingerprint."""
 
     bucketed: str
+
+
+ShardedManifest = Manifest[ShardedProvenance, SourceNumbers]
 
 
 def plan_sharded(corpus: Corpus, source: str) -> Plan:
@@ -131,6 +135,23 @@ def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
     return [writer.publish(msgspec.structs.replace(stats, text_bytes=text_bytes, numbers=numbers))]
 
 
+def describe_sharded(corpus: Corpus, manifest: ShardedManifest) -> Metadata:
+    """Report the rows that are held out of training, if there are any."""
+    removed = manifest.stats.numbers
+    held = [
+        (
+            part.stats.rows_kept - removed.removed_rows.get(part.name, 0),
+            part.stats.tokens - removed.removed_tokens.get(part.name, 0),
+        )
+        for part in manifest.parts
+        if any(map(split_of, part.stats.numbers.shards))
+    ]
+    if not held:
+        return {}
+    rows, tokens = map(sum, zip(*held, strict=True))
+    return {"held_out": {"sequences": rows, "tokens": tokens, "shards": len(held)}}
+
+
 SHARDED = Stage(
     name="sharded",
     code_version="3",
@@ -147,4 +168,5 @@ SHARDED = Stage(
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),
     run=run_passes,
     keep=drawn_places,
+    describe=describe_sharded,
 )

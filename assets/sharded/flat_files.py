@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, starts_of
+from assets.text.list_columns import arrow_items, list_series
 from corpus_loader.flat import DOC_ID_BYTES, MappedFile, read_index, read_mask, read_spans
 from corpus_loader.mixture import MASK_SUFFIX, Shard
 from corpus_loader.places.errors import CorpusError
@@ -56,13 +57,13 @@ def read_rows(
     masks = {}
     if any(shard.has_loss_mask for shard in shards):
         flags = read_masks(root, rows, places, groups, num_tokens)
-        masks = {"loss_mask": as_lists(rows.starts, flags)}
+        masks = {"loss_mask": list_series(flags, rows.starts)}
     return pl.DataFrame(
         {
             "num_tokens": num_tokens,
-            "tokens": as_lists(rows.starts, rows.content),
+            "tokens": list_series(rows.content, rows.starts),
             **masks,
-            "spans": as_lists(first_span, span_structs(spans)),
+            "spans": list_series(span_structs(spans), first_span),
         }
     )
 
@@ -167,14 +168,6 @@ def row_tokens(first_span: NDArray[np.int64], lengths: NDArray[np.uint32]) -> ND
     return np.diff(starts_of(lengths.astype(np.int64))[first_span]).astype(np.uint32)
 
 
-def as_lists(offsets: NDArray[np.int64], values: Any) -> pl.Series:
-    """Build a column of lists over adjacent values."""
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
-    column = pl.from_arrow(lists)
-    assert isinstance(column, pl.Series)
-    return column
-
-
 def span_structs(spans: FlatSpans) -> Any:
     """Return spans as an Arrow array of (doc_id in hex, start, length)."""
     raw = pa.FixedSizeBinaryArray.from_buffers(
@@ -182,5 +175,5 @@ def span_structs(spans: FlatSpans) -> Any:
     )
     digits = pl.from_arrow(raw.cast(pa.large_binary())).bin.encode("hex").to_arrow()  # type: ignore[union-attr]
     return pa.StructArray.from_arrays(
-        [digits, pa.array(spans.start), pa.array(spans.length)], ["doc_id", "start", "length"]
+        [digits, arrow_items(spans.start), arrow_items(spans.length)], ["doc_id", "start", "length"]
     )

@@ -133,9 +133,9 @@ class ShardedSource:
         token_bytes = self.schema.token_bytes
         return plan_shards(self.name, buckets, token_bytes, self.config, generation.number)
 
-    def shards(self, data: str) -> ShardSet:
-        """Return what the shards with this fingerprint of their rows have in common."""
-        return ShardSet(self.config.formats, data, self.schema)
+    def shards(self, data: str, split: str = "") -> ShardSet:
+        """Return what the shards of a split with this fingerprint of their rows have in common."""
+        return ShardSet(self.config.formats, data, self.schema, split)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,17 @@ from assets.sharded.generation_files import (
 from assets.sharded.generations import Size
 from assets.sharded.ledger_files import BucketedPart, LedgerInputs
 from assets.sharded.reused_files import earlier_files, has_all_files
-from assets.sharded.shard_files import ShardInputs, part_fingerprint, part_name, shard_schema
+from assets.sharded.shard_files import (
+    ShardInputs,
+    part_fingerprint,
+    part_name,
+    shard_schema,
+    split_of,
+)
 from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
 from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
+from resources.settings.buckets import VALIDATION
 from resources.store.records import Manifest, fingerprint_of, required_file
 from resources.store.store import Partition
 from resources.tasks import Task, TaskMaker
@@ -64,7 +71,8 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
     exported = None if newest else exported_ledger(corpus, source.name, base)
     lost = frozenset(lost_generations(folder, newest, found, source))
     obeyed = obeyed_takedowns(corpus, manifest, found.ledger if found else None)
-    share = source.config.rewrite_share if obeyed.is_all else 0.0  # nothing stays marked
+    may_stay = obeyed.is_all and not holds_out_first(found, source)
+    share = source.config.rewrite_share if may_stay else 0.0  # nothing stays marked
     inputs = LedgerInputs(
         source=source,
         base=base,
@@ -85,6 +93,17 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
         fingerprint = fingerprint_of(base, [part.fingerprint for part in parts], *decided, *ids)
     work_bytes = sum(part.ids.bytes for part in parts)
     return maker.with_fingerprint(LEDGER, fingerprint, inputs, work_bytes=work_bytes)
+
+
+def holds_out_first(found: PublishedLedger | None, source: ShardedSource) -> bool:
+    """Return whether documents are held out now, and were not in the ledger of the last run.
+
+    Rows of training then have documents that are held out: marked, they would stay in its files.
+    """
+    if found is None or VALIDATION not in source.bucketing.groups:
+        return False
+    names = (name for generation in found.ledger.generations for name in generation.sequences)
+    return not any(map(split_of, names))
 
 
 def ledger_before(
@@ -155,7 +174,7 @@ def plan_shard_tasks(
     source, bucketed = ledger.payload.source, ledger.payload.bucketed
     inputs = [
         ShardInputs(
-            shards=source.shards(generation.data),
+            shards=source.shards(generation.data, split_of(bucket)),
             bucketed=bucketed,
             ledger=ledger.fingerprint,
             generation=generation.number,

@@ -170,7 +170,8 @@ def write_piles(
         path = sequences.seen_from(writer.partition.folder)
         place = SequencesPlace(path, sequences.bytes, sequences.xxh3)
         table = table.replace_schema_metadata({SEQUENCES: msgspec.json.encode(place)})
-    empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+    columns = [pa.nulls(0, field.type) for field in table.schema]  # from_pylist imports pandas
+    empty = pa.RecordBatch.from_arrays(columns, schema=table.schema)
     temporary, final = writer.new_file(KIND, "bin")
     places = np.zeros(num_shards + 1, PLACE)
     with temporary.open("wb") as file:

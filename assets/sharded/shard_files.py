@@ -5,6 +5,10 @@
 
 The digits in a folder's name are those of the rows and their order, not of the list of formats:
 when a format is added, the files of the others stay as they are, even while a trainer reads them.
+Rows that are held out for validation have folders of their own, with an index of their own: who
+opens a folder of training, or megatron-*, never sees one of them.
+
+    sharded/web/validation-megatron-1f3a9c02/shard-00007.bin
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import polars as pl
 
 from assets.sharded.formats import FORMATS, ShardSchema
 from assets.tokenized.token_facts import TokenFacts
+from resources.settings.buckets import VALIDATION, split_bucket
 from resources.settings.shards import FormatName
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of
 from resources.store.store import PartWriter
@@ -28,11 +33,15 @@ MANIFEST_NAME = "manifest.json"
 
 @dataclass(frozen=True)
 class ShardSet:
-    """Shards that belong together: `data` is the fingerprint of their rows and their order."""
+    """Shards that belong together: `data` is the fingerprint of their rows and their order.
+
+    split: "validation" for rows that are held out of training, which are apart; else "".
+    """
 
     formats: tuple[FormatName, ...]
     data: str
     schema: ShardSchema
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,9 +110,19 @@ def part_fingerprint(data: str, formats: Sequence[str], name: str) -> str:
     return fingerprint_of(data, formats, name)
 
 
-def folder_of(shard_format: str, data: str) -> str:
+def split_of(bucket: str) -> str:
+    """Return "validation" for a bucket of documents that are held out of training, else ""."""
+    return VALIDATION if split_bucket(bucket)[1] == VALIDATION else ""
+
+
+def kind_of(shard_format: str, split: str) -> str:
+    """Return what the kinds of the index files of a format and a split begin with."""
+    return f"{split}-{shard_format}" if split else shard_format
+
+
+def folder_of(shard_format: str, shards: ShardSet) -> str:
     """Return the name of the folder of one format."""
-    return f"{shard_format}-{data[:FOLDER_DIGITS]}"
+    return f"{kind_of(shard_format, shards.split)}-{shards.data[:FOLDER_DIGITS]}"
 
 
 def shard_schema(
@@ -153,7 +172,7 @@ def write_format(
     writer: PartWriter, shards: ShardSet, name: FormatName, number: int, rows: pl.DataFrame
 ) -> None:
     """Write the files of a shard in one format."""
-    shard_format, folder = FORMATS[name], folder_of(name, shards.data)
+    shard_format, folder = FORMATS[name], folder_of(name, shards)
     suffixes = shard_format.suffixes_of(shards.schema)
     files = [
         writer.new_file_in(folder, shard_format.file_name(number, suffix)) for suffix in suffixes
@@ -164,5 +183,6 @@ def write_format(
 
 
 def files_of(record: PartRecord, shard_format: str) -> list[FileRecord]:
-    """Return a part's files of one format."""
-    return [file for file in record.files if file.kind.startswith(f"{shard_format}.")]
+    """Return a part's files of one format, of any split."""
+    formats = (file.kind.partition(".")[0].rpartition("-")[2] for file in record.files)
+    return [file for file, name in zip(record.files, formats, strict=True) if name == shard_format]

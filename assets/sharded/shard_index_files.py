@@ -11,7 +11,14 @@ import msgspec
 from msgspec.structs import asdict
 
 from assets.sharded.formats import FORMATS, ShardFile
-from assets.sharded.shard_files import MANIFEST_NAME, RowCounts, ShardSet, files_of, folder_of
+from assets.sharded.shard_files import (
+    MANIFEST_NAME,
+    RowCounts,
+    ShardSet,
+    files_of,
+    folder_of,
+    kind_of,
+)
 from assets.tokenized.token_facts import TokenFacts
 from resources.settings.shards import FormatName
 from resources.store.records import (
@@ -64,7 +71,8 @@ class FolderFile(msgspec.Struct, frozen=True, kw_only=True):
 class FolderManifest(ShardsOrigin, frozen=True, kw_only=True):
     """manifest.json of a format's folder; `tokens` are without padding, `stored_tokens` with.
 
-    `removed_rows` is the sum of those of the shards, left out if there are none.
+    `removed_rows` is the sum of those of the shards, left out if there are none. `split` is there
+    for rows that are held out of training: "validation".
     """
 
     version: int = MANIFEST_VERSION
@@ -75,6 +83,7 @@ class FolderManifest(ShardsOrigin, frozen=True, kw_only=True):
     stored_tokens: int
     files: list[FolderFile]
     removed_rows: int | msgspec.UnsetType = msgspec.UNSET
+    split: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def publish_index(
@@ -101,7 +110,7 @@ def add_index(
 
     `removed` counts the removed rows of shards that have some, by name.
     """
-    folder = folder_of(name, shards.data)
+    folder, prefix = folder_of(name, shards), kind_of(name, shards.split)
     files = [shard_file(record, f) for record in records for f in files_of(record, name)]
     listed = [
         describe_file(record, f, removed.get(record.name, msgspec.UNSET))
@@ -109,7 +118,7 @@ def add_index(
         for f in files_of(record, name)
     ]
     for file_name, content in FORMATS[name].index(files, shards.schema).items():
-        add_bytes(writer, f"{name}.{file_name}", folder, content)
+        add_bytes(writer, f"{prefix}.{file_name}", folder, content)
         listed.append(describe_index(writer.pending[-1][1]))
     manifest = FolderManifest(
         **asdict(origin),
@@ -119,13 +128,14 @@ def add_index(
         tokens=sum(record.stats.tokens for record in records),
         stored_tokens=sum(stored_tokens(record) for record in records),
         files=listed,
-        removed_rows=sum(removed.values()) or msgspec.UNSET,
+        removed_rows=sum(removed.get(record.name, 0) for record in records) or msgspec.UNSET,
+        split=shards.split or msgspec.UNSET,
     )
-    add_bytes(writer, f"{name}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
+    add_bytes(writer, f"{prefix}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
 
 
 def add_bytes(writer: PartWriter, kind: str, folder: str, content: bytes) -> None:
-    """Write a small file into a format's folder; `kind` is the format, a dot, the file's name."""
+    """Write a small file into a format's folder; `kind` ends with a dot and the file's name."""
     temporary, final = writer.new_file_in(folder, kind.partition(".")[2])
     temporary.write_bytes(content)
     writer.add_file(kind, temporary, final, 0)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.bucketed.sequences import ROW_COLUMNS
+from assets.text.list_columns import as_numpy, list_series
 from corpus_loader.permutation import derive_key, permute
 from resources.reused_array import NewArray
 from resources.settings.buckets import bucket_length
@@ -201,22 +201,21 @@ def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFram
 
     order = np.argsort(np.concatenate([pile.positions for pile in piles]))
     lists = [pile.sequences["tokens"].rechunk().to_arrow() for pile in piles]
-    offsets = [tokens.offsets.to_numpy() for tokens in lists]
+    offsets = [as_numpy(tokens.offsets) for tokens in lists]
     starts = [each[pile.rows] for each, pile in zip(offsets, piles, strict=True)]
     stops = [each[pile.rows + 1] for each, pile in zip(offsets, piles, strict=True)]
     lengths = np.concatenate(stops) - np.concatenate(starts)
     ends = np.cumsum(lengths[order])
     places = np.empty_like(lengths)
     places[order] = ends - lengths[order]
-    tokens = new_array(int(lengths.sum()), lists[0].values.to_numpy().dtype)
+    values = [as_numpy(tokens.values) for tokens in lists]
+    tokens = new_array(int(lengths.sum()), values[0].dtype)
     first = 0
-    for pile, each, start in zip(piles, lists, starts, strict=True):
+    for pile, each, start in zip(piles, values, starts, strict=True):
         these = slice(first, first := first + len(pile.rows))
-        copy_pieces(each.values.to_numpy(), start, lengths[these], places[these], tokens)
+        copy_pieces(each, start, lengths[these], places[these], tokens)
     stored = set(piles[0].sequences.columns) - {"tokens"}
     names = [name for name in ROW_COLUMNS if name in stored]
     others = pl.concat([pile.sequences[pile.rows, names] for pile in piles])
     offset = np.concatenate(([0], ends))
-    values = pa.LargeListArray.from_arrays(pa.array(offset), pa.array(tokens))
-    column = pl.Series("tokens", values, dtype=piles[0].sequences.schema["tokens"])
-    return others[order].insert_column(1, column)
+    return others[order].insert_column(1, list_series(tokens, offset).alias("tokens"))

@@ -7,6 +7,8 @@ consecutive numbers, and the index files over all of them.
     sharded/web/megatron-77aa01c2/shard-00000.bin   link to megatron-1f3a9c02/shard-00000.bin
     sharded/web/removed-77aa01c2.rows               u32 row numbers, shard after shard
 
+Rows that are held out for validation have such folders of their own.
+
 Megatron's .idx there leaves out the rows that are no sequences of the source any more. The files of
 the other formats still hold them, and manifest.json says how many.
 """
@@ -14,7 +16,7 @@ the other formats still hold them, and manifest.json says how many.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -32,17 +34,20 @@ from assets.sharded.shard_files import (
     FOLDER_DIGITS,
     RemovedRows,
     RowCounts,
+    ShardedNumbers,
     ShardSet,
     files_of,
     folder_of,
+    kind_of,
     part_fingerprint,
     part_name,
+    split_of,
 )
-from assets.sharded.shard_index_files import ShardsOrigin, add_index, publish_index
+from assets.sharded.shard_index_files import ShardsOrigin, add_index
 from assets.sharded.shuffle import rows_of_shards
 from corpus_loader.flat import MappedFile, read_index, read_spans
 from resources.settings.shards import FormatName
-from resources.store.records import FileRecord, PartRecord, Stats
+from resources.store.records import FileRecord, PartRecord, Stats, numbers_of
 from resources.store.store import Partition, PartWriter, published_file
 from resources.tasks import Task
 
@@ -75,16 +80,18 @@ def write_index(task: Task[IndexInputs]) -> list[PartRecord]:
     assert ledger is not None, f"{task.title}: the ledger is not published"
     found = read_ledger(folder, ledger)
     records = list(shard_records(task, found))
-    if found.ledger.is_one:
-        return [publish_index(writer, inputs.shards, records, inputs.origin)]
-    removed = removed_rows(inputs.source, found)
+    removed = {} if found.ledger.is_one else removed_rows(inputs.source, found)
     counts = {name: len(of_shard.rows) for name, of_shard in removed.items()}
-    for name in inputs.shards.formats:
-        linked = [
-            link_shard(writer, inputs.shards, name, (number, record), removed.get(record.name))
-            for number, record in enumerate(records)
-        ]
-        add_index(writer, inputs.shards, name, linked, inputs.origin, counts)
+    for split, of_split in by_split(records).items():
+        shards = replace(inputs.shards, split=split)
+        for name in shards.formats:
+            listed = of_split
+            if not found.ledger.is_one:
+                listed = [
+                    link_shard(writer, shards, name, (number, record), removed.get(record.name))
+                    for number, record in enumerate(of_split)
+                ]
+            add_index(writer, shards, name, listed, inputs.origin, counts)
     if not removed:
         return [writer.publish(Stats())]
     in_order = [removed[record.name].rows for record in records if record.name in removed]
@@ -104,6 +111,15 @@ def shard_records(task: Task[IndexInputs], found: PublishedLedger) -> Iterator[P
             record = task.folder.find_part(name, fingerprint)
             assert record is not None, f"{task.title}: {name} is not published"
             yield record
+
+
+def by_split(records: list[PartRecord]) -> dict[str, list[PartRecord]]:
+    """Return the shards of each split that has some, and those of training anyhow."""
+    splits: dict[str, list[PartRecord]] = {"": []}
+    for record in records:
+        [bucket] = numbers_of(record, ShardedNumbers).shards
+        splits.setdefault(split_of(bucket), []).append(record)
+    return splits
 
 
 def removed_rows(source: ShardedSource, found: PublishedLedger) -> dict[str, RemovedOfShard]:
@@ -151,8 +167,8 @@ def link(
     writer: PartWriter, shards: ShardSet, name: FormatName, file: FileRecord, file_name: str
 ) -> FileRecord:
     """Link a file of a shard; its record is listed as a file of the format."""
-    final = f"{folder_of(name, shards.data)}/{file_name}"
-    return writer.link_file(f"{name}.{file_name}", file, final)
+    final = f"{folder_of(name, shards)}/{file_name}"
+    return writer.link_file(f"{kind_of(name, shards.split)}.{file_name}", file, final)
 
 
 def without_rows(
@@ -170,14 +186,14 @@ def without_rows(
     lengths = places.lengths[stays]
     whole = ("bin", *MEGATRON.mask_suffixes) if shards.schema.has_loss_mask else ("bin",)
     linked = [link(writer, shards, "megatron", files[each], names[each]) for each in whole]
-    target = folder_of("megatron", shards.data)
+    target, prefix = folder_of("megatron", shards), kind_of("megatron", shards.split)
     for suffix in ("idx", "spans"):
         temporary, final = writer.new_file_in(target, names[suffix])
         if suffix == "idx":
             write_places(temporary, lengths, places.pointers[stays], shards.schema)
         else:
             write_spans(temporary, spans_of_rows(spans, stays))
-        writer.add_file(f"megatron.{names[suffix]}", temporary, final, len(stays))
+        writer.add_file(f"{prefix}.{names[suffix]}", temporary, final, len(stays))
         linked.append(writer.pending[-1][1])
     numbers = RowCounts(
         document_spans=int(np.diff(spans.first)[stays].sum()),

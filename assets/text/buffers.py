@@ -94,6 +94,15 @@ def text_buffers(texts: pl.Series) -> TextBuffers:
     return held, np.frombuffer(offsets, np.int64)[: len(texts) + 1]
 
 
+def texts_in(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pl.Series:
+    """Return the n texts of a buffer of UTF-8 bytes, offsets int64 [n + 1], without a copy."""
+    import pyarrow
+
+    buffers = [pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
+    array = pyarrow.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+    return pl.Series(array, dtype=pl.String)
+
+
 def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Yield rows and offsets of runs of 256 texts, so that the words of a run fit the CPU cache."""
     for first in range(0, len(offsets) - 1, _BLOCK_TEXTS):

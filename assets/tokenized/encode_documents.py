@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from assets.text.list_columns import list_series
 from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import (
     NO_ID,
@@ -235,20 +235,6 @@ def insert_marks(
     edges = np.stack([offsets[:-1], offsets[:-1], offsets[:-1], offsets[1:]], axis=1)
     is_mark = marks != NO_ID
     return np.insert(values, edges[is_mark], inserted[is_mark])
-
-
-def list_series(values: NDArray[Any], offsets: Offsets) -> pl.Series:
-    """Make a List series of two arrays without copying them."""
-    item_type = pa.uint16() if values.dtype == np.uint16 else pa.uint32()
-    # pa.array would import pandas, if it is installed, which is slow.
-    content = pa.Array.from_buffers(item_type, values.size, [None, pa.py_buffer(values)])
-    lists = pa.Array.from_buffers(
-        pa.large_list(item_type),
-        offsets.size - 1,
-        [None, pa.py_buffer(offsets)],
-        children=[content],
-    )
-    return pl.Series(values=lists)
 
 
 def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:

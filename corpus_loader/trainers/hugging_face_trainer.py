@@ -57,8 +57,8 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
     """transformers' Trainer whose training batches are those of a corpus.
 
     `form` makes a batch of the loader's tensors, by default `hugging_face`. All others are the
-    Trainer's. Raises CorpusError without `max_steps`, or for a loader of other ranks than those of
-    the training.
+    Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, or for one of
+    other ranks than those of the training.
     """
 
     def __init__(
@@ -71,6 +71,10 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         super().__init__(*positional, **options)
         self.corpus = corpus
         self.form = form
+        if corpus.dataset.loader.mixture.is_validation:
+            raise CorpusError(
+                "corpus is what is held out of training. Open its loader with split='train'."
+            )
         split = corpus.dataset.loader.split
         ranks = self.args.process_index, self.args.world_size
         if (split.rank, split.world_size) != ranks:

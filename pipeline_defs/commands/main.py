@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
+from pipeline_defs.lasting_imports import lasting_imports
+
 HERE = "pipeline_defs.commands"
 VERBS = {  # group: {verb: help}
     "build": {
@@ -130,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if is_verb_missing(tokens):
+        with lasting_imports():  # the verb is imported here
+            is_missing = is_verb_missing(tokens)
+        if is_missing:
             app.help_print(tokens)
             return 2
         code = app(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import selectors
+import signal
 import socket
 import sys
 import threading
@@ -22,10 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import wait
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
 WATCH_SECONDS = 0.5
+THREADS_OF_IMPORTS = ("jemalloc_bg_thd", "polars-ooc-clea")  # Polars imported, nothing computed
 
 
 class NestedForkServer(forkserver.ForkServer):
@@ -47,7 +50,7 @@ class NestedForkServer(forkserver.ForkServer):
         else:
             super().ensure_running()
 
-    def start_as_fork(self) -> None:
+    def start_as_fork(self, *, on_demand: bool = False) -> None:
         """Make the server of this process, which has imported all that it needs."""
         resource_tracker.ensure_running()
         sys.stdout.flush()
@@ -61,6 +64,11 @@ class NestedForkServer(forkserver.ForkServer):
             pid = os.fork()
             if pid == 0:
                 os.close(alive_w)
+                signal.signal(
+                    signal.SIGTERM, signal.SIG_DFL
+                )  # a run's handler is not for its forks
+                if on_demand:
+                    wait_for_demand(listener.fileno(), alive_r)
                 serve(os.dup(listener.fileno()), alive_r, self._preload_modules)
         os.close(alive_r)
         self._forkserver_address = address
@@ -71,6 +79,13 @@ class NestedForkServer(forkserver.ForkServer):
         """End the server and wait for it, if this process has started one."""
         if self._forkserver_pid is not None:
             self._stop()  # type: ignore[attr-defined]
+
+
+def wait_for_demand(listener: int, alive: int) -> None:
+    """Wait until the server is asked for a process; end with the last that could ask."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all
+    if listener not in wait([listener, alive]):
+        os._exit(0)
 
 
 def serve(listener: int, alive: int, preload: Sequence[str]) -> NoReturn:
@@ -124,12 +139,17 @@ def server_of_process() -> NestedForkServer:
 
 @contextmanager
 def fork_server(
-    preload: Sequence[str], environment: Mapping[str, str], *, as_fork: bool = False
+    preload: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    as_fork: bool = False,
+    on_demand: bool = False,
 ) -> Iterator[None]:
     """Hold a server that imports `preload` under an environment; a server held already is kept.
 
     It starts at once, beside what its holder does next, and forks as soon as it has imported all.
-    `as_fork`: it is a fork of this process.
+    `as_fork`: it is a fork of this process; with `on_demand` it imports nothing before it is asked
+    for the first process.
     """
     if is_served():
         yield
@@ -141,13 +161,26 @@ def fork_server(
     os.environ.update(environment)
     _held.append(server)
     try:
-        server.start_as_fork() if as_fork else server.ensure_running()
+        server.start_as_fork(on_demand=on_demand) if as_fork else server.ensure_running()
         yield
     finally:
         _held.pop()
         server.stop()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def can_be_forked() -> bool:
+    """Return whether this process has no threads that a fork would lack: of Python, or of Polars.
+
+    Those of numpy, which it makes again after a fork, have the process's own name.
+    """
+    try:
+        names = {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+        own = Path("/proc/self/comm").read_text().strip()
+    except OSError:
+        return False
+    return threading.active_count() == 1 and names <= {own, *THREADS_OF_IMPORTS}
 
 
 def is_served() -> bool:

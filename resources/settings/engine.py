@@ -55,10 +55,11 @@ class EngineConfig(BaseModel):
         "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
         "much work, from 128 MiB on, or what `corpus engines` measured",
     )
-    steps: Literal["in_process", "multiprocess"] = Field(
-        default="multiprocess",
+    steps: Literal["auto", "in_process", "multiprocess"] = Field(
+        default="auto",
         description="processes of Dagster's steps. multiprocess: one per step, which frees its "
-        "memory when it ends; in_process: the run's",
+        "memory when it ends; in_process: the run's; auto: the run's where little is to be "
+        "computed, so little that `kind: auto` would take threads for all of it",
     )
     workers: int | None = Field(
         default=None,

@@ -12,7 +12,7 @@ shares, no source beyond its cap of epochs; Chung et al. 2023, arXiv 2304.09151)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -28,7 +28,7 @@ from resources.settings.classes import Steps, check_steps
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
-SHARES = ("weights", "weighting", "budgets")
+SHARES = ("weights", "weights_at", "weighting", "budgets")
 
 
 class Continued(BaseModel):
@@ -43,10 +43,27 @@ class Continued(BaseModel):
         description="samples of the earlier phase before the position where the training left it: "
         "`cursor` of a saved state; null: at the end of its epoch",
     )
+    data: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda data: data is None,  # phases without it keep their fingerprints
+        description="tag of the corpus, or fingerprint of the mixture, that was trained on, where "
+        "the corpus has grown since; null: the earlier phase as it would be mixed now",
+    )
 
 
 def _named(given: Any) -> Any:
     return {"phase": given} if isinstance(given, str) else given
+
+
+def check_knots(knots: Iterable[float]) -> None:
+    """Raise ValueError for shares of a phase that do not ascend from 0 to 1."""
+    given = list(knots)
+    is_ascending = all(map(math.isfinite, given)) and given == sorted(given)
+    if not is_ascending or given[:1] != [0] or given[-1:] != [1]:
+        raise ValueError(
+            f"`weights_at` is for the shares {given} of the phase; they must ascend from 0.0 to 1.0"
+        )
 
 
 Continues = Annotated[Continued, BeforeValidator(_named)]
@@ -60,6 +77,13 @@ class PhaseConfig(BaseModel):
     name: str = Field(description="name of the phase, and of its partition in the UI")
     weights: dict[str, float] | None = Field(
         default=None, description="share of tokens per source, normalised to sum to 1"
+    )
+    weights_at: dict[float, dict[str, float]] | None = Field(
+        default=None,
+        exclude_if=lambda weights: weights is None,  # phases without it keep their fingerprints
+        description="weights that change over the phase, instead of weights: by share of its "
+        "tokens, from 0.0 to 1.0, and linear in between. {0.0: {web: 0.8, books: 0.2}, 1.0: {web: "
+        "0.2, books: 0.8}}; a source that one of them leaves out has weight 0 there",
     )
     weighting: Weighting | None = Field(
         default=None,
@@ -150,7 +174,8 @@ class PhaseConfig(BaseModel):
         default=None,
         exclude_if=lambda continued: continued is None,  # phases without it keep fingerprints
         description="earlier phase whose order this one goes on with, so that nothing that was "
-        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES}",
+        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES, "
+        "data: TAG}",
     )
 
     @field_validator("upsample")
@@ -165,16 +190,28 @@ class PhaseConfig(BaseModel):
     def check_shares(self) -> Self:
         """Refuse shares given in two ways, negative or infinite ones, and those that sum to 0."""
         if sum(getattr(self, key) is not None for key in SHARES) != 1:
-            raise ValueError("give either `weights`, `weighting` or `budgets`")
-        shares = self.weights or self.budgets or {}
-        for source, share in shares.items():
-            if not math.isfinite(share) or share < 0:
-                raise ValueError(f"weight of {source!r} is {share}; it must be 0 or more")
-        if self.weighting is None and sum(shares.values()) <= 0:
-            raise ValueError("the weights sum to 0; give at least one source a positive weight")
+            raise ValueError("give either `weights`, `weighting` or `budgets`, or `weights_at`")
+        for shares in self.weights_at.values() if self.weights_at else [self.given_shares() or {}]:
+            for source, share in shares.items():
+                if not math.isfinite(share) or share < 0:
+                    raise ValueError(f"weight of {source!r} is {share}; it must be 0 or more")
+            if self.weighting is None and sum(shares.values()) <= 0:
+                raise ValueError("the weights sum to 0; give at least one source a positive weight")
         for source, cap in self.epochs.items():
             if not math.isfinite(cap) or cap <= 0:
                 raise ValueError(f"epochs of {source!r} is {cap}; it must be more than 0")
+        return self
+
+    @model_validator(mode="after")
+    def check_weights_at(self) -> Self:
+        """Refuse weights at shares that are not from 0 to 1, and for blocks of one bucket."""
+        if self.weights_at is not None:
+            check_knots(self.weights_at)
+        if self.weights_at is not None and self.one_bucket_batches:
+            raise ValueError(
+                "`weights_at` does not go with `one_bucket_batches`: each bucket would take its "
+                "turns with weights of its own. Leave one of them out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -204,22 +241,37 @@ class PhaseConfig(BaseModel):
             raise ValueError(f"`one_epoch_of` names {self.one_epoch_of!r}, which has no share here")
         return self
 
+    def given_shares(self) -> Mapping[str, float] | None:
+        """Return the weight or budget of each named source, the greatest of those that change."""
+        if self.weights_at is None:
+            return self.weights if self.weights is not None else self.budgets
+        greatest: dict[str, float] = {}
+        for weights in self.weights_at.values():
+            greatest |= {name: max(given, greatest.get(name, 0)) for name, given in weights.items()}
+        return greatest
+
     def sources_of(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
         """Return the phase's sources; those of weight or budget 0 are left out."""
-        shares = self.weights if self.weights is not None else self.budgets
+        shares = self.given_shares()
         if shares is not None:
             return tuple(source for source, share in shares.items() if share > 0)
         return every_source if self.sources is None else tuple(dict.fromkeys(self.sources))
 
     def named_sources(self, every_source: tuple[str, ...]) -> tuple[str, ...]:
         """Return the phase's sources, with those of weight or budget 0."""
-        shares = self.weights if self.weights is not None else self.budgets
+        shares = self.given_shares()
         return self.sources_of(every_source) if shares is None else tuple(shares)
 
     def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield (key path, name) of every source that the phase names."""
         for key in ("weights", "budgets", "epochs"):
             yield from (((key, name), name) for name in getattr(self, key) or {})
+        for knot, weights in (self.weights_at or {}).items():
+            yield from ((("weights_at", str(knot), name), name) for name in weights)
         yield from ((("sources", i), name) for i, name in enumerate(self.sources or ()))
         if self.one_epoch_of is not None:
             yield ("one_epoch_of",), self.one_epoch_of
+
+
+class ValidationPhase(PhaseConfig):
+    """The documents that are held out: each row once, in the formats of all phases."""

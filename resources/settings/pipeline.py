@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
-from resources.settings.buckets import BucketConfig, bucket_names
-from resources.settings.classes import PERCENTILE, class_weights
+from resources.settings.buckets import VALIDATION, BucketConfig, bucket_names, check_count
+from resources.settings.classes import PERCENTILE, class_names, class_weights
 from resources.settings.continues import continues_fault
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
@@ -48,10 +48,11 @@ from resources.settings.filtering.language_rules import (
     without_rules,
 )
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.holdout import HoldoutConfig
 from resources.settings.logs import LoggingConfig
 from resources.settings.named_files import NamedFileError
 from resources.settings.notify import NotifyConfig
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.settings.read_yaml import YamlError, read_yaml
 from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import MASK_FORMATS, ShardConfig
@@ -129,6 +130,11 @@ class Settings(BaseModel):
     buckets: BucketConfig = Field(
         default=BucketConfig(), description="training sequences from documents"
     )
+    holdout: HoldoutConfig | None = Field(
+        default=None,
+        exclude_if=lambda config: config is None,
+        description="documents that are held out of training, for validation; null: none",
+    )
     shards: ShardConfig = Field(default=ShardConfig(), description="shuffled output files")
     phases: tuple[PhaseConfig, ...] = Field(
         min_length=1, description="mixes of the sources, in training order"
@@ -179,6 +185,7 @@ class Settings(BaseModel):
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
             *self.class_faults(),
+            *self.holdout_faults(),
             *self.course_faults(),
             *self.override_faults(),
             *url_faults(self.inputs()),
@@ -226,6 +233,20 @@ class Settings(BaseModel):
                 class_weights(phase.upsample, classes.limits)
             except ValueError as error:
                 yield place, str(error)
+
+    def holdout_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of what cannot be where documents are held out."""
+        if not self.holds_out:
+            return
+        for index, phase in enumerate(self.phases):
+            if phase.name == VALIDATION:
+                message = f"{VALIDATION!r} is the name of the documents that `holdout` holds out"
+                yield ("phases", index, "name"), f"{message}. Rename the phase"
+        classes = self.buckets.classes
+        try:
+            check_count(self.buckets, 1 + (len(class_names(classes.limits)) if classes else 0))
+        except ValueError as error:
+            yield ("buckets",), str(error)
 
     def course_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of phases that cannot go on with the order of another."""
@@ -331,15 +352,25 @@ class Settings(BaseModel):
         return [source.name for source in self.sources]
 
     def phase_names(self) -> list[str]:
-        """Return the names of the phases, in the file's order."""
-        return [phase.name for phase in self.phases]
+        """Return the names of the phases, in the file's order, and of what is held out of them."""
+        return [*(phase.name for phase in self.phases), *([VALIDATION] if self.holds_out else [])]
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether documents of any source are held out of training."""
+        return self.holdout is not None or any(source.holdout for source in self.sources)
 
     def source(self, name: str) -> Source:
         """Return the source of that name."""
         return next(source for source in self.sources if source.name == name)
 
     def phase(self, name: str) -> PhaseConfig:
-        """Return the phase of that name."""
+        """Return the phase of that name; that of validation is made of what is held out."""
+        if name == VALIDATION and self.holds_out:
+            formats = dict.fromkeys(each for phase in self.phases for each in phase.formats)
+            if any(map(self.is_chat, self.source_names())):
+                formats = {each: None for each in formats if each in MASK_FORMATS}
+            return ValidationPhase(name=VALIDATION, weighting="natural", formats=tuple(formats))
         return next(phase for phase in self.phases if phase.name == name)
 
     def filters_for(self, name: str) -> FilterConfig:

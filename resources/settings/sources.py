@@ -23,6 +23,7 @@ from pydantic import (
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.fill_in_the_middle import FillInTheMiddle
+from resources.settings.holdout import HoldoutConfig
 
 Scalar = str | int | float | bool
 RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
@@ -402,6 +403,12 @@ class Source(SourceConfig):
     filters: dict[str, Any] = Field(
         default_factory=dict,
         description="overrides of `filters` for this source, merged key by key; null switches off",
+    )
+    holdout: HoldoutConfig | None = Field(
+        default=None,
+        exclude=True,
+        description="documents of this source that are held out of training, instead of the "
+        "file's `holdout`; `share: 0` for none",
     )
     fill_in_the_middle: FillInTheMiddle | None = Field(
         None,

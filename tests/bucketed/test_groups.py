@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET, structs
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
@@ -78,7 +79,7 @@ def test_documents_of_group_0_have_the_sequences_that_they_have_without_groups()
     sequences, counts = grouped(table, config, [0] * 4)
 
     assert_frame_equal(sequences, plain)
-    assert counts == of_plain
+    assert structs.replace(counts, documents_held_out=UNSET) == of_plain
     assert sequence_ids(sequences, BucketLayout(config, NAMES)).tolist() == (
         sequence_ids(plain).tolist()
     )

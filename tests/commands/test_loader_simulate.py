@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,22 @@ def test_counts_are_those_of_the_loaders(store: Path, capsys: pytest.CaptureFixt
     assert found["cached_download_bytes"] > found["download_bytes"]
     first = opened(batches[0][0].positions)
     assert found["first_samples"][0].endswith(f"{shards[first.shards[0]].path} row {first.rows[0]}")
+
+
+def test_steps_of_the_next_epoch_begin_after_what_was_dropped(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["--world", "3", "--batch", "2", "--steps", "9", "--format", "json"]
+    assert main(["loader", "simulate", *args]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    ranks = [CorpusLoader(store, "main", rank, 3, 2) for rank in range(3)]
+    batches = [[*loader, *islice(loader, 3)] for loader in ranks]
+    assert [len(of_rank) for of_rank in batches] == [9, 9, 9]
+    sources = [s for of_rank in batches for batch in of_rank for s in batch.sources.tolist()]
+    assert found["sources"][ranks[0].sources[0]]["share"] == sources.count(0) / 54
+    epochs = [batch.positions // 37 for of_rank in batches for batch in of_rank]
+    assert sum(int((epoch == 1).sum()) for epoch in epochs) == 18
 
 
 def test_more_ranks_than_samples_are_refused(

@@ -65,15 +65,24 @@ SIGNIFICANT = (
 )
 
 
+strange = st.text(st.sampled_from(SIGNIFICANT) | st.characters(codec="utf-8"), max_size=40)
+between_plain = st.lists(st.tuples(strange, st.integers(0, 150))).map(
+    lambda runs: "".join(found + ("\tPlain text, " * 12)[:size] for found, size in runs)
+)
+
+
 @settings(deadline=None)
-@given(st.lists(st.text(st.sampled_from(SIGNIFICANT) | st.characters(codec="utf-8"), max_size=40)))
-@example(["\u00e2\ufffd\ufffdx\u00e2\ufffd\u00e2\ufffd", "Ab aB \u00f0\u0178\u02dc\u20ac", ""])
-def test_characters_are_counted_as_the_regexes_do(texts: list[str]) -> None:
+@given(st.lists(strange | between_plain), st.booleans())
+@example(
+    ["\u00e2\ufffd\ufffdx\u00e2\ufffd\u00e2\ufffd", "Ab aB \u00f0\u0178\u02dc\u20ac", ""], True
+)
+@example(["\u00e2" + "a" * 200 + "\x7f\ufffd" + "a" * 63, "a" * 200], False)
+def test_characters_are_counted_as_the_regexes_do(texts: list[str], in_form: bool) -> None:
     series = pl.Series(texts, dtype=pl.String)
-    expected = {name: series.str.count_matches(regex) for name, regex in BY_CHARACTER.items()}
-    counted = count_by_character(series)
+    counted = count_by_character(series, in_form=in_form)
+    assert [*counted] == [*BY_CHARACTER][: 7 if in_form else 2]
     assert {name: counts.to_list() for name, counts in counted.items()} == {
-        name: counts.to_list() for name, counts in expected.items()
+        name: series.str.count_matches(BY_CHARACTER[name]).to_list() for name in counted
     }
 
 

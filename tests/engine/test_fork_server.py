@@ -91,6 +91,45 @@ def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
     assert not psutil.pid_exists(parent)
 
 
+def test_a_server_on_demand_imports_when_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    imported = tmp_path / "imported"
+    (tmp_path / "marks_import.py").write_text(f"open({str(imported)!r}, 'w').close()")
+    context = multiprocessing.get_context("forkserver")
+    with fork_server(("marks_import",), {}, as_fork=True, on_demand=True):
+        unasked = server_of_process()._forkserver_pid or 0
+    with fork_server(("marks_import",), {}, as_fork=True, on_demand=True):
+        time.sleep(0.2)
+        assert not imported.exists()
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            assert pool.submit(os.getppid).result() == server_of_process()._forkserver_pid
+
+    assert imported.exists()
+    assert not psutil.pid_exists(unasked)
+
+
+def test_a_process_with_threads_is_not_forked() -> None:
+    script = (
+        "import threading, polars\n"
+        "from resources.engine.fork_server import can_be_forked\n"
+        "print(can_be_forked())\n"
+        "end = threading.Event()\n"
+        "thread = threading.Thread(target=end.wait)\n"
+        "thread.start()\n"
+        "print(can_be_forked())\n"
+        "end.set()\n"
+        "thread.join()\n"
+        "print(can_be_forked())\n"
+        "polars.LazyFrame({'a': [1, 2]}).group_by('a').len().collect()\n"
+        "print(can_be_forked())\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True)
+
+    assert printed.stdout.split() == [b"True", b"False", b"True", b"False"]
+
+
 def test_an_idle_server_works_until_it_is_asked() -> None:
     done: list[int] = []
     ours, theirs = socket.socketpair()

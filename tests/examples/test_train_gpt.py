@@ -23,6 +23,7 @@ CONFIG = {
     ],
     "tokenizer": {"vocab_size": 512, "sample_bytes": 200_000},
     "buckets": {"sequence_length": 128},
+    "holdout": {"share": 0.1},
     "phases": [
         {"name": "main", "weights": {"prose": 0.5, "notes": 0.5}},
         {"name": "late", "budgets": {"prose": 500}},
@@ -106,3 +107,33 @@ def test_a_document_in_a_packed_sequence_is_seen_as_if_it_stood_alone(
         alone = training.model(tokens[[row], start:stop], positions[[row], start:stop])[0]
 
     assert (packed - alone).abs().max() < 1e-12
+
+
+def test_the_loss_on_held_out_documents_falls_in_every_source(
+    example: ModuleType, store: Path, torch: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    from corpus_loader import CorpusLoader, LoaderOptions
+
+    def held(**which: Any) -> CorpusLoader:
+        options = LoaderOptions(with_documents=True)
+        return CorpusLoader(store, batch_size=8, options=options, split="validation", **which)
+
+    training = example.start(loader(store))
+    before = example.losses_by_source(training.model, held())
+    training.run(40)
+    after = example.losses_by_source(training.model, held())
+
+    assert before.keys() == {"prose", "notes"}
+    for source, loss in before.items():
+        assert after[source] < loss - 0.5
+        alone = example.losses_by_source(training.model, held(source=source))
+        assert alone == {source: pytest.approx(after[source], rel=1e-5)}
+
+    command = [str(store), "--phase", "main", "--steps", "4", "--validate-every", "2"]
+    monkeypatch.setattr(sys, "argv", ["train_gpt.py", *command])
+    example.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": loss")[0] for line in lines[:3]] == [
+        "step 2", "  held out of prose", "  held out of notes",
+    ]  # fmt: skip
+    assert len(lines) == 6

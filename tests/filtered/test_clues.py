@@ -124,6 +124,22 @@ def test_clues_across_the_blocks_of_the_kernel_are_found() -> None:
         assert windows(["x" * before + "@b"], scan_of(("@b",), "[@b]")) == [(0, "@b")]
 
 
+@pytest.mark.parametrize("clue", ["pwd=", "[pP][wW][dD].", "[a-z]{4}-\\d{3}", "curl"])
+def test_a_clue_is_found_at_even_and_odd_places(clue: str) -> None:
+    text = {"pwd=": "pwd=", "curl": "CURL".lower()}.get(clue, "PWD" if "W" in clue else "abcd-123")
+    for before in range(9):
+        assert likely_rows(["", "é", "-" * before + text, text[:-1]], (clue,)) == [2]
+
+
+def test_matches_have_the_places_where_the_regex_found_them() -> None:
+    scan = scan_of(("ab",))._replace(candidate="(?:ab)+c|x")
+    text = "ab" * 5 + "-abababc" + "abxab" * 2 + "abc"
+    assert places([text, "abc"], scan, whole=True) == {
+        *((0, 11, 18), (0, 20, 21), (0, 25, 26), (0, 26, 31)),
+        (1, 31, 34),
+    }
+
+
 def test_each_scan_has_windows_of_its_own() -> None:
     data, offsets = text_buffers(pl.Series(["abcd wxyz", "wxyz", "none"]))
     scans = [scan_of(("abcd",)), scan_of(("wxyz",)), scan_of(("abcd", "none"))]

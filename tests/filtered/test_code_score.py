@@ -143,8 +143,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 def evidence_slowly(line: str, is_indented: bool) -> float:
     tables = lexicon()
     data = line.encode()
-    classes = [0, *(int(tables.classes[byte]) for byte in data)]
-    total = sum(tables.pairs[a * 16 + b] for a, b in pairwise(classes))
+    total = sum(int(tables.pairs[a + b * 256]) for a, b in pairwise(b"\n" + data))
     weight = total / len(data) + tables.signs[Sign.BIAS] + tables.signs[Sign.INDENT] * is_indented
     names = {";": "SEMICOLON", ",": "COMMA"} | dict.fromkeys("{}", "BRACE")
     names |= dict.fromkeys(")]", "BRACKET") | dict.fromkeys(".?!", "FULL_STOP")
@@ -216,6 +215,13 @@ def test_scores_match_a_plain_twin(texts: list[str]) -> None:
         assert score == pytest.approx(1 / (1 + math.exp(-SLOPE * (mean - MIDDLE))))
         if len(lines) <= 7 and not math.isnan(slow := share_slowly(lines)):
             assert share == pytest.approx(slow)
+
+
+@settings(deadline=None, max_examples=100)
+@given(TEXTS)
+def test_lines_weigh_the_same_where_64_bytes_follow_them(text: str) -> None:
+    assert scores(text + "\n" * 70) == scores(text)
+    assert shares(text + "\n" * 70) == shares(text)
 
 
 def test_the_score_of_a_text_does_not_depend_on_its_neighbours() -> None:

@@ -235,6 +235,17 @@ def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     assert normalize(*texts) == plain.to_list()
 
 
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.text("ae<\u0301\u0344\u0338\u1100\u1161\u0958\u200b\u202a\r\n"), max_size=4))
+def test_marks_at_the_edges_of_lines_are_composed_as_in_the_whole_text(texts: list[str]) -> None:
+    rows = pl.Series("text", texts, dtype=pl.String)
+
+    plain = rows.str.replace_all(CONTROL_CHARACTERS, "").str.replace_all(BIDI_CONTROLS, "")
+    plain = plain.str.replace_all(LINE_ENDS, "\n").str.normalize("NFC")
+
+    assert normalize(*texts, strip=False) == plain.to_list()
+
+
 @pytest.mark.parametrize("bit", range(len(KINDS)))
 def test_the_scan_finds_what_the_regex_finds_for_all_characters(bit: int) -> None:
     codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]

@@ -16,7 +16,6 @@ from assets.filtered.kernels.page_form import (
     Form,
     count_form,
     form_classes,
-    letter_numbers,
     pair_table,
 )
 from assets.filtered.pages.page_files import KINDS, load_models
@@ -48,7 +47,7 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
     """Counts of some texts by name."""
     data, starts = text_buffers(pl.Series(texts, dtype=pl.String))
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    tables = (form_classes(), letter_numbers(), pair_table(load_models().letter_pairs))
+    tables = (form_classes(), pair_table(load_models().letter_pairs))
     count_form(data, starts, tables, counts)
     return {count.name: counts[:, count].tolist() for count in Form}
 
@@ -131,6 +130,19 @@ def test_a_repetition_within_windows_is_counted_without_its_first_copy() -> None
     score = score_pages(pl.Series([phrase * 16]))["window_repeated_share"][0]
     assert score == (128 - 3 - 8) / 128
     assert score_pages(pl.Series([phrase * 16]))["window_distinct_share"][0] == 8 / 128
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(["a", "b", "the", "mill", "漢"]), max_size=3 * WINDOW))
+def test_copies_in_windows_are_those_that_a_set_finds(words: list[str]) -> None:
+    windows = [words[i : i + WINDOW] for i in range(0, len(words), WINDOW)]
+    full = [window for window in windows if 2 * len(window) >= WINDOW] or windows
+    runs = [list(zip(*(w[i:] for i in range(4)), strict=False)) for w in full]
+
+    counts = counts_of(" ".join(words))
+
+    assert counts["WINDOW_DISTINCT"] == [sum(len(set(window)) for window in full)]
+    assert counts["WINDOW_REPEATED"] == [sum(len(own) - len(set(own)) for own in runs)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

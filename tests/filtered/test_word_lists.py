@@ -254,3 +254,16 @@ def test_the_lists_are_clean() -> None:
     for terms in [*PROFANITY.values(), *MEDICAL.values()]:
         assert len(terms) == len(set(terms)) >= 25
         assert all(term == unicodedata.normalize("NFC", term).strip() for term in terms)
+
+
+def test_words_of_two_scripts_with_equal_sums_are_told_apart() -> None:
+    listed, other = "\u0430\u0671", "\u0431\u0576"  # 251 a + b is the same of both
+    lists = WordLists(vocabulary={"own": (listed,)})
+    assert count(f"{listed} {other}", lists=lists)["vocabulary_words"] == 1
+
+
+def test_a_word_is_the_same_whatever_path_reads_it() -> None:
+    word = "antidisestablishmentarianism1"
+    lists = WordLists(vocabulary={"own": (word,)})
+    texts = [word, f"{word} {'x ' * 99}", f"é {word.upper()} é{' x' * 99}", "a b " * 40 + word]
+    assert [count(text, lists=lists)["vocabulary_words"] for text in texts] == [1, 1, 1, 1]

@@ -200,7 +200,7 @@ def test_a_source_without_samples_is_found_by_the_row_at_which_it_goes_on(tmp_pa
     lengths = [3, 5, 1, 9, 4, 7]
     corpus = corpus_with(tmp_path, MAIN)
     write_sharded(corpus.store, "notes", [shard(300, lengths, None)], bucket="0-128")
-    source = phase_source(corpus.store.newest("sharded", "notes"), None)
+    source = phase_source(corpus.store.newest("sharded", "notes"), corpus.settings.phase("main"))
     config = corpus.settings.phase("main")
     start = own_start(config)
     rows = source_order(config, source, start.seed).rows(range(12))[0]

@@ -98,7 +98,7 @@ def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) 
     by_shard = [lengths[:2], lengths[2:5], lengths[5:]]
     shards = [shard(100 * (i + 3), of_shard, None) for i, of_shard in enumerate(by_shard)]
     write_sharded(corpus.store, "notes", shards, bucket="0-128")
-    source = phase_source(corpus.store.newest(SHARDED, "notes"), None)
+    source = phase_source(corpus.store.newest(SHARDED, "notes"), corpus.settings.phase("main"))
     assert row_lengths(corpus.store.root, source).tolist() == lengths
 
     drawn = set()

@@ -122,7 +122,7 @@ def test_lengths_are_those_of_live_rows(tmp_path: Path, formats: tuple[str, ...]
     shards = [shard(100 * number, each, None) for number, each in enumerate(lengths, 3)]
     write_sharded(corpus.store, "notes", shards, bucket="0-128", formats=formats)
     remove_rows(corpus.store, "notes", {FIRST: [0], SECOND: [0, 2], shard_name(2): [0]})
-    source = phase_source(corpus.store.newest("sharded", "notes"), None)
+    source = phase_source(corpus.store.newest("sharded", "notes"), corpus.settings.phase("main"))
 
     assert row_lengths(corpus.store.root, source).tolist() == [5, 2]
     for seed in range(8):
@@ -188,7 +188,7 @@ def test_a_list_that_its_manifest_does_not_count_is_refused(tmp_path: Path) -> N
     parts = (*manifest.parts[:-1], index)
 
     with pytest.raises(StoreError, match=r"has 8 bytes, but its manifest names 0 removed rows"):
-        phase_source(structs.replace(manifest, parts=parts), None)
+        phase_source(structs.replace(manifest, parts=parts), corpus.settings.phase("main"))
 
 
 def test_the_list_of_a_kept_mixture_stays_and_is_verified(tmp_path: Path, build: Build) -> None:

@@ -18,15 +18,17 @@ Rows = list[list[int]]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory, build: Build) -> dict[str, Path]:
-    """The newest folder of every format of a packed source."""
+    """The newest folder of every format of a packed source, and those of what is held out."""
     changes = {
         "buckets": {"mode": "pack", "sequence_length": LENGTH},
         "shards": {"target_bytes": 2048, "formats": list(FORMAT_NAMES)},
+        "holdout": {"share": 0.3},
     }
     corpus = open_corpus(write_corpus(tmp_path_factory.mktemp("corpus"), **changes))
     build(corpus)
     folder = corpus.store.partition("sharded", "prose").folder
-    return {name: next(folder.glob(f"{name}-*")) for name in FORMAT_NAMES}
+    names = [f"{split}{name}" for name in FORMAT_NAMES for split in ("", "validation-")]
+    return {name: next(folder.glob(f"{name}-*")) for name in names}
 
 
 def read_arrow(folder: Path) -> Rows:
@@ -64,13 +66,21 @@ def read_datatrove(folder: Path) -> Rows:
 @pytest.mark.parametrize(
     "read", [read_arrow, read_litdata, read_megatron, read_webdataset, read_datatrove]
 )
+@pytest.mark.parametrize("split", ["", "validation-"])
 def test_a_reader_gives_the_rows_of_parquet(
-    read: Callable[[Path], Rows], folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    read: Callable[[Path], Rows],
+    split: str,
+    folders: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable, value in (("HF_HUB_OFFLINE", "1"), ("LITDATA_DISABLE_VERSION_CHECK", "1")):
         monkeypatch.setenv(variable, value)
-    expected = pl.read_parquet(folders["parquet"] / "*.parquet")["tokens"].to_list()
+    rows = {
+        each: pl.read_parquet(folders[f"{each}parquet"] / "*.parquet")["tokens"].to_list()
+        for each in ("", "validation-")
+    }
 
-    found = read(folders[read.__name__.removeprefix("read_")])
+    found = read(folders[f"{split}{read.__name__.removeprefix('read_')}"])
 
-    assert len(expected) > LENGTH / 2 and found == expected
+    assert len(rows[""]) > LENGTH / 2 and found == rows[split]
+    assert rows["validation-"] and all(row not in rows[""] for row in rows["validation-"])

@@ -36,6 +36,8 @@ WHOLE_GRAPH = GRAPH | {
     "substrings": {"filtered", "duplicates"},
     "evaluation": set(),
     "deduped": {"filtered", "duplicates", "repeated", "substrings"},
+    "held_out": {"signatures", "duplicates", "tokenized"},
+    "bucketed": {"tokenized", "held_out"},
 }
 OUTSIDE: dict[str, set[str]] = {"raw": {"input_files"}, "input_files": set()}
 EVERYTHING: dict[str, Any] = {
@@ -46,6 +48,7 @@ EVERYTHING: dict[str, Any] = {
         "lines": {},
         "substrings": {},
     },
+    "holdout": {"share": 0.001},
 }
 GROUPS = {
     "ingest": {"raw", "input_files"},
@@ -55,7 +58,7 @@ GROUPS = {
         *("repeated", "substrings", "deduped"),
     },
     "tokenize": {"tokenizer", "tokenized"},
-    "train": {"bucketed", "sharded", "mixed"},
+    "train": {"held_out", "bucketed", "sharded", "mixed"},
 }
 
 

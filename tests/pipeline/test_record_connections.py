@@ -11,14 +11,14 @@ import dagster as dg
 import pytest
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
-from pipeline_defs.record_connections import engine_of, keep_connections_open
+from pipeline_defs.record_connections import close_connections, engine_of, keep_connections_open
 
 
 @pytest.fixture
 def instance(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
     monkeypatch.setattr(SqliteEventLogStorage, "_connect", SqliteEventLogStorage._connect)
     keep_connections_open()
-    engine_of.cache_clear()
+    close_connections()
     return dg.DagsterInstance.get()
 
 
@@ -52,16 +52,27 @@ def test_a_database_is_opened_once(instance: dg.DagsterInstance) -> None:
     assert engine_of.cache_info().misses == opened == 3  # runs, the index of events, the run's own
 
 
-def test_a_fork_has_connections_of_its_own(instance: dg.DagsterInstance) -> None:
+def test_a_fork_has_connections_of_its_own(
+    instance: dg.DagsterInstance, dagster_home: Path
+) -> None:
     run_asset(instance)
     before = engine_of.cache_info().currsize
     reader, writer = os.pipe()
     if os.fork() == 0:
-        os.write(writer, bytes([engine_of.cache_info().currsize]))
+        os.write(
+            writer, bytes([engine_of.cache_info().currsize, len(open_databases(dagster_home))])
+        )
         os._exit(0)
     os.wait()
 
-    assert before == 3 and os.read(reader, 1) == bytes([0])
+    assert before == 3 and os.read(reader, 2) == bytes([0, 0])
+    assert run_asset(instance) != run_asset(instance)
+    assert len(open_databases(dagster_home)) > 0
+
+
+def open_databases(home: Path) -> list[str]:
+    opened = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+    return [path for path in opened if path.startswith(str(home)) and path.endswith(".db")]
 
 
 def test_processes_write_to_one_index(instance: dg.DagsterInstance, dagster_home: Path) -> None:

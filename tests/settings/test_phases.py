@@ -118,7 +118,11 @@ LATE = {"name": "late", "budgets": {"prose": 8}, "continues": "main"}
         ({}, {"budgets": None, "weights": {"prose": 1}}, "`continues` needs a length: give `tok"),
         ({}, {"continues": {"phase": "main", "at": 0}}, "greater than or equal to 1"),
         ({}, {"continues": {"at": 8}}, "phases[1].continues.phase: missing: add it"),
-        ({}, {"continues": {"phase": "main", "to": 8}}, "unknown key; allowed here: at, phase"),
+        (
+            {},
+            {"continues": {"phase": "main", "to": 8}},
+            "unknown key; allowed here: at, data, phase",
+        ),
     ],
 )
 def test_phases_that_cannot_continue_another_are_refused(
@@ -134,3 +138,49 @@ def test_phases_with_the_same_windows_and_buckets_continue_each_other(tmp_path: 
     phases = [MAIN | same, LATE | same | {"batch_samples": 8, "formats": ["npy"]}]
     settings = load_settings(write_corpus(tmp_path, phases=phases))
     assert settings.phase("late").continues == Continued(phase="main")
+
+
+WEB, BOTH = {"web": 1.0}, {"web": 0.5, "books": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "weights": WEB}, "give either .* or `weights_at`"),
+        ({"weights_at": {0.0: WEB}}, r"for the shares \[0.0\] of the phase; they must ascend"),
+        ({"weights_at": {}}, "the weights sum to 0"),
+        ({"weights_at": {0.1: WEB, 1.0: BOTH}}, r"\[0.1, 1.0\] of the phase; they must ascend"),
+        ({"weights_at": {0.0: WEB, 0.9: BOTH}}, "they must ascend from 0.0 to 1.0"),
+        ({"weights_at": {0.0: WEB, 1.0: BOTH, 0.5: WEB}}, "they must ascend from 0.0 to 1.0"),
+        ({"weights_at": {0.0: WEB, math.nan: WEB, 1.0: BOTH}}, "they must ascend from 0.0 to"),
+        ({"weights_at": {0.0: WEB, 1.0: {"web": -1.0}}}, "weight of 'web' is -1.0"),
+        ({"weights_at": {0.0: WEB, 1.0: {"web": 0}}}, "the weights sum to 0"),
+        ({"weights_at": {0.0: WEB, 1.0: {}}}, "the weights sum to 0"),
+        (
+            {"weights_at": {0.0: WEB, 1.0: BOTH}, "one_bucket_batches": True},
+            "`weights_at` does not go with `one_bucket_batches`",
+        ),
+        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "one_epoch_of": "wiki"}, "which has no share here"),
+        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "sources": ["web"]}, "`sources` goes with"),
+    ],
+)
+def test_bad_weights_that_change_are_refused(config: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        phase(**config)
+
+
+def test_sources_of_weights_that_change_are_those_with_a_weight_anywhere() -> None:
+    found = phase(weights_at={0: {"web": 1, "wiki": 0}, 0.5: {"books": 1, "web": 1}, 1: {"web": 1}})
+
+    assert found.sources_of(()) == ("web", "books")
+    assert found.named_sources(()) == ("web", "wiki", "books")
+    assert [keys for keys, name in found.references() if name == "books"] == [
+        ("weights_at", "0.5", "books")
+    ]
+    assert "weights_at" not in phase(weights={"web": 1}).model_dump(mode="json")
+
+
+def test_an_unknown_source_of_a_knot_is_named_with_its_line(tmp_path: Path) -> None:
+    phases = [{"name": "main", "weights_at": {0.0: {"prose": 1.0}, 1.0: {"nots": 1.0}}}]
+    with pytest.raises(SettingsError, match=r"weights_at.1.0.nots: unknown source .*'notes'"):
+        load_settings(write_corpus(tmp_path, phases=phases))

@@ -24,6 +24,7 @@ from assets.deduped.clusters.component_files import Components, find_components,
 from assets.deduped.clusters.components import batch_of
 from assets.deduped.index.ledger import LedgerEntry
 from assets.deduped.index.row_ids import rows_of
+from assets.text.list_columns import as_numpy, list_series
 from corpus_loader.permutation import mix64
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
@@ -234,24 +235,7 @@ def generations_of(entry: LedgerEntry, rows: NDArray[np.uint32]) -> pl.Series:
     return pl.Series(generations[np.searchsorted(stops, rows, side="right")], dtype=pl.UInt32)
 
 
-def list_series(values: Words, offsets: NDArray[np.int64]) -> pl.Series:
-    """Make a List(UInt64) series whose item i is values[offsets[i] : offsets[i + 1]]."""
-    import pyarrow as pa
-
-    # pa.array would import pandas, if it is installed, which takes half a second.
-    content = pa.Array.from_buffers(pa.uint64(), values.size, [None, pa.py_buffer(values)])
-    kind, buffers = pa.large_list(pa.uint64()), [None, pa.py_buffer(offsets)]
-    return pl.Series(
-        values=pa.Array.from_buffers(kind, offsets.size - 1, buffers, children=[content])
-    )
-
-
 def list_buffers(series: pl.Series) -> tuple[Words, NDArray[np.int64]]:
     """Return values and offsets, int64 [n + 1], of a List(UInt64): undo `list_series`."""
     array: Any = series.rechunk().to_arrow()
-    offsets = np.frombuffer(array.buffers()[1], np.int64)  # to_numpy would import pandas, too
-    values = np.frombuffer(array.values.buffers()[1] or b"", np.uint64)
-    return (
-        values[array.values.offset :][: len(array.values)],
-        offsets[array.offset :][: len(array) + 1],
-    )
+    return as_numpy(array.values), as_numpy(array.offsets)

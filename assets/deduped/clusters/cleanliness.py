@@ -112,13 +112,14 @@ def damage_of(texts: pl.Series, num_words: pl.Series) -> pl.DataFrame:
     """Return damage and form_damage of each text, Float64 of 0 to 0.9; 0 without any sign."""
     text, begin = pl.col("text"), pl.col("begin")
     begins = texts.str.strip_chars().str.slice(0, FORM_CHARS)
-    of_texts, of_begins = count_by_character(texts), count_by_character(begins)
+    of_texts = count_by_character(texts, in_form=False)
+    of_begins = count_by_character(begins, in_form=True)
     counted = pl.DataFrame(
         {
             "text": texts,
             "num_words": num_words,
             "begin": begins,
-            **(of_begins | {name: of_texts[name] for name in ("mojibake", "controls")}),
+            **(of_begins | of_texts),
         }
     )
     signs = counted.with_columns(
@@ -134,12 +135,13 @@ def damage_of(texts: pl.Series, num_words: pl.Series) -> pl.DataFrame:
     return signs.select(damage=_sum_of(_damage_signs()), form_damage=_sum_of(_form_signs()))
 
 
-def count_by_character(texts: pl.Series) -> dict[str, pl.Series]:
-    """Count in each text what the regexes `BY_CHARACTER` do, UInt32."""
-    from assets.deduped.kernels.damage_signs import SIGNS, count_signs
+def count_by_character(texts: pl.Series, *, in_form: bool) -> dict[str, pl.Series]:
+    """Count in each text what the regexes `BY_CHARACTER` do, UInt32; of case only if `in_form`."""
+    from assets.deduped.kernels.damage_signs import ANYWHERE, SIGNS, count_signs
 
-    counts = count_signs(*text_buffers(texts), character_classes())
-    return {name: pl.Series(counts[:, n].astype(np.uint32)) for n, name in enumerate(SIGNS)}
+    counts = count_signs(*text_buffers(texts), character_classes(), in_form)
+    names = SIGNS if in_form else ANYWHERE
+    return {name: pl.Series(counts[:, n].astype(np.uint32)) for n, name in enumerate(names)}
 
 
 @cache

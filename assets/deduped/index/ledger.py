@@ -20,11 +20,15 @@ FileRows = tuple[tuple[str, int], ...]  # (file, row that its rows end before), 
 
 
 class Ingested(NamedTuple):
-    """A part in the ingest order: its position there, and what its ledger entry says."""
+    """A part in the ingest order: its position there, and what its ledger entry says.
+
+    `held_out`: its documents that are held out of training, None if nothing was decided on them.
+    """
 
     position: int
     generations: Generations
     files: FileRows = ()
+    held_out: tuple[str, ...] | None = None
 
 
 Order = Mapping[PartKey, Ingested]
@@ -151,8 +155,9 @@ class _Exported(msgspec.Struct):
 
     source: str
     part: str
-    generations: Generations
+    generations: Generations = ()  # of a part without rows
     files: FileRows = ()
+    held_out: tuple[str, ...] | None = None
 
 
 def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
@@ -168,7 +173,7 @@ def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
             "`corpus duplicates ledger`."
         ) from error
     order = {
-        (part.source, part.part): Ingested(position, part.generations, part.files)
+        (part.source, part.part): Ingested(position, part.generations, part.files, part.held_out)
         for position, part in enumerate(exported)
     }
     if len(order) < len(exported) or any(g < 1 for part in exported for _, g in part.generations):

@@ -9,11 +9,14 @@ import numpy as np
 from numba import int64, njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED
+from assets.text.kernels.many_bytes import RUN, first_one, mark_bytes
 from assets.text.kernels.utf8 import decode
 
 # Bits of a character's classes, in the order of `cleanliness.CLASSES`.
 LOWER, UPPER, WORD, SPACE, CONTROL, CONTINUATION = range(6)
-SIGNS = ("mojibake", "controls", "upper", "lower", "titled", "words_lower", "words")
+ANYWHERE = ("mojibake", "controls")  # signs that plain ASCII has none of
+SIGNS = (*ANYWHERE, "upper", "lower", "titled", "words_lower", "words")
 REPLACEMENT = 0xFFFD
 
 Bytes = NDArray[np.uint8]
@@ -22,9 +25,20 @@ _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _offsets = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@njit(types.int64[:, ::1](_bytes, _offsets, _bytes), cache=True, nogil=True)
-def count_signs(data: Bytes, offsets: Offsets, classes: Bytes) -> Offsets:
-    """Count the `SIGNS` of n texts, int64 [n, 7].
+@njit(**INLINED)
+def _plain_run(data: Bytes, at: int, stop: int) -> int:
+    """Return how many of the next 64 bytes are ASCII and no controls; 0 near the end of `data`."""
+    if at + RUN > uint64(len(data)):
+        return uint64(0)
+    plain = mark_bytes(data, at, uint64(0x20), uint64(0x5F))
+    plain |= mark_bytes(data, at, uint64(0x09), uint64(2))
+    plain |= mark_bytes(data, at, uint64(0x0D), uint64(1))
+    return min(stop - at, first_one(~plain))
+
+
+@njit(types.int64[:, ::1](_bytes, _offsets, _bytes, types.boolean), cache=True, nogil=True)
+def count_signs(data: Bytes, offsets: Offsets, classes: Bytes, in_form: bool) -> Offsets:
+    """Count the `SIGNS` of n texts, int64 [n, 7]; without `in_form` those `ANYWHERE` alone.
 
     `classes` is indexed by code point; those beyond it are of none. Mojibake is a leading character
     of U+00C2 to U+00F4 with its one to three continuations, or a replacement character.
@@ -32,10 +46,14 @@ def count_signs(data: Bytes, offsets: Offsets, classes: Bytes) -> Offsets:
     signs = np.zeros((len(offsets) - 1, 7), np.int64)
     for i in range(len(signs)):
         at, stop = uint64(offsets[i]), uint64(offsets[i + 1])
-        mojibake, missing, replaced = 0, 0, 0  # continuations that a leading character still needs
-        controls, upper, lower, titled, words_lower, words = 0, 0, 0, 0, 0, 0
-        before, earlier = int64(0), int64(0)  # classes of the last character, and of the one before
+        mojibake, controls, upper, lower, titled, words_lower, words = 0, 0, 0, 0, 0, 0, 0
+        # Continuations that a leading character still needs; classes of the last two characters.
+        missing, replaced, before, earlier = 0, 0, int64(0), int64(0)
         while at < stop:
+            if not (in_form or missing or replaced):
+                at += _plain_run(data, at, stop)
+                if at == stop:
+                    break
             point, width = decode(data, at)
             at += width
             found = int64(classes[point]) if point < uint64(len(classes)) else int64(0)

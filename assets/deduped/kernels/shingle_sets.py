@@ -3,7 +3,7 @@
 Purpose: the exact similarity that signatures estimate (see pair_similarity).
 Trade-off: 8 bytes per shingle are more than the text itself takes, so only candidates get a set.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment"
 
 import numpy as np
 from numba import njit, types, uint64
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from assets.deduped.kernels.shingles import BLOCK, Shingle, Text, first_span, next_spans
 from assets.text.kernels.hashing import hash_bytes
+
+_BUCKET = 4  # mean number of hashes of a bucket, which insertion sorts fastest
+_LONG_BUCKET = 64  # hashes above which it does not: a text that repeats itself
+_MOST_BITS = 20  # of the number of buckets: their ends take 8 MB
 
 Words = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
@@ -33,14 +37,47 @@ def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) 
     return size
 
 
-@njit(types.int64(types.uint64[::1]), **_options)
-def _sort_unique(values: Words) -> int:
-    """Sort values in place and drop repeats; return the number of distinct values."""
-    values.sort()
-    size = 0
-    for i in range(len(values)):
-        if size == 0 or values[i] != values[size - 1]:
-            values[size] = values[i]
+@njit(types.void(types.uint64[::1]), **_options)
+def _sort_bucket(values: Words) -> None:
+    """Sort a few values in place; many fall back to a comparison sort."""
+    if len(values) > _LONG_BUCKET:
+        values.sort()
+        return
+    for i in range(1, len(values)):
+        value, at = values[i], i
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+
+
+@njit(types.int64(types.uint64[::1], types.uint64[::1]), **_options)
+def _sort_unique(values: Words, spare: Words) -> int:
+    """Sort values in place and drop repeats; return the number of distinct values.
+
+    Hashes spread evenly: counted into buckets of a few, they sort in a fifth of the time of a
+    comparison sort. `spare` has room for all values.
+    """
+    bits = 1
+    while bits < _MOST_BITS and len(values) >> bits > _BUCKET:
+        bits += 1
+    shift = uint64(64 - bits)
+    ends = np.zeros((1 << bits) + 1, np.int64)
+    for value in values:
+        ends[np.int64(value >> shift) + 1] += 1
+    for bucket in range(1 << bits):
+        ends[bucket + 1] += ends[bucket]
+    for value in values:
+        bucket = np.int64(value >> shift)
+        spare[ends[bucket]] = value
+        ends[bucket] += 1
+    start, size = 0, 0
+    for bucket in range(1 << bits):
+        _sort_bucket(spare[start : ends[bucket]])
+        start = ends[bucket]
+    for value in spare[: len(values)]:
+        if size == 0 or value != values[size - 1]:
+            values[size] = value
             size += 1
     return size
 
@@ -60,12 +97,13 @@ def hash_sets(
     # No text has more shingles than words or bytes; pages never written to take no memory.
     values = np.empty(len(joined) if shingle[1] else len(starts), np.uint64)
     offsets = np.zeros(len(word_offsets), np.int64)
+    spare = np.empty_like(values)
     spans, size = np.empty((2, BLOCK), np.int64), 0
     for i in range(len(word_offsets) - 1):
         if word_offsets[i + 1] > word_offsets[i]:
             text = joined, starts[word_offsets[i] : word_offsets[i + 1] + 1]
             count = _hash_shingles(text, shingle, spans, values[size:])
-            size += _sort_unique(values[size : size + count])
+            size += _sort_unique(values[size : size + count], spare)
         offsets[i + 1] = size
     return values[:size], offsets
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.buffers import blocks, text_buffers
+from assets.text.buffers import blocks, text_buffers, texts_in
 from assets.text.table_rows import replace_rows
 from resources.materialize.excerpts import as_excerpt
 from resources.settings.repeats import RepeatedLinesConfig
@@ -157,7 +157,7 @@ class _Block(NamedTuple):
 
     def texts_at(self, places: NDArray[np.int64]) -> pl.Series:
         """Return the normalised texts at some places."""
-        return _strings(*self.texts).gather(places)
+        return texts_in(*self.texts).gather(places)
 
 
 def _units(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> Iterator[_Block]:
@@ -171,15 +171,6 @@ def _units(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> Iterato
     for rows, block in blocks(offsets):
         hashes, row_of, normalised, ends = find_units(data, block, *options)
         yield _Block(hashes, row_of + rows.start, (normalised, ends))
-
-
-def _strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pl.Series:
-    """Return the texts of a buffer of UTF-8 bytes as a series, without a copy."""
-    import pyarrow
-
-    buffers = [pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
-    array = pyarrow.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
-    return pl.Series(array, dtype=pl.String)
 
 
 def _hashes_of(texts: pl.Series, config: RepeatedLinesConfig, unit: Unit) -> NDArray[np.uint64]:
@@ -196,7 +187,7 @@ def _without(texts: pl.Series, block: _Block, places: NDArray[np.int64], unit: U
     is_cut = np.zeros(len(block.rows), np.bool_)
     is_cut[places] = True
     is_inside = np.isin(block.rows, block.rows[places])
-    return _strings(*drop_units(*text_buffers(texts), unit == "paragraphs", is_cut[is_inside]))
+    return texts_in(*drop_units(*text_buffers(texts), unit == "paragraphs", is_cut[is_inside]))
 
 
 def _describe_changes(

@@ -3,7 +3,7 @@
 Purpose: one pass finds the rows that a slow Polars operation has to touch, and the script of most
 letters of a text. Kinds are given as regexes; their tables of all code points are made once per
 process.
-Method: vector instructions pass over runs of 128 bytes of printable ASCII. In other runs two bytes
+Method: vector instructions find the bytes that are no printable ASCII, 64 at a time. Two of them
 name a block of 64 code points (4,096 for four-byte characters), and a character is decoded only if
 its block has a kind that the text has not shown yet.
 """
@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
+from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import NUM_CODES
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import ONE, RUN, first_one, mark_bytes, ones_below
 from assets.text.kernels.utf8 import decode
 
 Bytes = NDArray[np.uint8]
@@ -64,16 +66,25 @@ def matching_codes(pattern: str, among: Offsets | None = None) -> Offsets:
 
     `among` limits the search to these code points, int64, ascending, without surrogates.
     """
-    codes = np.r_[0:0xD800, 0xE000:NUM_CODES] if among is None else among
-    characters = codes.astype("<u4").tobytes().decode("utf-32-le")
+    codes, characters, blocks = _every_block() if among is None else _blocks_of(among)
     # Regexes are slow to start: characters are tried one by one only where 64 together match.
-    starts = range(0, len(codes), _BLOCK)
-    blocks = pl.Series([characters[i : i + _BLOCK] for i in starts], dtype=pl.String)
     hits = blocks.str.contains(pattern).arg_true().to_numpy().astype(np.int64) * _BLOCK
     places = (hits[:, None] + np.arange(_BLOCK)).ravel()
     places = places[places < len(codes)]
     singles = pl.Series([characters[i] for i in places], dtype=pl.String)
     return codes[places[singles.str.contains(pattern).to_numpy()]]
+
+
+@cache
+def _every_block() -> tuple[Offsets, str, pl.Series]:
+    return _blocks_of(np.r_[0:0xD800, 0xE000:NUM_CODES])
+
+
+def _blocks_of(codes: Offsets) -> tuple[Offsets, str, pl.Series]:
+    """Return code points with their characters, and these in blocks (String)."""
+    characters = codes.astype("<u4").tobytes().decode("utf-32-le")
+    starts = range(0, len(codes), _BLOCK)
+    return codes, characters, pl.Series([characters[i : i + _BLOCK] for i in starts])
 
 
 def _bits_by_two_bytes(classes: Bytes) -> Bytes:
@@ -108,39 +119,47 @@ def dominant_groups(data: Bytes, offsets: Offsets, groups: Bytes) -> Bytes:
     return dominant
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def _scan_texts(data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, bits: Bytes) -> None:
     for row in range(len(bits)):
-        bits[row] = _scan_text(data[offsets[row] : offsets[row + 1]], classes, pairs)
+        span = (uint64(offsets[row]), uint64(offsets[row + 1]))
+        bits[row] = _scan_text(data, span, classes, pairs)
 
 
-@njit(cache=True, nogil=True)
-def _scan_text(text: Bytes, classes: Bytes, pairs: Bytes) -> np.uint8:
+@njit(**INLINED)
+def _scan_text(data: Bytes, span: tuple[int, int], classes: Bytes, pairs: Bytes) -> np.uint8:
+    at, stop = span
     bits = np.uint8(0)
-    for start in range(0, len(text), _RUN):
-        stop = min(start + _RUN, len(text))
-        has_controls, has_others = _look_at_run(text[start:stop])
-        if has_controls:
-            for byte in text[start:stop]:
-                if byte < 0x80:
-                    bits = np.uint8(bits | classes[byte])
-        if has_others:
-            for i in range(start, stop):
-                if text[i] >= 0xC0 and pairs[_pair(text[i], text[i + 1])] & ~bits:
-                    bits = np.uint8(bits | classes[decode(text, i)[0]])
+    while at < stop:
+        controls, leads = _look_at_run(data, at, min(stop - at, RUN))
+        while controls:
+            bits = np.uint8(bits | classes[data[at + first_one(controls)]])
+            controls &= controls - ONE
+        while leads:
+            place = at + first_one(leads)
+            if pairs[_pair(data[place], data[place + ONE])] & ~bits:
+                bits = np.uint8(bits | classes[decode(data, place)[0]])
+            leads &= leads - ONE
+        at += RUN
     return bits
 
 
-@njit(cache=True, nogil=True)
-def _look_at_run(run: Bytes) -> tuple[bool, bool]:
-    """Detect ASCII controls other than tab and newline, and bytes that are not ASCII."""
-    # The whole run is read and the flags kept in bytes, so that LLVM makes vectors of the loop.
-    controls, others = np.uint8(0), np.uint8(0)
-    for byte in run:
-        is_control = (byte < _BLANK) & (byte != _NEWLINE) & (byte != _TAB) | (byte == _DELETE)
-        controls = np.uint8(controls | np.uint8(is_control))
-        others = np.uint8(others | np.uint8(byte >= 0x80))
-    return controls != 0, others != 0
+@njit(**INLINED)
+def _look_at_run(data: Bytes, at: int, size: int) -> tuple[int, int]:
+    """Mark ASCII controls but tab and newline, and first bytes of other characters, among 64."""
+    if at + RUN <= uint64(len(data)):
+        inside = ones_below(size) if size < RUN else ~uint64(0)
+        controls = mark_bytes(data, at, uint64(0), uint64(_TAB))
+        controls |= mark_bytes(data, at, uint64(_NEWLINE + 1), uint64(_BLANK - _NEWLINE - 1))
+        controls |= mark_bytes(data, at, uint64(_DELETE), ONE)
+        return controls & inside, mark_bytes(data, at, uint64(0xC0), uint64(0x40)) & inside
+    controls = leads = uint64(0)
+    for i in range(size):
+        byte = data[at + i]
+        is_control = (byte < _BLANK and byte != _TAB and byte != _NEWLINE) or byte == _DELETE
+        controls |= uint64(is_control) << i
+        leads |= uint64(byte >= 0xC0) << i
+    return controls, leads
 
 
 @njit(cache=True, nogil=True)

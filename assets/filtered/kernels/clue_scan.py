@@ -1,72 +1,96 @@
 """Look for clues, short patterns of bytes, in texts: one pass over the bytes for all of them.
 
-Digits are one byte here, and so are the two cases of a letter: the hash of the last four bytes
-selects, with a table of bits, the places where a clue may be, and only there bytes are compared.
-Clues shorter than that have an "@", which is looked for as it is. Each clue found makes a window of
-the text around it, or widens the one before.
+Digits are one byte here, and so are the two cases of a letter. The hash of the four bytes at every
+second place selects, with a table of bits, where a clue may be, and only there bytes are compared:
+of each clue there is a gram for either case. Clues of less than a gram have an "@", which is looked
+for as it is. Each clue found makes a window of the text around it, or widens the one before.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import int64, njit, uint32, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import EIGHT, ONES, RUN, copy_64, find_bytes, read_4, read_8
+
 GRAM = 4  # bytes
-HASH_BITS = 19  # 64 kB of bits; some 5,000 grams set 1 % of them
+HASH_BITS = 20  # 128 kB of bits; some 18,000 grams set 2 % of them
+SLOT_BITS = 15
+NO_GRAM = np.uint32(0x01010101)  # of bytes that `fold` does not leave
 SIGN = ord("@")
-BLOCK = 1 << 14  # bytes between the two steps, whose places fit the CPU cache
+BLOCK = 1 << 14  # bytes between the steps, whose places fit the CPU cache
+AROUND = 64  # bytes before the first text, and after the last, that grams may have
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 
 class ClueTables(NamedTuple):
-    """Tables of c clues with e elements in all, of the hashes of their grams, and of s scans."""
+    """Tables of c clues with e elements in all, of their g grams or signs, and of s scans."""
 
-    folded: NDArray[np.uint32]  # [256]: the byte that stands for a byte, in the highest 8 bits
-    bits: NDArray[np.uint32]  # [2**HASH_BITS / 32]
-    slots: NDArray[np.int32]  # [2**HASH_BITS + 1]: first link of a hash's chain; of the sign's
-    chained: NDArray[np.int32]  # [links, 2]: a clue, and the next link or -1
+    bits: NDArray[np.uint32]  # [2**HASH_BITS / 32]: set for the hashes of grams
+    grams: NDArray[np.uint32]  # [2**SLOT_BITS]: each in the slot of its hash, or in the next free
+    slots: NDArray[np.int32]  # [2**SLOT_BITS + 1]: first link of a gram's chain; of the sign's
+    links: Integers  # [g, 3]: a clue, its bytes before the gram or sign, the next link or -1
     elements: Bytes  # [e, 256]: 1 where an element allows the byte
     starts: Integers  # [c + 1]: first element of each clue
-    ends: Integers  # [c]: elements of a clue up to the end of its gram
     scans: Integers  # [c]: the scan of a clue
     held: Bytes  # [s, 256]: 1 for the bytes that a candidate of a scan can have
     reaches: Integers  # [s]: bytes from a clue to either end of a candidate, at most
 
 
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
+_options = {"cache": True, "nogil": True}  # of a function that makes arrays
 
 
-@njit(**_inlined)
-def hash_gram(gram: int) -> int:
+@njit(**INLINED)
+def fold(word: int) -> int:
+    """Make all digits one byte, and the two cases of a letter, in each of eight bytes, uint64."""
+    word |= uint64(0x20) * ONES
+    beyond_nine = (word & (uint64(15) * ONES)) + uint64(6) * ONES
+    is_digit = word & ~beyond_nine & ~(word >> uint64(2)) & ~(word >> uint64(3))
+    return word & ~(((is_digit >> uint64(4)) & ONES) * uint64(15))
+
+
+@njit(**INLINED)
+def _hash_gram(gram: int) -> int:
     """Hash four folded bytes, uint32, to HASH_BITS bits."""
     return uint32(gram * uint32(0x9E3779B1)) >> uint32(32 - HASH_BITS)
 
 
-@njit(**_inlined)
-def _next_clue(
-    data: Bytes, text: tuple[int, int], at: int, tables: ClueTables, link: int
-) -> tuple[int, int]:
-    """Return the first clue of a chain that is there, its gram's end before `at`; the next link."""
-    while link >= 0:
-        clue, link = tables.chained[link, 0], tables.chained[link, 1]
-        first = at - tables.ends[clue]
-        element, end = tables.starts[clue], tables.starts[clue + 1]
-        if first < text[0]:
-            continue
-        while element < end and tables.elements[element, data[first] if first < text[1] else 0]:
-            element += 1
-            first += 1
-        if element == end:
-            return clue, link
-    return -1, -1
+@njit(**INLINED)
+def _slot_of(gram: int, grams: NDArray[np.uint32]) -> int:
+    """Return the slot of a gram, or the free one where it would be."""
+    slot = _hash_gram(gram) >> uint32(HASH_BITS - SLOT_BITS)
+    while grams[slot] != gram and grams[slot] != NO_GRAM:
+        slot = (slot + uint32(1)) & uint32(len(grams) - 1)
+    return slot
 
 
-@njit(**_inlined)
+@njit(**KERNEL)
+def link_grams(words: NDArray[np.uint32], first: int, tables: ClueTables) -> None:
+    """Put grams into the tables; the links `first` and following begin their chains."""
+    for i in range(len(words)):
+        key, slot = _hash_gram(words[i]), _slot_of(words[i], tables.grams)
+        tables.bits[key >> uint32(5)] |= uint32(1) << (key & uint32(31))
+        tables.grams[slot] = words[i]
+        tables.links[first + i, 2] = tables.slots[slot]
+        tables.slots[slot] = first + i
+
+
+@njit(**INLINED)
+def _is_clue(data: Bytes, text: tuple[int, int], at: int, tables: ClueTables, clue: int) -> bool:
+    """Check that a clue begins at a place; its last bytes may be those after the text, zeros."""
+    for element in range(tables.starts[clue], tables.starts[clue + 1]):
+        if not tables.elements[element, data[at] if at < text[1] else 0]:
+            return False
+        at += 1
+    return True
+
+
+@njit(**INLINED)
 def _left_of(
     data: Bytes, text: tuple[int, int], place: int, done: int, scan: tuple[Bytes, int]
 ) -> int:
@@ -79,7 +103,7 @@ def _left_of(
     return left
 
 
-@njit(**_inlined)
+@njit(**INLINED)
 def _right_of(
     data: Bytes, text: tuple[int, int], place: int, done: int, scan: tuple[Bytes, int]
 ) -> int:
@@ -92,7 +116,7 @@ def _right_of(
     return right
 
 
-@njit(**_options)
+@njit(**KERNEL)
 def _add_window(
     data: Bytes,
     text: tuple[int, int, int],
@@ -117,57 +141,104 @@ def _add_window(
     last[scan], last[-1] = count, count + 1
 
 
-@njit(**_options)
-def _find_likely(
-    data: Bytes, span: tuple[int, int, int], tables: ClueTables, places: Integers
-) -> int:
-    """Write the places after a gram of a clue or a sign; return their number.
+@njit(**INLINED)
+def _is_likely(gram: int, bits: NDArray[np.uint32]) -> int:
+    key = _hash_gram(uint32(gram))
+    return uint64((bits[key >> uint32(5)] >> (key & uint32(31))) & uint32(1))
 
-    span: begin of the text, then the bytes to search; places: int64 [>= bytes].
 
-    Without a branch: one that is wrong for 1 byte in 30 takes longer than the rest.
+@njit(**KERNEL)
+def _find_likely(block: Bytes, size: int, bits: NDArray[np.uint32], places: Integers) -> int:
+    """Write the even places of likely grams and, inverted, those of signs; return how many.
+
+    places: int64 [>= 1.5 * size + 8].
+
+    Without a branch for grams: one that is wrong for 1 byte in 30 takes longer than the rest.
     """
-    at, end = uint64(span[1]), uint64(span[2])
-    folded, bits = tables.folded, tables.bits
-    gram = uint32(0)
-    for i in range(max(span[0], span[1] - GRAM), span[1]):
-        gram = (gram >> uint32(8)) | folded[data[i]]
-    count = uint64(0)
-    while at < end:
-        byte = data[at]
-        gram = (gram >> uint32(8)) | folded[byte]
-        at += uint64(1)
-        key = hash_gram(gram)
-        places[count] = at
-        is_gram = uint64((bits[key >> uint32(5)] >> (key & uint32(31))) & uint32(1))
-        count += is_gram | uint64(byte == SIGN)
+    at, count = uint64(0), uint64(0)
+    word = read_8(block, at)
+    folded = fold(word)
+    while at < size:
+        if find_bytes(word, uint64(SIGN) * ONES):
+            for i in range(EIGHT):
+                places[count] = ~int64(at + i)
+                count += uint64(block[at + i] == SIGN)
+        word = read_8(block, at + EIGHT)
+        after = fold(word)
+        for i in range(3):
+            places[count] = at + uint64(2 * i)
+            count += _is_likely(folded >> uint64(16 * i), bits)
+        places[count] = at + uint64(6)
+        count += _is_likely((folded >> uint64(48)) | (after << uint64(16)), bits)
+        folded = after
+        at += EIGHT
     return count
 
 
-@njit(**_inlined)
-def _key_before(data: Bytes, text: tuple[int, int], at: int, folded: NDArray[np.uint32]) -> int:
-    """Return the hash of the gram before `at`, which may be one byte after the text's end."""
-    gram = uint32(0)
-    for i in range(max(text[0], at - GRAM), at):
-        gram = (gram >> uint32(8)) | (folded[data[i]] if i < text[1] else uint32(0))
-    return hash_gram(gram)
+@njit(**KERNEL)
+def _fill(block: Bytes, skipped: int, own: Bytes) -> None:
+    """Copy bytes into a block after `skipped` zeros; zeros follow."""
+    if len(own) == len(block):  # eight times as fast as byte by byte
+        for first in range(0, len(own), RUN):
+            copy_64(own, uint64(first), block, uint64(first), uint64(0))
+        return
+    block[:] = 0
+    for i in range(len(own)):
+        block[skipped + i] = own[i]
 
 
-@njit(**_inlined)
-def _clues_at(
-    data: Bytes, span: tuple[int, int], at: int, tables: ClueTables, clues: Integers
+@njit(**INLINED)
+def _slot_at(block: Bytes, place: int, tables: ClueTables) -> int:
+    """Return the slot of the gram at a place, or of the sign."""
+    if place < 0:
+        return int64(len(tables.slots) - 1)
+    return int64(_slot_of(uint32(fold(uint64(read_4(block, place)))), tables.grams))
+
+
+@njit(**KERNEL)
+def _keep_exact(block: Bytes, places: Integers, count: int, tables: ClueTables) -> int:
+    """Keep signs, and places of a clue's gram, not of another with its hash; return how many."""
+    kept = 0
+    for place in places[:count]:
+        places[kept] = place
+        kept += tables.slots[_slot_at(block, place, tables)] >= 0
+    return kept
+
+
+@njit(**INLINED)
+def _text_at(offsets: Integers, row: int, place: int) -> int:
+    """Return the text that has the byte at a place; `row` is one nearby."""
+    while offsets[row] > place:
+        row -= 1
+    while offsets[row + 1] <= place:
+        row += 1
+    return row
+
+
+@njit(**KERNEL)
+def _add_windows(
+    texts: tuple[Bytes, Integers],
+    row: int,
+    place: tuple[int, int],
+    tables: ClueTables,
+    found: tuple[Integers, Integers],
 ) -> int:
-    """Write the clues that are there and whose gram or sign ends before `at`; return how many."""
-    link = tables.slots[_key_before(data, span, at, tables.folded)]
-    signs = tables.slots[-1] if at <= span[1] and data[at - 1] == SIGN else -1
-    count = 0
-    while link >= 0 or signs >= 0:
-        if link < 0:
-            link, signs = signs, -1
-        clue, link = _next_clue(data, span, at, tables, link)
-        clues[count] = clue
-        count += clue >= 0
-    return count
+    """Add the windows of the clues with a gram or sign at a place, in a slot; return their text."""
+    data, offsets = texts
+    at, slot = place
+    link = tables.slots[slot]
+    while link >= 0:
+        clue, first = tables.links[link, 0], at - tables.links[link, 1]
+        link = tables.links[link, 2]
+        if first < offsets[0] or first >= offsets[-1]:
+            continue
+        row = _text_at(offsets, row, first)
+        text = (offsets[row], offsets[row + 1])
+        if _is_clue(data, text, first, tables, clue):
+            scan = tables.scans[clue]
+            around = (tables.held[scan], tables.reaches[scan])
+            _add_window(data, (row, text[0], text[1]), (first, scan), around, found)
+    return row
 
 
 @njit(**_options)
@@ -179,22 +250,15 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
     windows = np.empty((1024, 4), np.int64)
     last = np.full(len(tables.reaches) + 1, -1)  # the last window of each scan; their number
     last[-1] = 0
-    places, clues = np.empty(BLOCK + 1, np.int64), np.empty(len(tables.ends) + 1, np.int64)
-    for row in range(len(offsets) - 1):
-        start, stop = offsets[row], offsets[row + 1]
-        for begin in range(start, stop + 1, BLOCK):
-            end = min(begin + BLOCK, stop)
-            count = _find_likely(data, (start, begin, end), tables, places)
-            if begin + BLOCK > stop:
-                places[count] = stop + 1  # a clue may end with the byte after the text
-                count += 1
-            for at in places[:count]:
-                num_clues = _clues_at(data, (start, stop), at, tables, clues)
-                if len(windows) - last[-1] < num_clues:
-                    windows = np.concatenate((windows, np.empty_like(windows)))
-                for clue in clues[:num_clues]:
-                    scan = tables.scans[clue]
-                    place = (at - tables.ends[clue], scan)
-                    around = (tables.held[scan], tables.reaches[scan])
-                    _add_window(data, (row, start, stop), place, around, (windows, last))
+    block, places = np.zeros(BLOCK + AROUND, np.uint8), np.empty(2 * BLOCK, np.int64)
+    row, begin, end = 0, offsets[0], offsets[-1]
+    for first in range(begin - AROUND, end, BLOCK):
+        own = data[max(first, begin) : min(first + BLOCK + AROUND, end)]
+        _fill(block, max(begin - first, 0), own)
+        count = _find_likely(block, min(BLOCK, end - first), tables.bits, places)
+        for place in places[: _keep_exact(block, places, count, tables)]:
+            if len(windows) - last[-1] < len(tables.scans):
+                windows = np.concatenate((windows, np.empty_like(windows)))
+            at = (first + max(place, ~place), _slot_at(block, place, tables))
+            row = _add_windows((data, offsets), row, at, tables, (windows, last))
     return windows[: last[-1]]

@@ -15,16 +15,24 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import (
+    ONE,
+    RUN,
+    count_ones,
+    first_one,
+    mark_bytes,
+    ones_below,
+    read_2,
+    size_of,
+)
+from assets.text.kernels.plain_words import mark_byte
 from assets.text.kernels.utf8 import count_continuations
 
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 Lines = tuple[Floats, Integers, Bytes, Bytes]
 
-CLASS_BITS = uint64(4)
-NUM_CLASSES = 1 << 4
-EDGE, LAST_PAIR = 0, uint64(NUM_CLASSES**2 - 1)  # EDGE: the class before a line
 LIMIT = 4.0  # of a line's evidence, so that no line decides for its text
 CHANGE = 4.0  # price of a change between prose and code: one sure line
 WORD_BYTES = 8  # a first word is compared as one 64-bit number
@@ -49,15 +57,14 @@ class Sign(IntEnum):
 class Lexicon(NamedTuple):
     """Tables of the evidence.
 
-    classes   class of each byte, uint8 [256], from 1
-    pairs     weight of two neighbouring bytes by class, float64 [NUM_CLASSES ** 2]
+    pairs     weight of two neighbouring bytes, at first + 256 * second; before a line is LF;
+              int8 [65536], which fit the cache
     signs     weights of `Sign`, float64
     endings   `Sign` of a line's last byte, uint8 [256], BIAS for none
     keywords  first words as big-endian numbers, uint64, ascending
     """
 
-    classes: Bytes
-    pairs: Floats
+    pairs: NDArray[np.int8]
     signs: Floats
     endings: Bytes
     keywords: Hashes
@@ -111,38 +118,50 @@ def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
     A comment may be prose: its evidence is not below 0, so that the lines around it decide.
     """
     evidence, sizes, fences, _ = lines
-    number = at = 0
-    while at < len(text):
-        start, end = at, find_newline(text, at)
-        at = end + 1
-        first, stop = start, end
-        while first < stop and text[first] <= SPACE:
-            first += 1
+    number, at, size = 0, uint64(0), uint64(len(text))
+    while at < size:
+        start, at, span, continuations = _next_line(text, at)
+        first, stop = span
         if first == stop:
             continue
-        while text[stop - 1] <= SPACE:
-            stop -= 1
         line = text[first:stop]
-        is_indented = first - start >= 2 or (first > start and text[start] == TAB)
-        weight = _weigh_pairs(line, lexicon) / len(line)
+        is_indented = first - start >= uint64(2) or (first > start and text[start] == TAB)
+        weight = _weigh_pairs(line, lexicon.pairs) / len(line)
         weight += _weigh_signs(line, is_indented, lexicon)
         weight = min(max(weight, -LIMIT), LIMIT)
         evidence[number] = max(weight, 0.0) if _is_comment(line) else weight
-        sizes[number] = len(line) - np.int64(
-            count_continuations(line, uint64(0), uint64(len(line)))
-        )
+        sizes[number] = len(line) - np.int64(continuations)
         fences[number] = _fence(line)
         number += 1
     return number
 
 
+@njit(**INLINED)
+def _next_line(text: Bytes, at: int) -> tuple[int, int, tuple[int, int], int]:
+    """Return a line's start, that of the next, its span without blanks, and continuation bytes."""
+    newlines = mark_byte(text, at, LF) if at + RUN <= uint64(len(text)) else uint64(0)
+    if newlines:
+        end = first_one(newlines)
+        signs = ~mark_bytes(text, at, uint64(0), uint64(SPACE + 1)) & ones_below(end)
+        first = min(first_one(signs), end)
+        stop = max(size_of(signs), first)
+        continuations = count_ones(mark_bytes(text, at, uint64(0x80), uint64(0x40)) & signs)
+        return at, at + end + ONE, (at + first, at + stop), continuations
+    end = uint64(find_newline(text, at))
+    first, stop = at, end
+    while first < stop and text[first] <= SPACE:
+        first += ONE
+    while first < stop and text[stop - ONE] <= SPACE:
+        stop -= ONE
+    continuations = count_continuations(text, first, stop)
+    return at, end + ONE, (first, stop), continuations
+
+
 @njit(**KERNEL)
-def _weigh_pairs(line: Bytes, lexicon: Lexicon) -> float:
-    classes, pairs = lexicon.classes, lexicon.pairs
-    weight, pair = 0.0, uint64(EDGE)
-    for byte in line:
-        pair = (pair << CLASS_BITS | uint64(classes[byte])) & LAST_PAIR
-        weight += pairs[pair]
+def _weigh_pairs(line: Bytes, pairs: NDArray[np.int8]) -> float:
+    weight = pairs[LF | np.int64(line[0]) << 8] + 0
+    for at in range(uint64(0), uint64(len(line) - 1)):
+        weight += pairs[read_2(line, at)]
     return weight
 
 

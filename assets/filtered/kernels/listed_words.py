@@ -41,10 +41,20 @@ from assets.text.kernels.words import BLANK, LOWER, entry_and_width
 BUFFER_WORDS = 2048
 ROOM = BUFFER_WORDS + 64  # one step may append as many
 
-# Powers of PRIME, from 0 to 8.
-POWERS = np.array([pow(int(PRIME), n, 1 << 64) for n in range(9)], np.uint64)
+# The hash of a word is the number whose digits are its letters. With this base eight letters of
+# ASCII fit 64 bits, and two fit 16 and four 32, so that they are added up side by side.
+BASE = uint64(251)
+POWERS = np.array([pow(int(BASE), n, 1 << 64) for n in range(9)], np.uint64)
+EVEN_BYTES, EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF)
 APOSTROPHE = ord("'")
 LOWER_CASE = uint64(0x2020202020202020)
+
+
+@njit(**INLINED)
+def _with_letter(key: int, letter: int) -> int:
+    """Return the hash, uint64, of a word with one more letter: one beyond ASCII is spread."""
+    spread = letter * PRIME
+    return key * BASE + (letter if letter < uint64(0x80) else spread ^ spread >> uint64(32))
 
 
 @njit(**KERNEL)
@@ -55,7 +65,7 @@ def _part_hash(data: Bytes, at: int, stop: int, entries: Entries) -> int:
         entry, width = entry_and_width(data, at, entries)
         if not is_plain_word(entry):
             break
-        key = key * PRIME + (entry & uint64(LOWER))
+        key = _with_letter(key, entry & uint64(LOWER))
         at += width
     return key
 
@@ -106,11 +116,10 @@ def _hash_plain_words(data: Bytes, at: int, words: int, hashes: Hashes, count: i
 
 @njit(**INLINED)
 def _polynomial(letters: int) -> int:
-    """Add up eight letters, each times a power of PRIME, as if read one after another."""
-    total = uint64(0)
-    for i in range(8):
-        total += (letters >> uint64(8 * i) & uint64(0xFF)) * POWERS[7 - i]
-    return total
+    """Add up eight letters of ASCII, each times a power of BASE, as if read one after another."""
+    twos = (letters & EVEN_BYTES) * POWERS[1] + (letters >> uint64(8) & EVEN_BYTES)
+    fours = (twos & EVEN_PAIRS) * POWERS[2] + (twos >> uint64(16) & EVEN_PAIRS)
+    return (fours & uint64(0xFFFFFFFF)) * POWERS[4] + (fours >> uint64(32))
 
 
 @njit(**KERNEL)
@@ -137,7 +146,7 @@ def _read_words(
             hashes[count] = key
             count += in_word & (is_word ^ ONE)
             # Outside words the entry is BLANK, from which the next word's hash starts.
-            key = key * (PRIME & (uint64(0) - is_word)) + (entry & uint64(LOWER))
+            key = key * (BASE & (uint64(0) - is_word)) + (entry & uint64(LOWER))
             in_word = is_word
             at += ONE
             continue
@@ -146,16 +155,17 @@ def _read_words(
             after = _part_hash(data, at + width, stop, entries)
             if after != uint64(BLANK):
                 num_parts = _enter_parts(parts, num_parts, (count, key, after))
-                key = key * PRIME + uint64(APOSTROPHE)
+                key = _with_letter(key, uint64(APOSTROPHE))
                 at += width
                 continue
         joins = is_plain_word(entry)
         hashes[count] = key
         count += in_word & (joins ^ ONE)
-        key = key * (PRIME & (uint64(0) - joins)) + (entry & uint64(LOWER))
+        # Outside words the entry is BLANK, as above.
+        key = _with_letter(key & (uint64(0) - joins), entry & uint64(LOWER))
         in_word = joins
         if not joins:
-            hashes[count] = uint64(BLANK) * PRIME + (entry & uint64(LOWER))
+            hashes[count] = _with_letter(uint64(BLANK), entry & uint64(LOWER))
             count += (entry >> uint64(26)) & ONE
             key = uint64(BLANK)
         at += width
@@ -273,6 +283,9 @@ def _look_up(
 ) -> None:  # fmt: skip
     """Count the first `ready` words of a buffer in one set of lists."""
     (hashes, ready, count), (selected, seen_in) = words, work
+    counts[0] += np.int64(ready)
+    if tables.max_words == 0:
+        return
     num_selected = _select(hashes, ready, tables.bits, selected)
     places = (selected, num_selected, np.int64(count))
     _tally(hashes, places, tables, row, seen_in, counts)
@@ -281,7 +294,6 @@ def _look_up(
             _tally_parts(hashes, parts[0][i], tables, row, seen_in, counts)
     for i in range(6, 9):
         counts[i] -= np.int64(ready)
-    counts[0] += np.int64(ready)
 
 
 @njit(**KERNEL)
@@ -292,7 +304,7 @@ def _count_text(
     hashes, parts, selected, first_seen_in, second_seen_in, counts = work
     (at, stop), key, in_word = span, uint64(BLANK), uint64(0)
     count = num_parts = uint64(0)
-    max_words = max(tables[0].max_words, tables[1].max_words)
+    max_words = max(tables[0].max_words, tables[1].max_words, 1)
     while at < stop:
         state = (count, num_parts, key, in_word)
         at, count, num_parts, key, in_word = _read_words(

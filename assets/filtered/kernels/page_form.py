@@ -9,6 +9,7 @@ the length of the text.
 
 from enum import IntEnum, auto
 from functools import cache
+from itertools import product
 
 import numpy as np
 from numba import njit, uint64
@@ -22,14 +23,16 @@ from assets.text.kernels.character_classes import (
     classes_by,
 )
 from assets.text.kernels.compiling import INLINED, KERNEL
-from assets.text.kernels.hashing import hash_bytes, join
+from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import (
     ONE,
+    RUN,
     count_ones,
     first_one,
     held,
     mark_bytes,
     ones_below,
+    read_2,
     run_on,
     size_of,
 )
@@ -46,9 +49,12 @@ Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-Tables = tuple[Classes, Bytes, Hashes]
+Tables = tuple[Classes, Bytes]
 Line = tuple[int, int, int]  # characters, class of the first sign, of the last one to count
-Window = tuple[int, int, int, int, int, int]  # words, distinct, repeated; hashes of the last three
+Window = tuple[int, int, int, int]  # words, distinct, repeated, words since the last new one
+# Of a window: the table of its words, the place of each's last copy; words in order, place of the
+# copy before each, -1 for none.
+Seen = tuple[Hashes, Integers, Hashes, Integers]
 
 WINDOW = 128  # words
 SLOTS = 512  # of a window's table: a quarter full at most
@@ -58,10 +64,7 @@ GRAM = 4  # words
 SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = (
     1 << i for i in range(10)
 )
-NO_LETTER = 31
 LINE_FEED = 10
-ONE_PAIR_BITS = 40
-ONE_PAIR = 1 << ONE_PAIR_BITS  # above the sum of the scores of 4 GB
 CLAUSES = ",;:،؛、，；："
 CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
@@ -122,22 +125,14 @@ def form_classes() -> Classes:
     return classes
 
 
-@cache
-def letter_numbers() -> Bytes:
-    """Return the number of each letter of ASCII, in any case, and NO_LETTER, uint8 [256]."""
-    numbers = np.full(256, NO_LETTER, np.uint8)
-    for first in (ord("a"), ord("A")):
-        numbers[first : first + 26] = np.arange(26)
-    return numbers
+def pair_table(scores: Bytes) -> Bytes:
+    """Return the likelihood of each pair of ASCII letters, uint8 [26 * 26], by their bytes.
 
-
-def pair_table(scores: Bytes) -> Hashes:
-    """Return ONE_PAIR and the likelihood of each pair of letters, uint8 [26 * 26], as [32 * 32].
-
-    The number of a letter is in five bits, and NO_LETTER for all that is none; others have 0.
+    That of `first` before `second`, in any case, is at first + 256 * second, uint8 [65536].
     """
-    table = np.zeros((32, 32), np.uint64)
-    table[:26, :26] = scores.reshape(26, 26) + np.uint64(ONE_PAIR)
+    table = np.zeros((256, 256), np.uint8)
+    for first, second in product((ord("a"), ord("A")), repeat=2):
+        table[second : second + 26, first : first + 26] = scores.reshape(26, 26).T
     return table.ravel()
 
 
@@ -145,26 +140,27 @@ def pair_table(scores: Bytes) -> Hashes:
 def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) -> None:
     """Fill `counts`, int64 [n, len(Form)], for n texts.
 
-    data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes`, `letter_numbers`, `pair_table`.
+    data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes` and `pair_table`.
     """
-    seen = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.uint64))
+    table = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int64))
+    seen = (*table, np.zeros(WINDOW, np.uint64), np.zeros(WINDOW, np.int64))
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
         _count_text(data, span, tables[0], seen, counts[row])
         _look_at_end(data, span, tables[0], counts[row])
-        _weigh_pairs(data, span, tables, counts[row])
+        _weigh_pairs(data, span, tables[1], counts[row])
 
 
 @njit(**KERNEL)
 def _count_text(
-    data: Bytes, span: tuple[int, int], classes: Classes, seen: tuple[Hashes, Hashes],
+    data: Bytes, span: tuple[int, int], classes: Classes, seen: Seen,
     counts: Integers,
 ) -> None:  # fmt: skip
     at, stop = span
     line = (0, 0, 0)  # characters, first bits, last bits
     word_bits = np.uint16(0)  # of the first sign of the last word
     label = 0  # characters of the line before, if it may be a label
-    window = (0, 0, 0, uint64(0), uint64(0), uint64(0))
+    window = (0, 0, 0, 0)
     while at < stop:
         words, size = plain_words(data, (at, stop))
         size = min(size, first_one(mark_byte(data, at, LINE_FEED))) if size else size
@@ -194,12 +190,11 @@ def _count_text(
     if 2 * window[0] >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
         _end_window(window[0], window[1], window[2], counts)
     seen[0][:] = 0
-    seen[1][:] = 0
 
 
 @njit(**INLINED)
 def _enter_plain_words(
-    data: Bytes, at: int, words: int, state: tuple[Window, tuple[Hashes, Hashes]], counts: Integers
+    data: Bytes, at: int, words: int, state: tuple[Window, Seen], counts: Integers
 ) -> Window:
     """Enter the words of a mask, and count the characters of odd ones and addresses."""
     window, seen = state
@@ -289,34 +284,60 @@ def _closings(data: Bytes, at: int) -> int:
 
 
 @njit(**INLINED)
-def _enter_word(seen: tuple[Hashes, Hashes], key: int, window: Window, counts: Integers) -> Window:
+def _enter_word(seen: Seen, key: int, window: Window, counts: Integers) -> Window:
     """Enter the hash of a word; return the window with it, a new one if it was full."""
-    words, distinct, repeated, one, two, three = window
+    table, places, keys, before = seen
+    words, distinct, repeated, known = window
     if words == WINDOW:
         _end_window(words, distinct, repeated, counts)
-        seen[0][:] = 0
-        seen[1][:] = 0
-        words, distinct, repeated = 0, 0, 0
-    distinct += _enter(seen[0], key)
-    words += 1
-    if words >= GRAM:
-        repeated += 1 - _enter(seen[1], join(join(join(one, two), three), key))
-    return words, distinct, repeated, two, three, key
+        table[:] = 0
+        words, distinct, repeated, known = 0, 0, 0, 0
+    slot, is_new = _enter(table, key)
+    keys[uint64(words)] = key
+    before[uint64(words)] = places[slot] * (1 - is_new) - is_new
+    places[slot] = words
+    distinct, known = distinct + is_new, (known + 1) * (1 - is_new)
+    if known >= GRAM:  # if the words were there before, so was each of them
+        repeated += _is_repeated(keys, before, words)
+    return words + 1, distinct, repeated, known
+
+
+@njit(**INLINED)
+def _is_repeated(keys: Hashes, before: Integers, last: int) -> int:
+    """Return 1 if the GRAM words that end at `last` are in the window before, too, else 0."""
+    at = before[uint64(last)]
+    while at >= GRAM - 1:
+        is_equal = True
+        for i in range(1, GRAM):
+            is_equal &= keys[uint64(at - i)] == keys[uint64(last - i)]
+        if is_equal:
+            return 1
+        at = before[uint64(at)]
+    return 0
 
 
 @njit(**KERNEL)
-def _weigh_pairs(data: Bytes, span: tuple[int, int], tables: Tables, counts: Integers) -> None:
+def _weigh_pairs(data: Bytes, span: tuple[int, int], scores: Bytes, counts: Integers) -> None:
     """Count the pairs of ASCII letters, and add up their scores."""
-    _, numbers, scores_of = tables
     at, stop = span
-    scores, previous = uint64(0), uint64(NO_LETTER)
-    while at < stop:
-        letter = uint64(numbers[data[at]])
-        scores += scores_of[previous << uint64(5) | letter]
-        previous = letter
-        at += ONE
-    counts[Form.PAIRS] = np.int64(scores >> uint64(ONE_PAIR_BITS))
-    counts[Form.PAIR_SCORES] = np.int64(scores & uint64(ONE_PAIR - 1))
+    total = uint64(0)
+    for place in range(at + ONE, stop):
+        total += uint64(scores[read_2(data, place - ONE)])
+    counts[Form.PAIR_SCORES] = np.int64(total)
+    pairs = uint64(0)
+    while at + RUN < min(stop, uint64(len(data))):
+        letters = small_letters(data, at) | capitals(data, at)
+        following = small_letters(data, at + ONE) | capitals(data, at + ONE)
+        pairs += count_ones(letters & following)
+        at += RUN
+    for place in range(at + ONE, stop):
+        pairs += uint64(_is_letter(data[place - ONE]) & _is_letter(data[place]))
+    counts[Form.PAIRS] = np.int64(pairs)
+
+
+@njit(**INLINED)
+def _is_letter(byte: int) -> bool:
+    return 97 <= byte | 0x20 <= 122
 
 
 @njit(**INLINED)
@@ -327,8 +348,8 @@ def _end_window(words: int, distinct: int, repeated: int, counts: Integers) -> N
 
 
 @njit(**INLINED)
-def _enter(seen: Hashes, key: int) -> int:
-    """Enter a key into a window's table; return 1 if it is new."""
+def _enter(seen: Hashes, key: int) -> tuple[int, int]:
+    """Enter a key into a window's table; return its slot, and 1 if it is new."""
     key = max(key, uint64(1))  # 0 marks a free slot
     slot = key & uint64(SLOTS - 1)
     held_key = seen[slot]
@@ -336,7 +357,7 @@ def _enter(seen: Hashes, key: int) -> int:
         slot = (slot + ONE) & uint64(SLOTS - 1)
         held_key = seen[slot]
     seen[slot] = key
-    return np.int64(held_key == 0)  # no branch: as many words are new as not
+    return slot, np.int64(held_key == 0)  # no branch: as many words are new as not
 
 
 @njit(**INLINED)

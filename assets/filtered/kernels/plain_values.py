@@ -191,8 +191,32 @@ def _end_of_card(data: Bytes, text: tuple[int, int], start: int, end: int) -> in
 
 
 @njit(**_options)
+def _fits_luhn(data: Bytes, start: int, end: int) -> bool:
+    """Check that 13 to 19 digits of some groups in a row have a fitting last digit."""
+    for first in range(start, end):
+        if not _is_digit(data[first]) or (first > start and _is_digit(data[first - 1])):
+            continue
+        even, odd, count = 0, 0, 0  # sums with every second digit doubled, from the first or second
+        for at in range(first, end):
+            if count == 19:
+                break
+            if not _is_digit(data[at]):
+                continue
+            digit = np.int64(data[at]) - 48
+            doubled = digit * 2 - 9 * (digit > 4)
+            even, odd = (
+                (even + doubled, odd + digit) if count % 2 == 0 else (even + digit, odd + doubled)
+            )
+            count += 1
+            is_last = at + 1 == end or not _is_digit(data[at + 1])
+            if is_last and count >= 13 and (odd if count % 2 else even) % 10 == 0:
+                return True
+    return False
+
+
+@njit(**_options)
 def decide_card(data: Bytes, offsets: Integers, places: Integers) -> Integers:
-    """Accept plain card numbers; refuse digits none of whose groups have the sizes of a card's."""
+    """Accept plain card numbers; refuse digits without groups of a card's sizes and last digit."""
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
         row, start, end = places[i]
@@ -215,6 +239,8 @@ def decide_card(data: Bytes, offsets: Integers, places: Integers) -> Integers:
             sizes, size = (sizes[1], sizes[2], size), 0
         if fours == 4:
             ends[i] = UNSURE
+        if ends[i] == UNSURE and not _fits_luhn(data, start, end):
+            ends[i] = REFUSED
     return ends
 
 

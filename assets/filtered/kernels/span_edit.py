@@ -48,11 +48,12 @@ def to_bytes(data: Bytes, offsets: Integers, spans: Integers) -> None:
             row, chars = spans[i, 0], 0
             at = offsets[row]
         for k in (1, 2):
-            while chars < spans[i, k]:
+            while chars < spans[i, k]:  # as many bytes as characters are missing are too few
+                stop = at + spans[i, k] - chars
+                chars += _count_chars(data, at, stop)
+                at = stop
+            while at < offsets[row + 1] and data[at] & 0xC0 == 0x80:
                 at += 1
-                while at < offsets[row + 1] and data[at] & 0xC0 == 0x80:
-                    at += 1
-                chars += 1
             spans[i, k] = at
 
 

@@ -40,7 +40,7 @@ class Tables(NamedTuple):
     vocabulary: Hashes  # [s], one bit per category
     bits: Bytes  # [2**FILTER_BITS / 8], the filter
     num_stop_words: int
-    max_words: int  # of the longest term
+    max_words: int  # of the longest term, 0: no terms
 
 
 @njit(**INLINED)

@@ -18,7 +18,7 @@ from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
-from assets.text.buffers import text_buffers
+from assets.text.buffers import text_buffers, texts_in
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
@@ -101,19 +101,13 @@ def paragraph_language_share(
 def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
     """Cut all texts, in order: row (Int64, number of the text) and text (String, no copy)."""
     import numpy as np
-    import pyarrow as pa
 
     from assets.filtered.kernels.paragraphs import cut_paragraphs
 
     data, offsets = text_buffers(texts.fill_null(""))
     begins, pieces = cut_paragraphs(data, offsets, PARAGRAPH_CHARS)
-    array: Any = pa.LargeStringArray.from_buffers(
-        len(begins) - 1, pa.py_buffer(begins), pa.py_buffer(data)
-    )
     rows = np.repeat(np.arange(len(texts)), np.diff(pieces))
-    return pl.DataFrame(
-        {"row": rows, "text": pl.from_arrow(array)}, schema_overrides={"text": pl.String}
-    )
+    return pl.DataFrame({"row": rows, "text": texts_in(data, begins)})
 
 
 def _guess(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:

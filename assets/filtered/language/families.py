@@ -31,6 +31,7 @@ _FAMILY = {code: line.split()[0] for line in FAMILIES for code in line.split()}
 _CYRILLIC = r"\p{Cyrillic}"
 _SERBIAN_ONLY, _MACEDONIAN_ONLY = "[ђћЂЋ]", "[ѓќѕЃЌЅ]"
 _NEIGHBOURS = ("sh", "hr", "bs", "mk", "sr", "bg", "ru")  # answers for Serbian
+_IN_LATIN_TOO = ("sh", "hr", "bs")  # others are right without a letter of only one language
 
 
 def family_of(langs: pl.Series) -> pl.Series:
@@ -61,14 +62,16 @@ def correct_serbian(texts: pl.Series, langs: pl.Series) -> pl.Series:
     bs are Serbian, in Latin letters sh is Croatian, since its texts (a Wikipedia) are mostly
     Ijekavian. Only Serbian has ђ and ћ, only Macedonian ѓ, ќ and ѕ.
     """
-    is_neighbour = pl.col("lang").is_in(_NEIGHBOURS).fill_null(False)
-    rows = langs.to_frame("lang").select(is_neighbour.arg_true()).to_series()
+    rows = langs.is_in(_NEIGHBOURS).fill_null(False).arg_true()
     if rows.is_empty():
         return langs
     text, lang = texts.gather(rows), langs.gather(rows)
-    is_cyrillic = text.str.count_matches(_CYRILLIC) > text.str.count_matches(r"\p{Latin}")
     serbian, macedonian = text.str.contains(_SERBIAN_ONLY), text.str.contains(_MACEDONIAN_ONLY)
-    frame = pl.DataFrame({"l": lang, "c": is_cyrillic, "s": serbian, "m": macedonian})
+    is_in_doubt = serbian | macedonian | lang.is_in(_IN_LATIN_TOO)
+    doubted = text.filter(is_in_doubt)
+    is_cyrillic = doubted.str.count_matches(_CYRILLIC) > doubted.str.count_matches(r"\p{Latin}")
+    answers = pl.DataFrame({"l": lang, "s": serbian, "m": macedonian}).filter(is_in_doubt)
+    frame = answers.with_columns(is_cyrillic.alias("c"))
     corrected = frame.select(
         pl.when(pl.col("c") & pl.col("s") & ~pl.col("m"))
         .then(pl.lit("sr"))
@@ -80,4 +83,4 @@ def correct_serbian(texts: pl.Series, langs: pl.Series) -> pl.Series:
         .then(pl.lit("hr"))
         .otherwise("l")
     ).to_series()
-    return langs.scatter(rows, corrected)
+    return langs.scatter(rows.filter(is_in_doubt), corrected)

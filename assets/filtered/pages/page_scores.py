@@ -40,12 +40,12 @@ def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.Data
     counts = _count(texts, listed)
     features = counts.select(_features())
     models = load_models()
-    logits = np.tile(models.weights[0], (len(texts), 1))
+    logits = np.tile(models.weights[0][:, None], len(texts))
     for term, weights in zip(_terms(features), models.weights[1:], strict=True):
-        logits += term[:, None] * weights  # not a matrix product: its rounding is by batch
+        logits += term * weights[:, None]  # not a matrix product: its rounding is by batch
     scores = 1 / (1 + np.exp(-logits.clip(-30, 30)))
-    scores[counts["words"].to_numpy() == 0] = 0
-    named = {f"{kind}_score": scores[:, place] for place, kind in enumerate(KINDS)}
+    scores[:, counts["words"].to_numpy() == 0] = 0
+    named = {f"{kind}_score": scores[place] for place, kind in enumerate(KINDS)}
     named["window_distinct_share"] = features["distinct"].to_numpy()
     named["window_repeated_share"] = features["repeated"].to_numpy()
     return pl.DataFrame(named)
@@ -70,11 +70,11 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
 
 
 def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
-    from assets.filtered.kernels.page_form import Form, count_form, form_classes, letter_numbers
+    from assets.filtered.kernels.page_form import Form, count_form, form_classes
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    count_form(data, starts, (form_classes(), letter_numbers(), _pairs()), counts)
+    count_form(data, starts, (form_classes(), _pairs()), counts)
     if listed is None:
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
         listed = count_listed(texts, languages, NO_LISTS, page_lists())
@@ -90,7 +90,7 @@ def _features() -> list[pl.Expr]:
 
 
 @cache
-def _pairs() -> NDArray[np.uint64]:
+def _pairs() -> NDArray[np.uint8]:
     from assets.filtered.kernels.page_form import pair_table
 
     return pair_table(load_models().letter_pairs)

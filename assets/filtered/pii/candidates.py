@@ -19,33 +19,22 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
 
     windows: int64 [w, 3]: row, first byte, end; in order and without overlap.
     """
+    from assets.filtered.kernels.matches import find_again
+
     if not len(windows):
         return _NOTHING
-    texts = _cut(data, windows)
-    words = texts.str.extract_all(scan.candidate)
-    counts = words.list.len().to_numpy().astype(np.int64)
-    having = np.flatnonzero(counts)
-    if not len(having):
+    lists: Any = _cut(data, windows).str.extract_all(scan.candidate).to_arrow()
+    if not len(lists.values):
         return _NOTHING
-    within, counts, matched = windows[having], counts[having], _sizes(words)
-    # Polars returns matches without places: what is between them has the other sizes. Most windows
-    # of a list are one match, and to split them takes as long as to find it.
-    lengths = np.add.reduceat(matched, counts.cumsum() - counts)
-    is_split = lengths < within[:, 2] - within[:, 1]
-    between = pl.lit(texts.gather(having[is_split])).str.split(scan.candidate, literal=False)
-    gaps = np.zeros(len(matched) + len(within), np.int64)
-    gaps[np.repeat(is_split, counts + 1)] = _sizes(pl.select(between).to_series())
-    window = np.repeat(np.arange(len(within)), counts)
-    places = 2 * np.arange(len(window)) + window + 1
-    sizes = np.empty(2 * len(window) + len(within), np.int64)
-    is_gap = np.ones(len(sizes), bool)
-    is_gap[places] = False
-    sizes[is_gap] = gaps
-    sizes[places] = matched
-    ends = sizes.cumsum()
-    firsts = 2 * (counts.cumsum() - counts) + np.arange(len(within))
-    stops = (within[:, 1] - ends[firsts] + sizes[firsts])[window] + ends[places]
-    return np.column_stack([within[window, 0], stops - sizes[places], stops])
+    # Polars returns matches without places: each is the first of its kind after the one before.
+    _, ends, matches = (buffer or b"" for buffer in lists.values.buffers())
+    return find_again(  # type: ignore[no-any-return]
+        data,
+        windows,
+        np.frombuffer(lists.buffers()[1], np.int64)[: len(windows) + 1],
+        np.frombuffer(ends, np.int64)[: len(lists.values) + 1],
+        np.frombuffer(matches, np.uint8),
+    )
 
 
 def _cut(data: Bytes, windows: Integers) -> pl.Series:
@@ -57,7 +46,3 @@ def _cut(data: Bytes, windows: Integers) -> pl.Series:
         len(bounds) - 1, pa.py_buffer(bounds), pa.py_buffer(data)
     )
     return pl.Series(array, dtype=pl.String).gather_every(2)
-
-
-def _sizes(lists: pl.Series) -> Integers:
-    return lists.explode(empty_as_null=False).str.len_bytes().to_numpy().astype(np.int64)

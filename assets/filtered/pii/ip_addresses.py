@@ -32,8 +32,6 @@ _IP4_AFTER = re.compile(r"(?a)[\w%]|\.\d|-(?!\d+\.\d+\.\d+\.\d)\w")
 
 def _check_ip4(text: str, start: int, end: int) -> Iterator[Span]:
     before = text[max(0, start - 60) : start]
-    if _VERSION_BEFORE.search(before[-16:]):
-        return
     # Numbers of sections and releases have small parts only; so has 1 address in 700.
     is_small = all(int(part) < 50 for part in text[start:end].split("."))
     is_likely = (
@@ -42,7 +40,9 @@ def _check_ip4(text: str, start: int, end: int) -> Iterator[Span]:
         or _ADDRESS_BEFORE.search(before)
         or _PORT_OR_PREFIX.match(text, end)
     )
-    if is_likely and not _IP4_AFTER.match(text, end) and _is_public(text[start:end]):
+    if not is_likely or _VERSION_BEFORE.search(before[-16:]) or _IP4_AFTER.match(text, end):
+        return
+    if _is_public(text[start:end]):
         yield start, end
 
 

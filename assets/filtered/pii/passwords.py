@@ -233,6 +233,8 @@ def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
         return
     first, last = _bare(text, place)
     value, after = text[first:last], text[last : last + 12]
+    if value.isalpha():  # most are, and no word of letters is strong
+        return
     is_count = re.match(
         r"\s*(?:or |to |[-–] )?(?:\d|char|byte|digit|bit|letter|Zeichen|carac|символ)", after
     )
@@ -244,9 +246,9 @@ def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
 def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]:
     """Yield a value right after the word: options, netrc, SQL, tags, tables, calls."""
     place = following.end()
-    is_option = bool(re.search(r"(?:--?|/)[\w-]{0,20}$", text[max(0, start - 24) : start]))
     if quoted := _QUOTED.match(text, place, place + 140):
         value = quoted["value"]
+        is_option = bool(re.search(r"(?:--?|/)[\w-]{0,20}$", text[max(0, start - 24) : start]))
         is_set = is_option or following[0][-1] in "=>"
         is_set = is_set or (following[0].isspace() and text[start : start + 8].isupper())
         if _is_quoted_secret(value) and (is_set or (is_strong(value) and " " not in value)):
@@ -254,6 +256,8 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
         return
     first, last = _bare(text, place)
     value = text[first:last]
+    if value.isalpha() and following[0][-1:] != ">":  # most are, and no word of letters is strong
+        return
     is_tag = following[0][-1:] == ">" and text[last : last + 2] == "</"
     is_known = is_tag and re.fullmatch(r"[^\s(){}]{4,}", value)
     if is_placeholder(value) or (_CODE.fullmatch(value) and not is_known):

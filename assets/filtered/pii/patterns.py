@@ -2,7 +2,7 @@
 
 A `Scan` has two steps. A Rust pattern finds candidates fast, without their context; a check reads
 one candidate in its text and yields the spans that count.
-Trade-off: no pattern has look-around, since Polars returns matches without places and `str.index`
+Trade-off: no pattern has look-around, since Polars returns matches without places and a kernel
 finds them again. Every check reads a bounded part of the text.
 """
 

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.text.list_columns import as_numpy
 from corpus_loader.flat import DOC_ID_BYTES
 
 
@@ -49,7 +50,7 @@ class FlatSpans:
 def flat_rows(tokens: pl.Series) -> FlatRows:
     """Return the rows of a column of token lists, as views of its memory."""
     values, starts = list_content(as_lists(tokens))
-    return FlatRows(values.to_numpy(), starts)
+    return FlatRows(as_numpy(values), starts)
 
 
 def as_lists(tokens: pl.Series) -> pl.Series:
@@ -69,8 +70,8 @@ def flat_spans(spans: pl.Series) -> FlatSpans:
     digits = pl.Series(doc_id, dtype=pl.String).str.decode("hex").to_arrow()
     return FlatSpans(
         first_span.astype(np.uint64),
-        start.to_numpy(),
-        length.to_numpy(),
+        as_numpy(start),
+        as_numpy(length),
         np.frombuffer(digits.buffers()[2] or b"", np.uint8).reshape(len(digits), DOC_ID_BYTES),
     )
 
@@ -78,7 +79,7 @@ def flat_spans(spans: pl.Series) -> FlatSpans:
 def list_content(lists: pl.Series) -> tuple[Any, NDArray[np.int64]]:
     """Return the values of a column of lists, end to end in Arrow, and starts, int64 [rows + 1]."""
     column = lists.to_arrow()
-    offsets = column.offsets.to_numpy()
+    offsets = as_numpy(column.offsets)
     return column.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
 
 

@@ -1,4 +1,4 @@
-"""Read four, eight or 64 bytes of an Arrow buffer at once.
+"""Read two, four, eight or 64 bytes of an Arrow buffer at once.
 
 64 bytes become one number with a bit for each, the first byte's the lowest: words, their ends and
 what they hold are then found by additions and shifts, without a branch for each byte. The functions
@@ -39,6 +39,7 @@ def _load(word: Any, position: Any) -> Any:
     return read
 
 
+read_2 = intrinsic(_load(types.uint16, types.uint64))
 read_4 = intrinsic(_load(types.uint32, types.int64))
 read_8 = intrinsic(_load(types.uint64, types.uint64))
 

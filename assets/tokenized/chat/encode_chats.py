@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.text.chat_messages import ChatError, Message, split_messages
+from assets.text.list_columns import list_series
 from assets.tokenized.chat.chat_template import (
     QUOTE,
     UNQUOTE,
@@ -32,7 +32,6 @@ from assets.tokenized.chat.chat_template import (
 from assets.tokenized.encode_documents import (
     TokenFormat,
     compared_texts,
-    list_series,
     sample_of,
     slices_of,
 )
@@ -327,5 +326,4 @@ def spelled(chat: Pieces, special: SpecialTokens) -> str:
 
 def mask_series(values: Bools, offsets: NDArray[np.int64]) -> pl.Series:
     """Return a column `loss_mask`, List(Boolean), of flags end to end; a bit each."""
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
-    return pl.Series("loss_mask", lists, dtype=pl.List(pl.Boolean))
+    return list_series(values, offsets).alias("loss_mask")

@@ -24,7 +24,9 @@ from assets.stages import BY_NAME, used_stages
 from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
+from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.load_corpus import load_corpus
+from pipeline_defs.pending_work import is_first_run
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
@@ -65,12 +67,14 @@ def build(
 
         return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
     prepare_home()
-    from pipeline_defs.commands.build.dagster_commands import (
-        commands_for,
-        rehash_commands,
-        run_dagster,
-    )
+    with lasting_imports():
+        from pipeline_defs.commands.build.dagster_commands import (
+            commands_for,
+            rehash_commands,
+            run_dagster,
+        )
 
+        import_module("pipeline_defs.definitions")
     with made_ready(corpus, last):  # a fork: the store is read after it, since clients do not fork
         if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
@@ -103,8 +107,9 @@ def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> No
 def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[None]:
     """Start the server of all commands if steps are its forks, else compile the kernels."""
     stages = [last, *ancestors(last)]
-    if corpus.settings.engine.steps == "multiprocess":
-        import_module("pipeline_defs.definitions")
-        return warm_server(dict.fromkeys(stage.name for stage in stages), as_fork=True)
+    if corpus.settings.engine.steps != "in_process":
+        names = [stage.name for stage in stages]
+        on_demand = not is_first_run(corpus, (last.name,))
+        return warm_server(dict.fromkeys(names), as_fork=True, on_demand=on_demand)
     compile_kernels(stages)
     return nullcontext()

@@ -231,8 +231,9 @@ def fate_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> tuple
     if not deduped.kept:
         steps = ", ".join(change.step for change in deduped.changes if change.is_rejected)
         return f"removed by deduped{steps and f': {steps}'}", []
-    rows, _ = rows_of(corpus, source, doc_id)
-    return "kept", [f"{each.shard}:{each.row}" for each in rows]
+    found = rows_of(corpus, source, doc_id)
+    fate = f"kept, held out for {found.split}" if found.split else "kept"
+    return fate, [f"{each.shard}:{each.row}" for each in found.rows]
 
 
 def show(searched: Searched) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
+from assets.bucketed.held_document_files import held_out_documents
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from pipeline_defs.commands.look.decisions import pick_sources, write_text
 from pipeline_defs.commands.look.duplicates_show import (
@@ -98,10 +99,16 @@ def list_clusters(
 
 
 def ledger_of_build() -> int:
-    """Print the ingest order as JSON."""
-    ledger = load_corpus().store.newest("band_index", GLOBAL).provenance["ledger"]
+    """Print the ingest order as JSON, with the documents that are held out of training."""
+    corpus = load_corpus()
+    ledger = corpus.store.newest("band_index", GLOBAL).provenance["ledger"]
+    held_out = held_out_documents(corpus)
     keys = ("source", "part", "generations", "files")
-    print_json([{key: record[key] for key in keys if record.get(key)} for record in ledger])
+    exported = [{key: record[key] for key in keys if record.get(key)} for record in ledger]
+    for record in exported:
+        if (ids := held_out.get((record["source"], record["part"]))) is not None:
+            record["held_out"] = ids
+    print_json(exported)
     return 0
 
 

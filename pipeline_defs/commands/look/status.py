@@ -45,7 +45,15 @@ SOURCE_STAGES = (
     "bucketed",
     "sharded",
 )
-GLOBAL_STAGES = ("classifier", "evaluation", "band_index", "duplicates", "substrings", "tokenizer")
+GLOBAL_STAGES = (
+    "classifier",
+    "evaluation",
+    "band_index",
+    "duplicates",
+    "substrings",
+    "tokenizer",
+    "held_out",
+)
 PHASE_STAGES = ("mixed",)
 GLOBAL = "all"
 WIDTH = 120  # columns, where the output is no terminal

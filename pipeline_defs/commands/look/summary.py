@@ -15,6 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from assets.bucketed.asset import BUCKETED
+from assets.bucketed.report import HeldOut, held_out
 from assets.filtered.asset import FILTERED
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
@@ -22,7 +24,12 @@ from assets.raw.unread_files import unread_lines
 from assets.sharded.asset import SHARDED
 from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json
-from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
+from pipeline_defs.commands.terminal.output import (
+    new_table,
+    percentages,
+    print_json,
+    table_console,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report
@@ -57,12 +64,13 @@ class StageNumbers(msgspec.Struct, frozen=True):
 
 
 class PhaseShare(msgspec.Struct, frozen=True):
-    """Planned and realised tokens of a source in a phase."""
+    """Planned and realised tokens of a source in a phase; its weights, if they change over it."""
 
     weight: float
     planned_tokens: int
     realised_tokens: int
     epochs: float
+    weights_at: tuple[float, ...] | UnsetType = UNSET
 
 
 Stages = dict[str, StageNumbers]
@@ -77,6 +85,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
     phases: dict[str, dict[str, PhaseShare]]
     unread: list[str] | UnsetType = UNSET  # files that are not read, or not whole: a line a source
     other_languages: dict[str, dict[str, int]] | UnsetType = UNSET  # documents by source, language
+    held_out: dict[str, HeldOut] | UnsetType = UNSET  # of training, by source
 
     @property
     def is_empty(self) -> bool:
@@ -107,6 +116,7 @@ def summarize(corpus: Corpus) -> Summary:
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
         unread=list(unread_of(corpus)) or UNSET,
         other_languages=dict(other_languages_of(corpus)) or UNSET,
+        held_out=dict(held_out_of(corpus)) or UNSET,
     )
 
 
@@ -166,6 +176,15 @@ def other_languages_of(corpus: Corpus) -> Iterator[tuple[str, dict[str, int]]]:
             yield source, manifest.stats.numbers.other_languages
 
 
+def held_out_of(corpus: Corpus) -> Iterator[tuple[str, HeldOut]]:
+    """Yield each source of which documents are held out of training, and how many."""
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest_or_none(BUCKETED, source)
+        held = held_out(manifest.stats.numbers) if manifest is not None else None
+        if held is not None:
+            yield source, held
+
+
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
     """Return the tokens of each source of a phase; none if it is not materialized."""
     manifest = corpus.store.newest_or_none(MIXED, phase)
@@ -187,7 +206,7 @@ def show(numbers: Summary) -> None:
         console.print(reasons)
     if any(numbers.phases.values()):
         console.print(mix_table(numbers))
-    for line in [*(numbers.unread or ()), *language_lines(numbers)]:
+    for line in [*(numbers.unread or ()), *language_lines(numbers), *held_out_lines(numbers)]:
         print_line(console, line)
     print_line(console, f"The corpus is in {numbers.store}")
     print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
@@ -200,6 +219,15 @@ def language_lines(numbers: Summary) -> Iterator[str]:
         languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
         total = sum(counts.values())
         yield f"{source}: {total:,} documents in other languages than its `language` ({languages})"
+
+
+def held_out_lines(numbers: Summary) -> Iterator[str]:
+    """Yield a line for each source of which documents are held out of training."""
+    for source, held in (numbers.held_out or {}).items():
+        yield (
+            f"{source}: {held.documents:,} documents are held out for validation "
+            f"({held.tokens:,} tokens in {held.sequences:,} sequences)"
+        )
 
 
 def print_line(console: Console, text: str) -> None:
@@ -253,7 +281,9 @@ def reason_table(numbers: Summary) -> Table:
 def mix_table(numbers: Summary) -> Table:
     """Compare planned and realised tokens per source of each phase."""
     columns = ("weight", "planned tokens", "realised tokens", "realised share", "epochs")
-    table = new_table("phases", ["phase", "source"], columns)
+    is_changing = any(share.weights_at for mix in numbers.phases.values() for share in mix.values())
+    more = ("from start to end",) if is_changing else ()
+    table = new_table("phases", ["phase", "source"], (*columns, *more))
     narrow(table)
     for phase, mix in numbers.phases.items():
         total = sum(of_source.realised_tokens for of_source in mix.values())
@@ -266,6 +296,7 @@ def mix_table(numbers: Summary) -> Table:
                 f"{of_source.realised_tokens:,}",
                 f"{of_source.realised_tokens / max(1, total):.1%}",
                 f"{of_source.epochs:.2f}",
+                *([percentages(of_source.weights_at)] if is_changing else ()),
             )
         table.add_section()
     return table

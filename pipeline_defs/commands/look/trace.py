@@ -23,6 +23,7 @@ from assets.sharded.shard_files import files_of
 from corpus_loader.mixture import find_mixture
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Reader
+from corpus_loader.validation import with_samples
 from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
 from pipeline_defs.commands.look.tracing.trace_rows import Row, SampleRow, describe_row, is_removed
 from pipeline_defs.commands.look.tracing.trace_show import print_document, print_row
@@ -100,7 +101,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     if place.phase not in phases:
         raise UsageError(unknown_name("phase", place.phase, phases))
     files = StoreFiles(corpus.store.root)
-    mixture = find_mixture(files, place.phase, place.data)
+    mixture = with_samples(find_mixture(files, place.phase, place.data))
     seed = mixture.seed_of(place.seed)
     reader = Reader(files, mixture, seed, LoaderOptions())
     samples = reader.order.samples([place.sample])

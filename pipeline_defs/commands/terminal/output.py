@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UnsetType
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +31,11 @@ def new_table(title: str, names: Sequence[str], numbers: Sequence[str]) -> Table
     for name in numbers:
         table.add_column(name, justify="right")
     return table
+
+
+def percentages(shares: Sequence[float] | UnsetType) -> str:
+    """Return shares as text, "80.0%, 20.0%"; nothing for none."""
+    return ", ".join(f"{share:.1%}" for share in shares or ())
 
 
 def table_console(width: int = PIPE_WIDTH) -> Console:

@@ -14,14 +14,18 @@ from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from cyclopts import Parameter
 from cyclopts.types import PositiveFloat, PositiveInt
 
 from assets.mixed.simulated_reads import Job, Reads
+from corpus_loader.bucket_order import OneBucketOrder
 from corpus_loader.mixture import Mixture, find_mixture
+from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from corpus_loader.split import Split
+from corpus_loader.validation import with_samples
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -43,7 +47,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of a training job over a phase.
 
     first_samples    source, shard and row of the first samples of rank 0
-    largest_deviation   of a source's share in any step from its share in all, 0 to 1
+    largest_deviation   of a source's share in any step from the planned one, 0 to 1
     rank_bytes       of token ids that a rank reads in all steps
     shards_of_rank   shards that rank 0 reads from, of `shards`
     shards_of_worker   shards that the first of its workers reads from
@@ -120,7 +124,7 @@ def simulate_job(
     Raises CorpusError for a phase that is not mixed, or has no full step.
     """
     files = StoreFiles(corpus.store.root)
-    mixture = find_mixture(files, phase)
+    mixture = with_samples(find_mixture(files, phase))
     reader = Reader(files, mixture, mixture.seed, LoaderOptions(verify=False))
     split = Split(len(reader.order), 0, job.world_size, job.batch_size, "drop")
     num_steps = len(split) if steps is None else steps
@@ -128,9 +132,11 @@ def simulate_job(
     planned = np.array([source.samples for source in mixture.sources]) / len(reader.order)
     reads = Reads(job, sizes, cache_bytes, planned)
     first: list[str] = []
-    for block in blocks(reader, job, num_steps):
+    for starts in starts_of_steps(split, num_steps):
+        block = reader.look_up((starts[:, None] + np.arange(split.step_samples)).ravel())
         first = first or shown_samples(reader, mixture, block)
-        reads.take(np.array(block.shards, np.int64), block.sources.astype(np.int64))
+        shares = planned_shares(reader.order, starts, split.step_samples)
+        reads.take(np.array(block.shards, np.int64), block.sources.astype(np.int64), shares)
     length = mixture.sequence_length or mixture.tokens / mixture.epoch_samples
     token_bytes = np.dtype(mixture.token_dtype).itemsize
     return Simulated(
@@ -158,12 +164,22 @@ def simulate_job(
     )
 
 
-def blocks(reader: Reader, job: Job, num_steps: int) -> Iterator[Lookup]:
-    """Yield the places of the samples of all ranks, some steps at a time."""
-    at_once = max(1, BLOCK_SAMPLES // job.step_samples)
+def starts_of_steps(split: Split, num_steps: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the first positions of steps, some at a time: what fills no step ends its epoch."""
+    at_once = max(1, BLOCK_SAMPLES // split.step_samples)
     for start in range(0, num_steps, at_once):
-        stop = min(start + at_once, num_steps)
-        yield reader.look_up(np.arange(start * job.step_samples, stop * job.step_samples))
+        epoch, step = np.divmod(np.arange(start, min(start + at_once, num_steps)), len(split))
+        yield epoch * split.epoch_samples + step * split.step_samples
+
+
+def planned_shares(
+    order: PhaseOrder | OneBucketOrder, starts: npt.NDArray[np.int64], samples: int
+) -> npt.NDArray[np.float64] | None:
+    """Return the planned shares of sources [steps, sources], None if they are the same in all."""
+    if not isinstance(order, PhaseOrder) or not order.knots:
+        return None
+    first = starts % len(order)
+    return order.planned_shares(first, first + samples)
 
 
 def shown_samples(reader: Reader, mixture: Mixture, block: Lookup) -> list[str]:

@@ -3,6 +3,7 @@
 corpus path --source web --format mds             the folder of one format
 corpus path --phase general --format megatron     the same, of a phase with shards of its own
 corpus path --source web                          a line for each format and its folder
+corpus path --source web --split validation       the same, of what is held out of training
 
 A folder's name changes with its rows, so that a job never reads a mixture of two states: ask again
 after a build, not before every step. docs/formats.md names the readers of each format.
@@ -12,16 +13,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from assets.sharded.shard_files import kind_of
 from pipeline_defs.commands.terminal.options import check_one_given
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.shards import FORMAT_NAMES
-from resources.store.records import Manifest
+from resources.store.records import FileRecord, Manifest
 from resources.store.store import StoreError
 
 WHICH = Group("Shards", validator=check_one_given)
@@ -34,19 +36,22 @@ def path(
     format_: Annotated[
         str | None, Parameter(name="--format", help=f"One of {', '.join(FORMAT_NAMES)}.")
     ] = None,
+    split: Annotated[
+        Literal["train", "validation"], Parameter(help="Of a source: which of its rows.")
+    ] = "train",
 ) -> int:
     """Print one folder, or a line for each."""
     corpus = load_corpus()
     if format_ is not None and format_ not in FORMAT_NAMES:
         raise UsageError(unknown_name("format", format_, FORMAT_NAMES))
     manifest = newest(corpus, source, phase)
-    folders = format_folders(corpus, manifest)
+    folders = format_folders(corpus, manifest, split)
     if format_ in folders:
         sys.stdout.write(f"{folders[format_]}\n")
     elif format_ is None and folders:
         sys.stdout.writelines(f"{name}\t{folder}\n" for name, folder in folders.items())
     else:
-        raise StoreError(missing(manifest, format_, folders))
+        raise StoreError(missing(manifest, format_, folders, split))
     return 0
 
 
@@ -63,16 +68,29 @@ def newest(corpus: Corpus, source: str | None, phase: str | None) -> Manifest:
     return corpus.store.newest("sharded" if what == "source" else "mixed", name)
 
 
-def format_folders(corpus: Corpus, manifest: Manifest) -> dict[str, Path]:
-    """Return the folder of each format that a manifest names."""
+def format_folders(corpus: Corpus, manifest: Manifest, split: str) -> dict[str, Path]:
+    """Return the folder of each format of a split that a manifest names, by format."""
     files = [file for part in manifest.parts for file in part.files if "/" in file.path]
-    folders = {file.kind.partition(".")[0]: corpus.store.path_of(manifest, file) for file in files}
-    return {name: path.parent.resolve() for name, path in sorted(folders.items())}
+    paths = {folder_kind(file): corpus.store.path_of(manifest, file) for file in files}
+    kinds = {name: kind_of(name, "" if split == "train" else split) for name in FORMAT_NAMES}
+    found = {name: paths[kind] for name, kind in kinds.items() if kind in paths}
+    return {name: path.parent.resolve() for name, path in sorted(found.items())}
 
 
-def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path]) -> str:
+def folder_kind(file: FileRecord) -> str:
+    """Return the name of the folder of a file without the digits of its state."""
+    return file.path.partition("/")[0].rpartition("-")[0]
+
+
+def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path], split: str) -> str:
     """Explain which formats exist, and how to get the requested one."""
     where = f"{manifest.stage}[{manifest.partition}]"
+    if split != "train" and not folders:
+        return (
+            f"{where} has no shards of documents that are held out for {split}. Set `holdout` in "
+            f"pipeline.yaml and materialize `bucketed` and `sharded` for {manifest.partition!r}; "
+            f"of a phase's own shards, name the phase {split!r}."
+        )
     there_is = ", ".join(folders) or "none"
     key = "shards.formats"
     other = ""

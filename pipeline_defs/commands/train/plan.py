@@ -22,6 +22,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET
 
+from assets.bucketed.asset import BUCKETED
 from assets.mixed.asset import MIXED
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixture_files import read_mixture, realised
@@ -44,9 +45,10 @@ from pipeline_defs.commands.train.plan_show import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
-from resources.settings.phases import PhaseConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase
 
 NOT_BUILT = "not built yet"
+WITH_BUCKETS = (BUCKETED.name, SHARDED.name)
 
 
 def plan(
@@ -87,6 +89,8 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
     asked: dict[str, int] = {}
     for name in names:
         budgets, phases[name] = plan_one(corpus, name, ratio)
+        if isinstance(corpus.settings.phase(name), ValidationPhase):
+            continue  # it repeats nothing of what is trained on
         for budget in budgets.budgets:
             asked[budget.source] = asked.get(budget.source, 0) + budget.planned
     everything = PhaseConfig(name="all", weighting="natural")
@@ -114,13 +118,24 @@ def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, Planne
     config = corpus.settings.phase(name)
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
     available = available_for(corpus, wanted, config, ratio)
-    if missing := [source for source in wanted if source not in available]:
+    if note := missing_counts(config, wanted, available):
         budgets = PhasePlan(name, ())
-        note = f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
         planned = described(budgets, available)
         return budgets, msgspec.structs.replace(planned, verdict=NOT_BUILT, notes=[note])
     budgets = plan_available(corpus, config, available)
     return budgets, described(budgets, available)
+
+
+def missing_counts(
+    config: PhaseConfig, wanted: Sequence[str], available: Mapping[str, Available]
+) -> str:
+    """Say which sources cannot be counted yet, and how far to build them; "" if all can."""
+    if missing := [source for source in wanted if source not in available]:
+        return f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
+    early = [source for source in wanted if available[source].stage not in WITH_BUCKETS]
+    if early and isinstance(config, ValidationPhase):
+        return f"{', '.join(early)}: what is held out is counted in `bucketed`. Build as far"
+    return ""
 
 
 def plan_available(
@@ -190,6 +205,7 @@ def described_share(budget: Budget, of_source: Available) -> SourceShare:
     classes = {unit.source: described_share(unit, of_source) for unit in budget.classes}
     return SourceShare(
         weight=budget.weight,
+        weights_at=tuple(map(float, budget.shares_at)) or UNSET,
         available_tokens=budget.available,
         counted_in=of_source.stage,
         planned_tokens=budget.planned,

@@ -77,13 +77,13 @@ def counted(
     """Count the tokens and samples of a manifest that a phase may draw from."""
     stage, source, stats = manifest.stage, manifest.partition, manifest.stats
     if stage == SHARDED.name:
-        shards = phase_source(manifest, config.buckets)
+        shards = phase_source(manifest, config)
         return Available(manifest, shards.tokens, shards.rows, buckets=shards.buckets)
     if stage == BUCKETED.name:
         rows, tokens, padding = (
             stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
         )
-        wanted = [name for name in rows if rows[name] and is_drawn(name, config.buckets)]
+        wanted = [name for name in rows if rows[name] and is_drawn(name, config)]
         stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
         num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
         bucket_tokens = {name: tokens[name] for name in wanted}

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from assets.mixed.advice import Proposals
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
-from pipeline_defs.commands.terminal.output import new_table, table_console
+from pipeline_defs.commands.terminal.output import new_table, percentages, table_console
 
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 
@@ -28,13 +28,15 @@ class SourceShare(SourceTotal, frozen=True, kw_only=True):
     """Tokens and samples that one phase draws from a source, and from its classes if it weighs any.
 
     The classes are named as they are drawn, "web/class-2". drawn_before: tokens of the phases that
-    this one continues; they count in its epochs.
+    this one continues; they count in its epochs. weights_at: at each knot of a phase whose weights
+    change, of which `weight` is the mean.
     """
 
     weight: float
     cap: float
     samples: int
     drawn_before: int | UnsetType = UNSET
+    weights_at: tuple[float, ...] | UnsetType = UNSET
     classes: dict[str, SourceShare] | UnsetType = UNSET
 
     @property
@@ -68,15 +70,18 @@ def show(report: PlanReport) -> None:
     """Print the plan for people."""
     console = table_console()
     planned = {name: phase for name, phase in report.phases.items() if phase.sources}
-    shares = (share for phase in planned.values() for share in phase.sources.values())
+    shares = [share for phase in planned.values() for share in phase.sources.values()]
     is_continued = any(share.drawn_before for share in shares)
-    numbers = (*NUMBERS, *(["drawn before"] if is_continued else []))
+    is_changing = any(share.weights_at for share in shares)
+    more = {"drawn before": is_continued, "from start to end": is_changing}
+    numbers = (*NUMBERS, *(name for name, is_shown in more.items() if is_shown))
     table = new_table("phases", ["phase", "source", "counted in"], numbers)
     for name, phase in planned.items():
         for source, share in phase.sources.items():
             for drawn, of_unit in {source: share, **share.units}.items():
                 before = [f"{of_unit.drawn_before or 0:,}"] if is_continued else []
-                table.add_row(name, drawn, *share_cells(of_unit), *before)
+                weights = [percentages(of_unit.weights_at)] if is_changing else []
+                table.add_row(name, drawn, *share_cells(of_unit), *before, *weights)
         table.add_row(name, "all", "", "", "", f"{phase.tokens:,}", end_section=True)
     if planned:
         console.print(table)

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.mixed.phase_source_files import bucket_of
 from assets.mixed.removed_row_files import removed_of
 from assets.sharded.flat_row_files import segments_of
+from assets.sharded.shard_files import split_of
 from pipeline_defs.commands.look.lineage import Origin
 from pipeline_defs.commands.look.manifests import (
     LEAST_PREFIX,
@@ -87,7 +89,8 @@ class ShardRow(msgspec.Struct, frozen=True):
 class DocumentTrace(msgspec.Struct, frozen=True):
     """Result of each stage for a document; None if the stage has not seen it.
 
-    removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn.
+    removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn;
+    split: "validation" if it is held out of training, then its rows are drawn by validation alone.
     """
 
     doc_id: str
@@ -99,6 +102,15 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     tokenized: Tokenized | None
     sharded: list[ShardRow]
     removed_rows: int
+    split: str | UnsetType = UNSET
+
+
+class ShardRows(NamedTuple):
+    """Rows that hold a document, the number of removed ones, and the split of those rows."""
+
+    rows: list[ShardRow]
+    removed: int
+    split: str
 
 
 def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
@@ -108,7 +120,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     """
     manifest, part, doc_id, decision = find_decision(corpus, prefix)
     source = manifest.partition
-    rows, removed_rows = rows_of(corpus, source, doc_id)
+    rows, removed_rows, split = rows_of(corpus, source, doc_id)
     return DocumentTrace(
         doc_id=doc_id,
         source=source,
@@ -119,6 +131,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         tokenized=tokens_of(corpus, source, part, doc_id),
         sharded=rows,
         removed_rows=removed_rows,
+        split=split or UNSET,
     )
 
 
@@ -226,21 +239,23 @@ def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tok
     return Tokenized(int(lengths.item())) if lengths.height else None
 
 
-def rows_of(corpus: Corpus, source: str, doc_id: str) -> tuple[list[ShardRow], int]:
-    """Return the rows of the newest shards that hold the document, and how many are removed."""
+def rows_of(corpus: Corpus, source: str, doc_id: str) -> ShardRows:
+    """Return the rows of the newest shards that hold the document."""
     manifest = corpus.store.partition("sharded", source).newest_manifest()
     if manifest is None:
-        return [], 0
+        return ShardRows([], 0, "")
     removed = removed_of(manifest)
-    flat = [(part.name, file) for part in manifest.parts if (file := part.file(FLAT_SUFFIX))]
+    flat = [(part, file) for part in manifest.parts if (file := part.file(FLAT_SUFFIX))]
     stems = [corpus.store.file_of(manifest, file).checked().with_suffix("") for _, file in flat]
-    rows, num_removed = [], 0
+    rows, num_removed, split = [], 0, ""
     with ThreadPoolExecutor() as pool:
         sizes = [file.rows for _, file in flat]
         by_shard = list(pool.map(segments_of, stems, sizes, [doc_id] * len(flat)))
-    for number, ((name, _), segments) in enumerate(zip(flat, by_shard, strict=True)):
-        listed = removed.get(name) if segments else None
+    for number, ((part, _), segments) in enumerate(zip(flat, by_shard, strict=True)):
+        listed = removed.get(part.name) if segments else None
         gone = set() if listed is None else set(listed.read(corpus.store.root).tolist())
         num_removed += len({segment.row for segment in segments} & gone)
-        rows += [ShardRow(number, **asdict(s)) for s in segments if s.row not in gone]
-    return rows, num_removed
+        found = [ShardRow(number, **asdict(s)) for s in segments if s.row not in gone]
+        rows += found
+        split = split_of(bucket_of(part) or "") if found else split
+    return ShardRows(rows, num_removed, split)

@@ -97,7 +97,7 @@ def print_document(trace: DocumentTrace) -> None:
         "duplicates": cluster_text(trace.duplicates),
         "deduped": deduped_text(trace.deduped),
         "tokenized": tokens_text(trace.tokenized),
-        "sharded": rows_text(trace.sharded, trace.removed_rows),
+        "sharded": held_out_text(trace) + rows_text(trace.sharded, trace.removed_rows),
     }
     print_lines(console, safe(lines.items()))
 
@@ -133,6 +133,11 @@ def deduped_text(deduped: Deduped | None) -> str:
 def tokens_text(tokenized: Tokenized | None) -> str:
     """Describe the document's length."""
     return "has none of it" if tokenized is None else f"{tokenized.tokens:,} tokens"
+
+
+def held_out_text(trace: DocumentTrace) -> str:
+    """Begin the line of a document that is held out of training."""
+    return "" if isinstance(trace.split, UnsetType) else f"held out for {trace.split}: "
 
 
 def rows_text(rows: Sequence[ShardRow], removed: int) -> str:

@@ -1,0 +1,240 @@
+"""Passes over signed parts that decide which of their documents are held out of training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+import xxhash
+
+from assets.bucketed.held_out import (
+    HELD,
+    MARK_SCHEMA,
+    Shares,
+    decide,
+    held_clusters,
+    marks_of,
+    mixed_clusters,
+)
+from assets.deduped.index.ledger import Generations, PartKey
+from resources.passes import PassFiles
+from resources.store.mapped_files import map_arrow
+from resources.store.published import PublishedFile
+from resources.store.records import PartRecord, Stats, fingerprint_of
+from resources.store.store import StoreError
+from resources.tasks import Task, TaskMaker
+
+MARKS = "marks"  # the part with the marks of all parts
+CODE_VERSION = "1"
+DECISION_SCHEMA = {"doc_id": pl.String, "is_held": pl.Boolean}
+CLUSTER_SCHEMA = {"doc_id": pl.String, "cluster_id": pl.String, "cluster_size": pl.UInt32}
+STATE_SCHEMA = {"part": pl.String, **MARK_SCHEMA}
+
+
+class HeldOutNumbers(msgspec.Struct, frozen=True):
+    """Numbers of the decisions on a signed part; the part `MARKS` has the last two.
+
+    made_of   digest of the documents, clusters and shares that it is of
+    held_ids  digest of the documents that are held out, empty without any
+    files     its files, as in the ledger: documents keep their file where parts are cut anew
+    held      documents that are held out
+    mixed     clusters with both held-out and trained documents
+    trained   the trained documents in them
+    """
+
+    source: str = ""
+    part: str = ""
+    made_of: str = ""
+    held_ids: str = ""
+    files: list[str] = []
+    held: int = 0
+    mixed: int = 0
+    trained: int = 0
+
+    @property
+    def key(self) -> PartKey:
+        """Source and name of the signed part."""
+        return self.source, self.part
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Decisions of another build: on rows up to the `newest` generation, and what it held out."""
+
+    generations: Generations
+    newest: int
+    held_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartInputs:
+    """Inputs of one part; `before` are decisions of the last run that can be on its documents."""
+
+    numbers: HeldOutNumbers
+    shares: Shares
+    signatures: PublishedFile
+    clusters: PublishedFile | None  # None: no document is in a cluster
+    text_bytes: int
+    before: tuple[PublishedFile, ...]
+    exported: Exported | None
+
+
+@dataclass(frozen=True)
+class DecideInputs:
+    """Inputs of the third pass over a part: the clusters that are held out."""
+
+    part: PartInputs
+    held: PublishedFile
+
+
+@dataclass(frozen=True)
+class StayingInputs:
+    """Inputs of a part that stays as it was, to make it again if a file of it is lost.
+
+    `decisions` and `marks` are its own files, None if lost; `all_marks` those of all parts.
+    """
+
+    part: PartInputs
+    decisions: PublishedFile | None
+    marks: PublishedFile | None
+    all_marks: PublishedFile | None
+
+
+@dataclass(frozen=True)
+class MarksInputs:
+    """Marks of all parts: those that the last run left, and the new ones of some parts.
+
+    `stale` are the parts that have new ones, or are gone; `names` those of `marks`.
+    """
+
+    before: PublishedFile | None
+    stale: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    marks: PassFiles | None = None
+
+    def read(self) -> pl.DataFrame:
+        """Read the marks of all parts, with the column part."""
+        tables = [pl.DataFrame(schema=STATE_SCHEMA)]
+        if self.before is not None:
+            known = pl.read_parquet(self.before.checked())
+            tables.append(known.filter(~pl.col("part").is_in(list(self.stale))))
+        for name, file in zip(self.names, self.marks.read() if self.marks else (), strict=True):
+            table = pl.read_parquet(file.checked())
+            tables.append(table.select(pl.lit(name).alias("part"), *MARK_SCHEMA))
+        return pl.concat(tables).sort("part", "cluster_id", "doc_id")
+
+
+def mark_part(task: Task[PartInputs]) -> list[PartRecord]:
+    """First pass: mark the documents of one part by what was decided before."""
+    inputs, writer = task.payload, task.writer()
+    marks = marks_of(read_known(inputs), read_clusters(inputs), inputs.shares)
+    writer.write_parquet("marks", marks)
+    return [writer.publish(Stats())]
+
+
+def join_marks(task: Task[MarksInputs]) -> list[PartRecord]:
+    """Second pass: find the clusters that are held out."""
+    writer = task.writer()
+    writer.write_parquet("held", held_clusters(task.payload.read()).to_frame())
+    return [writer.publish(Stats())]
+
+
+def decide_part(task: Task[DecideInputs | StayingInputs]) -> list[PartRecord]:
+    """Third pass: decide one part; one whose decisions are as they were is not written again.
+
+    Raises StoreError for a part that has lost its decisions, if they cannot be told.
+    """
+    inputs, clusters = task.payload.part, read_clusters(task.payload.part)
+    if isinstance(task.payload, StayingInputs):
+        decisions = read_again(task.name, task.payload, clusters)
+    else:
+        held = pl.read_parquet(task.payload.held.checked())["cluster_id"]
+        decisions = decide(read_known(inputs), clusters, held, inputs.shares.own)
+    numbers, marks = inputs.numbers, marks_of(decisions, clusters, inputs.shares)
+    ids = sorted(decisions.filter("is_held")["doc_id"])
+    numbers = msgspec.structs.replace(
+        numbers, held=len(ids), held_ids=fingerprint_of(ids) if ids else ""
+    )
+    own = task_by_content(task, [decisions, marks], numbers)
+    if isinstance(task.payload, StayingInputs) and own.fingerprint != task.fingerprint:
+        raise StoreError(
+            f"{task.title} has lost its decisions, and not all can be told from what is left. "
+            "Restore its files, or go back to an earlier state with `corpus rollback`."
+        )
+    if published := own.published():
+        return published
+    writer, rows = own.writer(), decisions.height
+    writer.write_parquet("decisions", decisions)
+    writer.write_parquet("marks", marks)
+    return [writer.publish(Stats(rows, rows, text_bytes=inputs.text_bytes, numbers=numbers))]
+
+
+def publish_marks(task: Task[MarksInputs]) -> list[PartRecord]:
+    """Last pass: publish the marks of all parts, and the clusters with both kinds of documents."""
+    marks = task.payload.read()
+    mixed = mixed_clusters(marks)
+    numbers = HeldOutNumbers(mixed=mixed.height, trained=int(mixed["trained"].sum()))
+    own = task_by_content(task, [marks, mixed], numbers)
+    if published := own.published():
+        return published
+    writer = own.writer()
+    writer.write_parquet("marks", marks)
+    writer.write_parquet("mixed", mixed)
+    return [writer.publish(Stats(numbers=numbers))]
+
+
+def task_by_content(
+    task: Task[Any], tables: list[pl.DataFrame], numbers: HeldOutNumbers
+) -> Task[None]:
+    """Return a task whose fingerprint is that of its content, as of uncompressed Parquet."""
+    digest = xxhash.xxh3_128()
+    for table in tables:
+        content = BytesIO()
+        table.rechunk().write_parquet(content, compression="uncompressed")
+        digest.update(content.getbuffer())
+    make = TaskMaker(*task.place[:2], CODE_VERSION, task.partition, task.compression)
+    made_of = (msgspec.to_builtins(numbers), digest.hexdigest())
+    return make.task(task.name, made_of, None, work_bytes=0)
+
+
+def read_known(inputs: PartInputs) -> pl.DataFrame:
+    """Return doc_id and is_held of all documents of a part; is_held is null of undecided ones."""
+    doc_ids = map_arrow(inputs.signatures.checked(), ["doc_id"])
+    if inputs.exported is not None:
+        spans = np.array(inputs.exported.generations, np.int64).reshape(-1, 2)
+        places = np.searchsorted(spans[:, 0], np.arange(doc_ids.height), side="right")
+        is_known = pl.Series(spans[places, 1] <= inputs.exported.newest)
+        is_held = doc_ids["doc_id"].is_in(list(inputs.exported.held_out))
+        return doc_ids.with_columns(is_held=pl.when(is_known).then(is_held))
+    tables = [pl.read_parquet(file.checked()) for file in inputs.before]
+    before = pl.concat([pl.DataFrame(schema=DECISION_SCHEMA), *tables])
+    return doc_ids.join(before, on="doc_id", how="left", maintain_order="left")
+
+
+def read_again(name: str, inputs: StayingInputs, clusters: pl.DataFrame) -> pl.DataFrame:
+    """Return the decisions on a part that has lost a file, from its other file or all marks."""
+    if inputs.decisions is not None:
+        return pl.read_parquet(inputs.decisions.checked())
+    if inputs.marks is not None:
+        marks = pl.read_parquet(inputs.marks.checked())
+    elif inputs.all_marks is not None:
+        marks = pl.read_parquet(inputs.all_marks.checked()).filter(pl.col("part") == name)
+    else:
+        marks = pl.DataFrame(schema=MARK_SCHEMA)
+    doc_ids = map_arrow(inputs.part.signatures.checked(), ["doc_id"])
+    nothing = doc_ids.with_columns(is_held=pl.lit(None, pl.Boolean))
+    held = marks.filter(pl.col("mark") == HELD)["doc_id"]
+    no_cluster = pl.Series("cluster_id", [], pl.String)
+    decided = decide(nothing, clusters, no_cluster, inputs.part.shares.own)
+    return decided.with_columns(is_held=pl.col("is_held") | pl.col("doc_id").is_in(held.implode()))
+
+
+def read_clusters(inputs: PartInputs) -> pl.DataFrame:
+    """Return doc_id, cluster_id and cluster_size of the documents of a part in clusters."""
+    if inputs.clusters is None:
+        return pl.DataFrame(schema=CLUSTER_SCHEMA)
+    return pl.read_parquet(inputs.clusters.checked(), columns=list(CLUSTER_SCHEMA))

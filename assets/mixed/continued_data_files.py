@@ -1,0 +1,154 @@
+"""Where a phase begins that continues an older mixture, by tag or fingerprint, of a grown corpus.
+
+The order of a source is of its shards. So the sources of the older mixture are drawn from its
+shards alone, if they are still there; newer ones of these sources are left out, and rows that
+were removed since are drawn. (A takedown rewrites the shards, which is refused.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from assets.mixed.budgets import MixError
+from assets.mixed.phase_source_files import PhaseShard, PhaseSource
+from assets.mixed.phase_start import PhaseStart
+from assets.mixed.removed_row_files import ListedRows
+from corpus_loader.mixture import Mixture, RemovedFile, Shard, find_mixture
+from corpus_loader.order import PhaseOrder
+from corpus_loader.places.errors import CorpusError
+from resources.settings.phases import Continued, PhaseConfig
+from resources.store.disk import xxh3_of
+from resources.store.loader_files import StoreFiles
+from resources.store.records import FileRecord
+
+
+def start_in_mixture(
+    root: Path, config: PhaseConfig, sources: Iterable[str], continued: Continued
+) -> PhaseStart:
+    """Return the start of a phase that goes on in the mixture that `data` names.
+
+    In: the names of the phase's sources. Raises MixError if there is none, it has another kind of
+    order, or does not know what was drawn of one of them.
+    """
+    try:
+        mixture = find_mixture(StoreFiles(root), continued.phase, continued.data)
+    except CorpusError as error:
+        raise MixError(f"phase {config.name!r}, `continues`: {error}") from error
+    order = mixture.order(mixture.seed)
+    if not isinstance(order, PhaseOrder) or mixture.window_shards != config.window_shards:
+        raise MixError(
+            f"phase {config.name!r} continues {named(continued)}, which has window_shards "
+            f"{mixture.window_shards} and one_bucket_batches {mixture.one_bucket_batches}: other "
+            "orders of its sources. Give the same window_shards, and no one_bucket_batches."
+        )
+    known = {source.name.partition("/")[0] for source in mixture.sources}
+    if mixture.order_phase and (unknown := sorted(set(sources) - known)):
+        raise MixError(
+            f"phase {config.name!r} continues {named(continued)}, which continues another itself "
+            f"and does not say what that drew of {unknown}. Leave them out, or name the mixture "
+            "that drew of them."
+        )
+    try:
+        stop = len(order) if continued.at is None else continued.at
+        starts = order.starts_after(stop).tolist()
+    except ValueError as error:
+        raise MixError(f"phase {config.name!r} continues {named(continued)}: {error}") from error
+    return PhaseStart(
+        mixture.order_phase or mixture.phase,
+        mixture.seed,
+        dict(zip((source.name for source in mixture.sources), starts, strict=True)),
+        mixture=mixture,
+    )
+
+
+def continued_source(
+    root: Path, config: PhaseConfig, source: PhaseSource, start: PhaseStart
+) -> PhaseSource:
+    """Return a source with the shards that a phase draws from, by where it begins.
+
+    Raises MixError if it continues a mixture whose shards are not there as they were.
+    """
+    if start.mixture is None:
+        return source
+    classes = tuple(as_it_was(root, config, each, start.mixture) for each in source.classes)
+    if classes:
+        return replace(source, shards=sum((each.shards for each in classes), ()), classes=classes)
+    return as_it_was(root, config, source, start.mixture)
+
+
+def as_it_was(
+    root: Path, config: PhaseConfig, source: PhaseSource, mixture: Mixture
+) -> PhaseSource:
+    """Return a source of a phase, or a class of one, with the shards that a mixture draws from.
+
+    One that the mixture does not have keeps all of its shards. Raises MixError if a shard of the
+    mixture is gone.
+    """
+    found = next((each for each in mixture.sources if each.name == source.name), None)
+    if found is None:
+        of_source = [name for each in mixture.sources if is_same_source(name := each.name, source)]
+        if of_source:
+            raise MixError(
+                f"phase {config.name!r} draws {source.name!r}, where phase {mixture.phase!r} drew "
+                f"{', '.join(of_source)}: give both the same `upsample`, or none."
+            )
+        return source
+    there = {shard.path: shard for shard in source.shards}
+    pairs = [(there.get(then.path), then) for then in found.shards]
+    gone = any(now is None or now.record().files != then.files for now, then in pairs)
+    if gone:
+        raise MixError(
+            f"phase {config.name!r} continues a mixture of {mixture.phase!r} whose shards of "
+            f"{source.name!r} were rewritten since, so that its order is gone. Go back to them "
+            f"(`corpus rollback {source.name.partition('/')[0]} --to STATE`) and mix this phase "
+            "there, or leave the source out of it."
+        )
+    listed = None if found.removed is None else list_of(root, found.removed)
+    shards = (drawn_before(now, then, listed) for now, then in pairs if now is not None)
+    return replace(source, shards=tuple(shards))
+
+
+def is_same_source(name: str, source: PhaseSource) -> bool:
+    """Return whether what is drawn under a name is of the source, or of a class of it."""
+    return name.partition("/")[0] == source.name.partition("/")[0]
+
+
+def list_of(root: Path, removed: RemovedFile) -> FileRecord:
+    """Return the record of a mixture's list of removed rows; MixError if the list is gone."""
+    try:
+        with StoreFiles(root).local_path(removed.path, removed.bytes, removed.sha256) as path:
+            return FileRecord("", removed.path, 0, removed.bytes, removed.sha256, xxh3_of(path))
+    except CorpusError as error:
+        raise MixError(str(error)) from error
+
+
+def drawn_before(now: PhaseShard, then: Shard, listed: FileRecord | None) -> PhaseShard:
+    """Return a shard with the rows that a mixture draws of it."""
+    removed = None
+    if then.removed:
+        assert listed is not None, "a mixture with removed rows names their file"
+        removed = ListedRows(listed, then.removed_from, then.removed, 0)
+    return replace(now, rows=then.live_rows, tokens=then.tokens, removed=removed)
+
+
+def differences(newest: Sequence[PhaseSource], drawn: Sequence[PhaseSource]) -> list[str]:
+    """Return a warning for each source that has changed since the mixture that is continued."""
+    warnings = []
+    for now, then in zip(newest, drawn, strict=True):
+        paths = {shard.path for shard in then.shards}
+        newer = [shard for shard in now.shards if shard.path not in paths]
+        gone = then.rows - sum(shard.rows for shard in now.shards if shard.path in paths)
+        if newer or gone:
+            warnings.append(
+                f"{now.name!r} is drawn as in the mixture that is continued: without "
+                f"{sum(shard.rows for shard in newer):,} rows of newer shards, and with {gone:,} "
+                "rows that were removed since"
+            )
+    return warnings
+
+
+def named(continued: Continued) -> str:
+    """Name an older mixture: "'general' of v1"."""
+    return f"{continued.phase!r} of {continued.data}"
