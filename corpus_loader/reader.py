@@ -79,7 +79,7 @@ class Lookup:
     positions: npt.NDArray[np.int64]
     sources: npt.NDArray[np.uint16]
     shards: list[int]
-    rows: list[int]
+    rows: npt.NDArray[np.int64]
 
     def slice(self, first: int, stop: int) -> Lookup:
         """Slice the places [first, stop)."""
@@ -116,7 +116,7 @@ class Reader:
         """Map positions (int64 [n]) to shards and rows."""
         samples = self.order.samples(positions)
         shard, row = self.live_rows.find(samples.row + self.first_live[samples.source])
-        return Lookup(positions, samples.source, shard.tolist(), row.tolist())
+        return Lookup(positions, samples.source, shard.tolist(), row)
 
     def read(self, lookup: Lookup, cursor: int) -> Batch:
         """Read samples as one batch; CorpusError if a file is missing, or known to be damaged."""
@@ -178,14 +178,13 @@ class Reader:
         places = list[tuple[int, int]]()
         length = self.mixture.sequence_length
         if length is None or self.with_documents or self.shards.has_masks:
-            places = list(zip(lookup.shards, lookup.rows, strict=True))
+            places = list(zip(lookup.shards, lookup.rows.tolist(), strict=True))
         if length is None:
             rows = [opened[shard].row(row) for shard, row in places]
         else:  # without a call for each row
             tokens = {number: shard.tokens for number, shard in opened.items()}
-            starts = [length * row for row in lookup.rows]
-            of_rows = zip(map(tokens.__getitem__, lookup.shards), starts, strict=True)
-            rows = [values[start : start + length] for values, start in of_rows]
+            starts = zip(lookup.shards, (length * lookup.rows).tolist(), strict=True)
+            rows = [tokens[shard][start : start + length] for shard, start in starts]
         spans, masks = list[Spans](), list[npt.NDArray[np.bool_]]()
         if self.with_documents:
             spans = [opened[shard].documents(row) for shard, row in places]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal, NamedTuple
 
@@ -64,55 +64,17 @@ def checked_range(given: tuple[int, int]) -> tuple[int, int]:
     )
 
 
-class Step(NamedTuple):
-    """A step of one rank: the positions numbered [first, stop), the cursor of all ranks after it.
-
-    repeated: numbers that fill up the last step of an epoch, after the others; skipped: positions
-    that have no number.
-    """
-
-    first: int
-    stop: int
-    cursor: int
-    repeated: tuple[int, ...] = ()
-    skipped: Skipped = Skipped()
-
-    @property
-    def samples(self) -> int:
-        """Number of samples, repeated ones too."""
-        return self.stop - self.first + len(self.repeated)
-
-    def positions(self) -> npt.NDArray[np.int64]:
-        """Return the positions, int64 [samples]."""
-        own = np.arange(self.first, self.stop, dtype=np.int64)
-        numbers = np.append(own, self.repeated).astype(np.int64) if self.repeated else own
-        return self.skipped.positions(numbers)
-
-
 class Steps(NamedTuple):
     """Steps one after the other: positions int64 [samples of all], and of each step the rest.
 
-    sizes: samples; cursors: of all ranks after the step; repeated: samples at its end that are.
+    sizes: samples; cursors: of all ranks after the step; repeated: of its samples, the last ones
+    that only fill it up.
     """
 
     positions: npt.NDArray[np.int64]
     sizes: list[int]
     cursors: list[int]
     repeated: list[int]
-
-
-def join_steps(steps: Sequence[Step]) -> Steps:
-    """Join steps, column by column: step by step it takes three times as long."""
-    firsts, stops, cursors, repeated, _ = zip(*steps, strict=True)
-    first = np.array(firsts, np.int64)
-    sizes = np.array(stops, np.int64) - first
-    counts = list(map(len, repeated))
-    if any(counts) or (sizes != sizes[0]).any():
-        positions = np.concatenate([step.positions() for step in steps])
-    else:
-        numbers = (first[:, None] + np.arange(sizes[0])).ravel()
-        positions = steps[0].skipped.positions(numbers)
-    return Steps(positions, (sizes + counts).tolist(), list(cursors), counts)
 
 
 @dataclass(frozen=True)
@@ -178,32 +140,33 @@ class Split:
         full, rest = divmod(stop - start, self.step_samples)
         return full if self.last == "drop" or not rest else full + 1
 
-    def steps(self, cursor: int, skip: int = 0, every: int = 1) -> Iterator[Step]:
-        """Yield every `every`-th step after the first `skip`, from the cursor to its epoch's end.
+    def steps(self, cursor: int, which: range, of_all_ranks: bool = False) -> Steps:
+        """Return the steps with these numbers, from 0 at the cursor to `steps_left`.
 
-        The cursor after the last step is the epoch's end, whatever was dropped.
+        `of_all_ranks`: those of every rank in turn are numbered. The cursor after the last step is
+        the epoch's end, whatever was dropped.
         """
-        size, is_dropped = self.step_samples, self.last == "drop"
-        least = self.batch_size if self.last == "pad" else 1
         begin, now, end = self.numbers(cursor)
-        epoch_end, first_step = self.epoch_end(cursor), self.first_step(begin, now, end)
-        for step_start in range(first_step + skip * size, end, every * size):
-            if now <= step_start <= end - 2 * size:  # full and not the last: a third of the time
-                first = step_start + self.batch_size * self.rank
-                after = self.cursor_at(step_start + size)
-                yield Step._make((first, first + self.batch_size, after, (), self.skipped))
-                continue
-            if step_start + size > end and is_dropped:
-                return
-            start = max(step_start, now)
-            left = min(step_start + size, end) - start
-            first = start + left * self.rank // self.world_size
-            stop = start + left * (self.rank + 1) // self.world_size
-            is_last = end - start - left < (size if is_dropped else 1)
-            missing = range(least - (stop - first))
-            repeated = tuple(end - 1 - number % (end - begin) for number in missing)
-            after = epoch_end if is_last else self.cursor_at(start + left)
-            yield Step(first, stop, after, repeated, self.skipped)
+        number, rank = np.arange(which.start, which.stop, which.step), np.array(self.rank)
+        if of_all_ranks:
+            number, rank = np.divmod(number, self.world_size)
+        size = min(self.step_samples, end - begin)  # of int64, whatever was asked for
+        start = self.first_step(begin, now, end) + number * size
+        stop = np.minimum(start + size, end)
+        start = np.maximum(start, now)
+        first, own_stop = (start + (stop - start) * r // self.world_size for r in (rank, rank + 1))
+        least = self.batch_size if self.last == "pad" else 1
+        sizes = np.maximum(own_stop - first, least)
+        repeated = sizes - (own_stop - first)
+
+        numbers = np.repeat(first - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        if repeated.any():
+            beyond = numbers - np.repeat(own_stop, sizes)
+            numbers = np.where(beyond < 0, numbers, end - 1 - beyond % (end - begin))
+        cursors = self.skipped.positions(stop)
+        cursors[number == self.steps_left(cursor) - 1] = self.epoch_end(cursor)
+        positions = self.skipped.positions(numbers)
+        return Steps(positions, sizes.tolist(), cursors.tolist(), repeated.tolist())
 
     def first_step(self, begin: int, now: int, end: int) -> int:
         """Return the start of the step that contains a number of an epoch from `begin` to `end`."""
@@ -217,18 +180,6 @@ class Split:
         end = self.epoch_end(cursor)
         begin, now, stop = map(self.skipped.number, (end - self.epoch_samples, cursor, end))
         return begin, now, stop
-
-    def cursor_at(self, number: int) -> int:
-        """Return the position with that number."""
-        if not self.skipped.ranges:
-            return number
-        return int(self.skipped.positions(np.array([number], np.int64))[0])
-
-    def steps_of_all_ranks(self, cursor: int) -> Iterator[Step]:
-        """Yield the steps from the cursor to its epoch's end, each rank's in turn."""
-        ranks = (replace(self, rank=rank).steps(cursor) for rank in range(self.world_size))
-        for step in zip(*ranks, strict=True):
-            yield from step
 
     def epoch_end(self, cursor: int) -> int:
         """Return the end of the epoch that contains the cursor."""

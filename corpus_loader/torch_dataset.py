@@ -71,17 +71,17 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         info = get_worker_info()
         if info is None and not self.is_ahead:
             self.check_worker(0, 0)
-            yield from self.loader.given(self.all_tensors(), rows_of)
+            yield from self.loader.given(self.all_tensors())
         elif info is None:
             self.use_position(AHEAD)
             yield from map(to_tensors, self.loader.batches(of_all_ranks=self.is_dispatched))
         else:
             yield from self.share_of_worker(info.id, info.num_workers, info.seed - info.id)
 
-    def all_tensors(self) -> Iterator[tuple[int, Tensors]]:
-        """Yield the batches to the end of the epoch, each with the cursor after it."""
+    def all_tensors(self) -> Iterator[tuple[int, int, Tensors]]:
+        """Yield the batches to the end of the epoch, with the cursor after each and its samples."""
         for group in self.loader.groups():
-            yield from zip(group.cursors, tensors_of(group), strict=True)
+            yield from zip(group.cursors, group.sizes, tensors_of(group), strict=True)
 
     def share_of_worker(self, number: int, workers: int, seed: int) -> Iterator[Tensors]:
         """Yield every `workers`-th batch of the epoch; `seed` is that of all workers."""

@@ -6,7 +6,8 @@ import hashlib
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,30 @@ import numpy as np
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION
 from corpus_loader.seal import sealed
+from corpus_loader.split import Split
 
 END = 0  # the end-of-document id, which also fills rows up
 Row = Sequence[Sequence[int]]  # the documents of a row, as token ids
 DTYPE_CODES = {"uint16": 8, "uint32": 4}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of one rank: its positions, those of them that are not repeated, the cursor after."""
+
+    positions: list[int]
+    own: list[int]
+    cursor: int
+
+
+def steps_of(split: Split, cursor: int, skip: int = 0, every: int = 1) -> list[Step]:
+    """The steps from a cursor to the end of its epoch, one by one."""
+    steps = split.steps(cursor, range(skip, split.steps_left(cursor), every))
+    positions, stops = steps.positions.tolist(), accumulate(steps.sizes)
+    return [
+        Step(positions[stop - size : stop], positions[stop - size : stop - repeated], after)
+        for size, after, repeated, stop in zip(*steps[1:], stops, strict=True)
+    ]
 
 
 def write_phase(store: Path, sources: dict[str, list[list[Row]]], /, **changes: Any) -> Path:

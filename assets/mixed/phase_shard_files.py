@@ -168,9 +168,8 @@ def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> 
     reader = Reader(StoreFiles(root), mixture, mixture.seed, LoaderOptions())
     lookup = reader.look_up(positions)
     shards = reader.shards.shards
-    return read_rows(
-        root, mixture.token_dtype, shards, np.asarray(lookup.shards), np.asarray(lookup.rows)
-    )
+    numbers = np.asarray(lookup.shards)
+    return read_rows(root, mixture.token_dtype, shards, numbers, lookup.rows)
 
 
 def index_task(

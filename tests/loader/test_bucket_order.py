@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loader_corpus import steps_of
 
 from corpus_loader.bucket_order import (
     BucketedSource,
@@ -192,10 +193,10 @@ def test_no_step_of_a_run_that_changes_its_ranks_crosses_a_block(
             Split(len(order), rank, ranks, batch_size, "short", aligned_samples=8)
             for rank in range(ranks)
         ]
-        for number, step in enumerate(zip(*(s.steps(cursor) for s in splits), strict=True)):
+        for number, step in enumerate(zip(*(steps_of(s, cursor) for s in splits), strict=True)):
             if number == steps:
                 break
-            positions = [p for each in step for p in range(each.first, each.stop)]
+            positions = [p for each in step for p in each.own]
             assert positions[0] // 8 == positions[-1] // 8 or positions[-1] >= whole
             seen += positions
             assert {each.cursor for each in step} == {positions[-1] + 1}
@@ -207,21 +208,22 @@ def test_no_step_of_a_run_that_changes_its_ranks_crosses_a_block(
 @pytest.mark.parametrize("last", ["drop", "pad", "short"])
 def test_the_rest_of_a_step_is_split_evenly_after_a_resume(last: str) -> None:
     splits = [Split(40, rank, 2, 4, last, aligned_samples=16) for rank in range(2)]  # type: ignore[arg-type]
-    steps = [[*split.steps(13)] for split in splits]
+    steps = [steps_of(split, 13) for split in splits]
 
-    assert [(s.first, s.stop, s.cursor) for s in steps[0]] == [
-        (13, 14, 16), (16, 20, 24), (24, 28, 32), (32, 36, 40)
+    assert [(s.own, s.cursor) for s in steps[0]] == [
+        ([13], 16), ([16, 17, 18, 19], 24), ([24, 25, 26, 27], 32), ([32, 33, 34, 35], 40)
     ]  # fmt: skip
-    assert [(s.first, s.stop, s.cursor) for s in steps[1]] == [
-        (14, 16, 16), (20, 24, 24), (28, 32, 32), (36, 40, 40)
+    assert [(s.own, s.cursor) for s in steps[1]] == [
+        ([14, 15], 16), ([20, 21, 22, 23], 24), ([28, 29, 30, 31], 32), ([36, 37, 38, 39], 40)
     ]  # fmt: skip
     assert splits[0].steps_left(13) == 4
-    assert steps[0][0].samples == (4 if last == "pad" else 1)
-    others = [*splits[0].steps(13, skip=1, every=2)]  # the second of two workers
-    assert [s.first for s in others] == [16, 32]
-    crossing = [*Split(40, 0, 1, 12, last, aligned_samples=16).steps(13)]  # type: ignore[arg-type]
-    assert crossing[0].first == 13
-    assert crossing[0].stop == 25  # steps that do not divide a block are not aligned
+    assert len(steps[0][0].positions) == (4 if last == "pad" else 1)
+    others = steps_of(splits[0], 13, skip=1, every=2)  # the second of two workers
+    assert [s.own[0] for s in others] == [16, 32]
+    crossing = steps_of(Split(40, 0, 1, 12, last, aligned_samples=16), 13)  # type: ignore[arg-type]
+    assert crossing[0].own == list(
+        range(13, 25)
+    )  # steps that do not divide a block are not aligned
 
 
 def test_buckets_are_ordered_by_the_length_that_they_name() -> None:

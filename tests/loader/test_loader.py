@@ -21,6 +21,7 @@ from loader_corpus import (
     every_sample,
     numbered_rows,
     publish,
+    steps_of,
     two_sources,
     write_phase,
 )
@@ -36,7 +37,7 @@ from corpus_loader import (
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans
 from corpus_loader.order import order_seed
-from corpus_loader.split import Last, Split, join_steps, skipped
+from corpus_loader.split import Last, Split, skipped
 
 ORDER = [110, 8, 104, 1, 3, 7, 18, 105, 102, 111, 5, 20, 112, 16, 22, 4, 106, 113, 15]
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -132,17 +133,17 @@ def test_ranks_take_the_same_number_of_steps_and_no_batch_is_empty(
     assume(samples >= least)
     splits = [Split(samples, rank, ranks, batch_size, last) for rank in range(ranks)]
 
-    steps = list(zip(*(split.steps(start) for split in splits), strict=True))
+    steps = list(zip(*(steps_of(split, start) for split in splits), strict=True))
 
-    own = [p for step in steps for each in step for p in range(each.first, each.stop)]
+    own = [p for step in steps for each in step for p in each.own]
     end = (start // samples + 1) * samples
     assert own == list(range(start, start + len(own)))
     assert end - start - len(own) in (range(ranks * batch_size) if last == "drop" else [0])
     for step in steps:
-        sizes = {each.samples for each in step}
+        sizes = {len(each.positions) for each in step}
         assert 1 <= min(sizes) <= max(sizes) <= batch_size
         assert last == "short" or sizes == {batch_size}
-        assert all(end - samples <= p < end for each in step for p in each.positions())
+        assert all(end - samples <= p < end for each in step for p in each.positions)
     if start % samples == 0:
         assert {len(steps)} == {len(split) for split in splits}
     if steps:
@@ -160,11 +161,12 @@ def test_a_run_goes_on_at_the_exact_sample_with_any_split(
     first = [Split(37, rank, before[0], before[1], "short") for rank in range(before[0])]
     cursor, seen = 0, []
     for _ in range(steps):
-        taken = [next(split.steps(cursor)) for split in first]
-        seen += [p for step in taken for p in range(step.first, step.stop)]
+        taken = [steps_of(split, cursor)[0] for split in first]
+        seen += [p for step in taken for p in step.own]
         cursor = taken[0].cursor
-    last = [Split(37, rank, after[0], after[1], "short").steps(cursor) for rank in range(after[0])]
-    seen += [p for taken in zip(*last, strict=True) for s in taken for p in range(s.first, s.stop)]
+    last = [Split(37, rank, after[0], after[1], "short") for rank in range(after[0])]
+    rest = zip(*(steps_of(split, cursor) for split in last), strict=True)
+    seen += [p for taken in rest for step in taken for p in step.own]
 
     assert seen == list(range((cursor // 37 + 1) * 37))
 
@@ -190,8 +192,8 @@ def test_skipped_positions_are_in_no_step_and_all_others_in_one(
         splits = [Split(37, rank, ranks, batch_size, last, left_out) for rank in range(ranks)]
         while cursor < 4 * 37 and most:
             start = cursor
-            for step in zip(*(each.steps(cursor) for each in splits), strict=True):
-                own = [p for each in step for p in each.positions()[: each.stop - each.first]]
+            for step in zip(*(steps_of(each, cursor) for each in splits), strict=True):
+                own = [p for each in step for p in each.own]
                 assert all(start <= p < splits[0].epoch_end(start) for p in own)
                 assert len({each.cursor for each in step}) == 1
                 seen += own
@@ -460,11 +462,11 @@ def test_resuming_among_a_billion_samples_takes_no_time(tmp_path: Path) -> None:
 
     start = time.process_time()
     loader.load_state_dict(loader.state_at(1_234_567_890))
-    step = next(loader.split.steps(loader.cursor))
-    found = loader.reader.look_up(step.positions())
+    steps = loader.split.steps(loader.cursor, range(1))
+    found = loader.reader.look_up(steps.positions)
     seconds = time.process_time() - start
 
-    assert step.cursor == 1_234_567_890 + 512
+    assert steps.cursors == [1_234_567_890 + 512]
     assert len(set(found.rows)) == 64
     assert seconds < 0.01
 
@@ -542,13 +544,20 @@ def test_a_folder_inside_of_a_corpus_names_the_corpus(store: Path, inside: str) 
         CorpusLoader(store / inside)
 
 
-def test_joined_steps_are_the_steps() -> None:
-    steps = list(Split(10, 0, 2, 2, "pad").steps(0))  # the last one of rank 0 has one sample
+def test_steps_are_columns() -> None:
+    split = Split(10, 0, 2, 2, "pad")
 
-    joined = join_steps(steps)
+    steps = split.steps(0, range(3))  # the last one of rank 0 has one sample
 
-    assert joined.positions.tolist() == [0, 1, 4, 5, 8, 9]
-    assert joined.sizes == [2, 2, 2]
-    assert joined.cursors == [4, 8, 10]
-    assert joined.repeated == [0, 0, 1]
-    assert join_steps(steps[:2]).positions.tolist() == [0, 1, 4, 5]
+    assert steps.positions.tolist() == [0, 1, 4, 5, 8, 9]
+    assert steps.sizes == [2, 2, 2]
+    assert steps.cursors == [4, 8, 10]
+    assert steps.repeated == [0, 0, 1]
+    assert split.steps(0, range(3)[:2]).positions.tolist() == [0, 1, 4, 5]
+    of_all_ranks = split.steps(0, range(1, 6, 2), of_all_ranks=True)  # those of rank 1
+    assert of_all_ranks.positions.tolist() == [2, 3, 6, 7, 9, 9]
+    assert of_all_ranks.cursors == steps.cursors
+    assert split.steps(0, range(0)).sizes == []
+    enormous = Split(10, 1, 2, 1 << 62, "short").steps(4, range(1))
+    assert enormous.positions.tolist() == [7, 8, 9]
+    assert enormous.cursors == [10]

@@ -71,16 +71,16 @@ def running(name: str, changes: dict[str, str], folder: Path) -> Iterator[None]:
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     kind, *check = changed(service["healthcheck"]["test"], changes)
     assert kind == "CMD"
+
+    def is_healthy() -> bool:
+        return not subprocess.run(check, env=environment, capture_output=True).returncode
+
+    assert not is_healthy()
     with (folder / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
             changed(service["command"], changes), cwd=ROOT, env=environment, stdout=log, stderr=log
         )
-
-        def is_healthy() -> bool:
-            return not subprocess.run(check, env=environment, capture_output=True).returncode
-
         try:
-            assert not is_healthy()
             until(is_healthy, process)
             yield
         finally:

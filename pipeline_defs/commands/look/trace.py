@@ -106,7 +106,7 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     reader = Reader(files, mixture, seed, LoaderOptions())
     samples = reader.order.samples([place.sample])
     lookup = reader.look_up(np.array([place.sample]))
-    shard, [row] = reader.shards.shards[lookup.shards[0]], lookup.rows
+    shard, [row] = reader.shards.shards[lookup.shards[0]], lookup.rows.tolist()
     for suffix, file in shard.files.items():
         with files.local_path(f"{shard.path}.{suffix}", file.bytes, file.sha256):
             pass  # it is checked
