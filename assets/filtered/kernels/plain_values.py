@@ -119,11 +119,10 @@ def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) 
             part, digits = 0, 0
         verdict = public[number] if number >= 0 else 0
         text = offsets[row], offsets[row + 1]
-        if verdict == 0 or _is_part_of_more(data, text, start, end):
-            ends[i] = REFUSED
-        elif is_small and not (
+        is_section = is_small and not (
             _is_resolver(data, start, end) or _is_named(data, text, start, end)
-        ):
+        )
+        if verdict == 0 or is_section or _is_part_of_more(data, text, start, end):
             ends[i] = REFUSED
         elif verdict == 1 and not is_small:
             ends[i] = end if _among_numbers(data, text, start, end) else UNSURE
