@@ -90,7 +90,6 @@ REPEATED = {
     "IP addresses": "8.8.8.8 ",
     "small IP addresses": "1.2.3.4 ",
     "password words": "password is ",
-    "assigned password words": "password=",
     "phone numbers": "+49 170 123456 ",
     "keys": "api_key=" + "a1B2c3D4" * 4 + " ",
     "keys in a token": JWT_OR_KEY,

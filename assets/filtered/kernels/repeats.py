@@ -1,5 +1,5 @@
 """Find candidates that stand in the same text as one before: a page that repeats itself."""
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
 import numpy as np
 from numba import njit, uint64
