@@ -44,7 +44,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
 
 def _read(data: Bytes, offsets: Integers, scan: Scan, places: Integers) -> Integers:
     """Read each candidate in its page; of those in the same text only the first."""
-    from assets.filtered.kernels.repeats import first_alike
+    from assets.filtered.kernels.matches import first_alike
     from assets.filtered.kernels.span_edit import to_characters
 
     if not len(places):
@@ -59,7 +59,7 @@ def _read(data: Bytes, offsets: Integers, scan: Scan, places: Integers) -> Integ
     sizes = np.bincount(found[:, 0], minlength=len(own))
     counts = sizes[alike]
     steps = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-    spans = found[np.repeat((sizes.cumsum() - sizes)[alike], counts) + steps]
+    spans: Integers = found[np.repeat((sizes.cumsum() - sizes)[alike], counts) + steps]
     spans[:, 1:3] += np.repeat(characters[:, 1] - characters[own[alike], 1], counts)[:, None]
     spans[:, 0] = np.repeat(places[:, 0], counts)
     return spans
