@@ -36,8 +36,9 @@ from assets.filtered.language.detect_language import _cut_paragraphs
 from assets.filtered.language.scripts import dominant_scripts
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.normalize import normalize_text
-from assets.filtered.pii.find_pii import find_pii
+from assets.filtered.pii.find_pii import find_once, find_pii
 from assets.filtered.pii.patterns import SCANS
+from assets.filtered.pii.scan import Scan, Span
 from assets.filtered.rules.custom import CustomRule
 from assets.filtered.word_lists import WordLists, count_listed
 from resources.settings.filtering.classifier import ClassifierConfig
@@ -87,6 +88,8 @@ REPEATED = {
     "card numbers": "4111 1111 1111 1111 ",
     "account numbers": "AA11 1111 1111 1111 ",
     "IP addresses": "8.8.8.8 ",
+    "small IP addresses": "1.2.3.4 ",
+    "password words": "password is ",
     "phone numbers": "+49 170 123456 ",
     "keys": "api_key=" + "a1B2c3D4" * 4 + " ",
     "keys in a token": JWT_OR_KEY,
@@ -632,6 +635,57 @@ def test_texts_that_once_took_hours_end(text: str) -> None:
     _, counts = find_pii(pl.Series([text]), PiiConfig())
 
     assert counts["pii_private_key"].item() == 0
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "password is ",
+            "password=",
+            "password: 'abc12!' ",
+            "pwd ",
+            "senha: a1b2c3 ",
+            "密码：",
+            "PASS=x ",
+        ),
+        *(
+            "1.2.3.4 ",
+            "8.8.8.8 ",
+            "ip 1.2.3.4 ",
+            "123-45-6789 ",
+            "ssn 078-05-1121 ",
+            "01 23 45 67 89 ",
+        ),
+        *(
+            '"a b"@example.org ',
+            "joe@ex.png ",
+            "a/b@c.org/",
+            "é@é.рф ",
+            "http://a:b@c.de ",
+            "1.2.3.4\n",
+        ),
+    ],
+)
+@pytest.mark.parametrize("gap", ["", "\n"])
+def test_a_text_that_repeats_itself_is_checked_as_often_whatever_its_size(
+    unit: str, gap: str
+) -> None:
+    calls = []
+    for size in (100_000, 200_000):
+        called = [0]
+        scans = [scan._replace(check=partial(count_call, called, scan)) for scan in SCANS]
+        find_once(pl.Series([(unit + gap) * (size // len(unit + gap))]), scans)
+        calls += called
+
+    # Those at the ends stand in a text of their own.
+    assert calls[1] <= calls[0] + 20
+    assert calls[0] < 4_000
+
+
+def count_call(called: list[int], scan: Scan, text: str, start: int, end: int) -> Iterator[Span]:
+    called[0] += 1
+    return scan.check(text, start, end)
 
 
 if __name__ == "__main__":

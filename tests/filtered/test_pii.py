@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from assets.filtered.pii.candidates import candidates
-from assets.filtered.pii.checks import check_candidates
+from assets.filtered.pii.checks import REJECTED, check_candidates
 from assets.filtered.pii.clues import windows_of
 from assets.filtered.pii.find_pii import find_once, find_pii
 from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
 from assets.filtered.pii.ip_addresses import public_blocks
 from assets.filtered.pii.patterns import SCANS
-from assets.filtered.pii.scan import Span
+from assets.filtered.pii.scan import Scan, Span
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
@@ -419,6 +419,29 @@ ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL 
 )
 @example([("", "+44 20 79 46 09 58 1 2 3", ""), ("\n", "+44 1234567890123", "")])
 @example([("", "+442 0 7 9 4 6 0 91", ""), ("\n", "+44 2 0 7 9 4 6 0 91", "")])
+@example(
+    [("ip ", "1.2.3.4", ""), (" ", "1.2.3.5", " "), ("ipv4 ", "1.2.3.4", ""), ("\n", "2.3.4.5", "")]
+)
+@example(
+    [
+        ("ipv42 ", "1.2.3.4", ""),
+        ("x5. ", "1.2.3.4", ""),
+        ("@", "1.2.3.4", ""),
+        (", ", "4.4.8.8", ""),
+    ]
+)
+@example(
+    [
+        ("", "1.2.3.4", ":80 "),
+        ("", "1.2.3.4", "/24 "),
+        ("://", "1.2.3.4", ""),
+        ("ip: ", "4.3.2.1", ""),
+    ]
+)
+@example([("", "1.1.1.1", " "), ("", "8.8.8.8", " "), ("", "8.8.4.4", " "), ("", "1.0.0.1", " ")])
+@example(
+    [("", "9.9.9.9", " "), ("", "8.8.8.4", " "), ("", "1.0.1.1", " "), ("ip\n", "4.3.2.1", "")]
+)
 @example([("tel ", "+44 20 7946 0958", ""), ("\nfon 1 ", "+44 20 7946 0958", "")])
 @example([("tel 020 7946 0958\n", "+020 7946 0958", ""), (" ", "+(020) 7946 0958", "")])
 @example([("tel +", "020 7946 0958", ""), (" tel. +", "020 7946 0958", "")])
@@ -448,6 +471,7 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["jane.doe@example.com", "a1@b-c.example.org"],
         ["93.184.216.34", "203.80.1.9"],
         ["10.0.0.1", "300.1.2.3"],
+        ["1.2.3.4", "12.1.4.49"],
         ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
         ["4000 1111 1111 1111", "5105 1051 0510 5101"],
         ["+1 (212) 555-1234", "(212) 555-1234"],
@@ -466,6 +490,70 @@ def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> N
         texts = pl.Series([gap.join(items * 1_000)])
         spans, _ = find_once(texts, scans)
         assert len(spans) in (0, 2_000)
+
+
+def read_by_themselves(text: str, scan: Scan, places: list[list[int]]) -> list[list[int]]:
+    """Return what the check of a scan says about candidates in the whole text."""
+    data, found = text.encode(), []
+    for row, first, last in places:
+        start, end = len(data[:first].decode()), len(data[:last].decode())
+        spans = [[row, *span, KINDS.index(scan.kind)] for span in scan.check(text, start, end)]
+        if not spans or scan.kind == "password":
+            spans.append([row, start, end, REJECTED])
+        found += spans
+    return found
+
+
+REPEATED_PARTS = st.sampled_from(
+    [
+        *(
+            "password is ",
+            "password=",
+            "pwd: aB3!xyz9 ",
+            "密码：a1b2c3 ",
+            "senha: ",
+            "é",
+            "\n",
+            " x",
+        ),
+        *(
+            "1.2.3.4 ",
+            "ip ",
+            "8.8.8.8, ",
+            '"a b"@example.org ',
+            "joe@ex.png ",
+            "a=b@c.org",
+            "/",
+            "1",
+        ),
+        *(
+            "078-05-1121 ",
+            "ssn ",
+            "tel: ",
+            "01 23 45 67 89 ",
+            "22 12 34 56\n",
+            "http://a:b12@c.de ",
+        ),
+        *("joe [at] example [dot] org ", "AKIA0000000000000001 ", "-----BEGIN PRIVATE KEY-----"),
+    ]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@example(["password is "], 300, "1")
+@example(["22 12 34 56\n", "é"], 120, "password")
+@given(st.lists(REPEATED_PARTS, min_size=1, max_size=4), st.integers(1, 120), REPEATED_PARTS)
+def test_candidates_in_the_same_text_get_what_each_would_get(
+    parts: list[str], number: int, between: str
+) -> None:
+    unit = "".join(parts)
+    text = unit * number + between + unit * number
+    data, offsets = text_buffers(pl.Series([text]))
+    scans = [scan._replace(decide=None, find=None) for scan in SCANS]
+    for scan, own in zip(scans, windows_of(data, offsets, scans), strict=True):
+        found = candidates(data, own, scan)
+        checked = check_candidates(data, offsets, scan, found).tolist()
+        assert checked == read_by_themselves(text, scan, found.tolist())
 
 
 def test_blocks_of_public_addresses_are_those_of_the_registries() -> None:

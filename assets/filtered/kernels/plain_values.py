@@ -69,6 +69,34 @@ def _among_numbers(data: Bytes, text: tuple[int, int], start: int, end: int) -> 
 
 
 @njit(**_options)
+def _is_named(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check for what tells an address from the number of a section: a word, a port, a prefix."""
+    if end < text[1] and data[end] in (47, 58):
+        return True
+    at = start - 1
+    while at >= text[0] and data[at] != 10 and (_is_gap(data[at]) or data[at] == 46):
+        at -= 1
+    if at < text[0] or data[at] == 10:
+        return False
+    # The digit of another number, or that of "ipv4".
+    is_number = _is_digit(data[at]) and (
+        at == text[0] or _is_digit(data[at - 1]) or _is_gap(data[at - 1]) or data[at - 1] == 46
+    )
+    return not is_number
+
+
+@njit(**_options)
+def _is_resolver(data: Bytes, start: int, end: int) -> bool:
+    """Check for an address that everybody knows: 1.1.1.1, 8.8.8.8, 9.9.9.9, 8.8.4.4, 1.0.0.1."""
+    if end - start != 7:
+        return False
+    one, two, three, four = data[start], data[start + 2], data[start + 4], data[start + 6]
+    is_same = one == two == three == four and one in (49, 56, 57)
+    is_eights = one == 56 and two == 56 and three == 52 and four == 52
+    return is_same or is_eights or (one == 49 and two == 48 and three == 48 and four == 49)
+
+
+@njit(**_options)
 def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
     """Decide on IPv4 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
     ends = np.zeros(len(places), np.int64)
@@ -91,7 +119,10 @@ def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) 
             part, digits = 0, 0
         verdict = public[number] if number >= 0 else 0
         text = offsets[row], offsets[row + 1]
-        if verdict == 0 or _is_part_of_more(data, text, start, end):
+        is_section = is_small and not (
+            _is_resolver(data, start, end) or _is_named(data, text, start, end)
+        )
+        if verdict == 0 or is_section or _is_part_of_more(data, text, start, end):
             ends[i] = REFUSED
         elif verdict == 1 and not is_small:
             ends[i] = end if _among_numbers(data, text, start, end) else UNSURE

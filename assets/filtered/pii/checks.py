@@ -43,30 +43,55 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
 
 
 def _read(data: Bytes, offsets: Integers, scan: Scan, places: Integers) -> Integers:
-    """Read each candidate in its page."""
+    """Read each candidate in its page; of those in the same text only the first."""
+    from assets.filtered.kernels.matches import first_alike
     from assets.filtered.kernels.span_edit import to_characters
 
     if not len(places):
         return NO_SPANS
-    firsts, pages = _pages(offsets, scan, places)
-    characters, bases = places.copy(), pages[:, [0, 1, 1]]
+    characters = places.copy()
     to_characters(data, offsets, characters)
+    own, alike = np.unique(
+        first_alike(data, offsets, places, _BEFORE, 4 * scan.sight), return_inverse=True
+    )
+    found = _read_pages(data, offsets, scan, places[own], characters[own])
+    # Each takes what its like has: all at the same distance.
+    sizes = np.bincount(found[:, 0], minlength=len(own))
+    counts = sizes[alike]
+    steps = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+    spans: Integers = found[np.repeat((sizes.cumsum() - sizes)[alike], counts) + steps]
+    spans[:, 1:3] += np.repeat(characters[:, 1] - characters[own[alike], 1], counts)[:, None]
+    spans[:, 0] = np.repeat(places[:, 0], counts)
+    return spans
+
+
+def _read_pages(
+    data: Bytes, offsets: Integers, scan: Scan, places: Integers, characters: Integers
+) -> Integers:
+    """Return what `check_candidates` does, in order, with numbers of candidates in column 0.
+
+    characters: the places, in characters.
+    """
+    from assets.filtered.kernels.span_edit import to_characters
+
+    firsts, pages = _pages(offsets, scan, places)
+    bases = pages[:, [0, 1, 1]]
     to_characters(data, offsets, bases)
     kind, content = KINDS.index(scan.kind), data.data
 
     def every() -> Iterator[tuple[int, int, int, int]]:
         lasts = [*firsts[1:].tolist(), len(places)]
         edges = zip(firsts.tolist(), lasts, bases[:, 1].tolist(), pages.tolist(), strict=True)
-        for first, last, base, (row, low, high) in edges:
+        for first, last, base, (_, low, high) in edges:
             # A character cut by the page's edge counts before the base.
             text = str(content[low:high], "utf-8", "ignore")
-            for start, end in (characters[first:last, 1:] - base).tolist():
+            for i, (start, end) in enumerate((characters[first:last, 1:] - base).tolist(), first):
                 spans = list(scan.check(text, start, end))
                 for span in spans:
-                    yield row, base + span[0], base + span[1], kind
+                    yield i, base + span[0], base + span[1], kind
                 # Two words can lead to one password: the first may find another once it is gone.
                 if not spans or scan.kind == "password":
-                    yield row, base + start, base + end, REJECTED
+                    yield i, base + start, base + end, REJECTED
 
     return np.fromiter(every(), np.dtype((np.int64, 4)))
 

@@ -22,6 +22,7 @@ from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan
 from assets.filtered.pii.spans import NO_SPANS, in_original, redact, rows_near, without_overlap
 from assets.text.buffers import text_buffers
+from assets.text.list_columns import list_series
 from assets.text.table_rows import replace_rows
 from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
 
@@ -100,8 +101,6 @@ def _search(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> Integers:
 
 
 def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.DataFrame:
-    import pyarrow as pa
-
     rows, starts, ends, numbers = spans.T
     columns = {
         "kind": pl.Series(KINDS, dtype=pl.String).gather(numbers),
@@ -110,9 +109,7 @@ def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.Data
     }
     listed = pl.DataFrame(columns, schema=_SPAN.to_schema()).to_struct().to_arrow()
     offsets = np.concatenate([[0], np.bincount(rows, minlength=num_rows).cumsum()])
-    frame = pl.DataFrame(
-        [pl.Series("pii_spans", pa.LargeListArray.from_arrays(offsets, listed), pl.List(_SPAN))]
-    )
+    frame = pl.DataFrame([list_series(listed, offsets).cast(pl.List(_SPAN)).alias("pii_spans")])
     counts = {
         f"pii_{kind}": np.bincount(rows[numbers == KINDS.index(kind)], minlength=num_rows)
         for kind in kinds
