@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels import text_words
-from assets.filtered.kernels.listed_words import BUFFER_WORDS, count_words, word_hashes
+from assets.filtered.kernels.listed_words import BASE, BUFFER_WORDS, count_words, word_hashes
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES, count_ngrams
 from assets.filtered.kernels.term_table import (
     APOSTROPHE,
@@ -192,8 +192,9 @@ def listed_slowly(text: str) -> list[str]:
 
 def hash_slowly(word: str) -> int:
     key = BLANK
-    for character in word:
-        key = (key * int(PRIME) + ord(character)) & MASK
+    for code in map(ord, word):
+        spread = code * int(PRIME) & MASK
+        key = (key * int(BASE) + (code if code < 0x80 else spread ^ spread >> 32)) & MASK
     return key
 
 

@@ -247,8 +247,9 @@ def test_requests_keep_the_pace_of_their_source(
     file = find(tmp_path, site.url("a.jsonl"), requests_per_second=20)
     site.times.clear()
     assert open_input(file).read() == site.files["a.jsonl"]
-    gaps = [after - before for before, after in zip(site.times, site.times[1:], strict=False)]
-    assert len(gaps) >= 3 and min(gaps) > 0.03
+    assert len(site.times) >= 4
+    # 50 ms each, but one can be late and the next on time.
+    assert site.times[-1] - site.times[0] > (len(site.times) - 1) * 0.05 / 2
     assert [*dagster_home.glob("tokenmill_hosts/*")]
 
 
