@@ -12,17 +12,17 @@ from resources.stage import Stage, partition_names
 
 # CPU seconds a MB of real text on two cores, see docs/performance.md.
 MEASURED = {
-    "raw": 0.009,
-    "filtered": 0.044,
-    "signatures": 0.008,
+    "raw": 0.008,
+    "filtered": 0.031,
+    "signatures": 0.007,
     "band_index": 0.0003,
-    "duplicates": 0.008,
-    "deduped": 0.0065,
+    "duplicates": 0.006,
+    "deduped": 0.0055,
     "tokenizer": 0.003,
-    "tokenized": 0.014,
+    "tokenized": 0.012,
     "held_out": 0.008,
-    "bucketed": 0.0025,
-    "sharded": 0.008,
+    "bucketed": 0.002,
+    "sharded": 0.006,
     "mixed": 0.0003,
 }
 OTHERS = 0.01
