@@ -20,7 +20,7 @@ MEASURED = {
     "deduped": 0.0055,
     "tokenizer": 0.003,
     "tokenized": 0.012,
-    "held_out": 0.008,
+    "held_out": 0.0005,
     "bucketed": 0.002,
     "sharded": 0.006,
     "mixed": 0.0003,
