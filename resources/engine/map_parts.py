@@ -162,7 +162,11 @@ def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("forkserver")
     if not is_served():
         context.set_forkserver_preload([*PRELOAD, module])  # imported once, not once a worker
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
+    # All workers start with the first part. One that started with a later part, while the death of
+    # another is handled, would be waited for without end (CPython 3.11, `terminate_broken`).
+    pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]
+    return pool
 
 
 def start_worker() -> None:
