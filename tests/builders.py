@@ -63,3 +63,26 @@ def hashes(store: Path) -> dict[str, str]:
         str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
     }
+
+
+Night = dict[str, list[dict[str, Any]] | None]  # what is written to each file; None: it is deleted
+
+
+def edited_text(number: int, edits: int = 0) -> str:
+    """A text of 60 words that no other number gives; `edits` replaces words at its end."""
+    words = sentence(number, 60).split()
+    return " ".join([*words[: len(words) - edits], *(f"edit{number}x{i}" for i in range(edits))])
+
+
+def records(*texts: str) -> list[dict[str, Any]]:
+    return [{"text": each} for each in texts]
+
+
+def play(corpus: Any, night: Night) -> None:
+    """Write and delete the input files of a night."""
+    for name, content in night.items():
+        path = corpus.config.parent / "input" / name
+        if content is None:
+            path.unlink()
+        else:
+            write_jsonl(path, content)

@@ -64,9 +64,7 @@ class NestedForkServer(forkserver.ForkServer):
             pid = os.fork()
             if pid == 0:
                 os.close(alive_w)
-                signal.signal(
-                    signal.SIGTERM, signal.SIG_DFL
-                )  # a run's handler is not for its forks
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler is the run's own
                 if on_demand:
                     wait_for_demand(listener.fileno(), alive_r)
                 serve(os.dup(listener.fileno()), alive_r, self._preload_modules)

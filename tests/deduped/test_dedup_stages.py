@@ -11,7 +11,17 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import (
+    Build,
+    Night,
+    hashes,
+    open_corpus,
+    play,
+    records,
+    write_corpus,
+    write_jsonl,
+)
+from builders import edited_text as text
 
 from assets.deduped.duplicates_asset import DUPLICATES, PASSES, cluster_parts, plan_duplicates
 from resources.passes import run_passes
@@ -19,27 +29,6 @@ from resources.run_reports import read_report
 
 CUTS = ("repeated", "substrings", "evaluation")
 STAGES = ("raw", "filtered", "signatures", "band_index", "duplicates", *CUTS, "deduped")
-Night = dict[str, list[dict[str, Any]] | None]  # what is written to each file; None: it is deleted
-
-
-def text(number: int, edits: int = 0) -> str:
-    """A text of 60 words that no other number gives; `edits` replaces words at its end."""
-    words = sentence(number, 60).split()
-    return " ".join([*words[: len(words) - edits], *(f"edit{number}x{i}" for i in range(edits))])
-
-
-def records(*texts: str) -> list[dict[str, Any]]:
-    return [{"text": each} for each in texts]
-
-
-def play(corpus: Any, night: Night) -> None:
-    """Write and delete the input files of a night."""
-    for name, content in night.items():
-        path = corpus.config.parent / "input" / name
-        if content is None:
-            path.unlink()
-        else:
-            write_jsonl(path, content)
 
 
 def with_dedup(folder: Path, **dedup: Any) -> Any:

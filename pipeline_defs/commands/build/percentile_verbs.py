@@ -13,9 +13,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.filtered.quality_scale_asset import QUALITY_SCALE, RENEW, has_percentile
+from pipeline_defs.commands.build.build import check_names
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import prepare_home
-from resources.errors import UsageError, unknown_name
+from resources.errors import UsageError
 
 
 def renew(
@@ -25,9 +26,7 @@ def renew(
     corpus = load_corpus()
     names = corpus.settings.source_names()
     ranked = [name for name in names if has_percentile(corpus.settings.filters_for(name))]
-    for name in sources:
-        if name not in names:
-            raise UsageError(unknown_name("source", name, names))
+    check_names(corpus, sources, None)
     if not ranked or not set(sources) <= set(ranked):
         raise UsageError(
             f"{corpus.config} ranks documents of these sources: {', '.join(ranked) or 'none'}. "
