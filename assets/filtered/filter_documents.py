@@ -32,6 +32,7 @@ from assets.filtered.scores import (
     texts_left,
     texts_of,
 )
+from assets.text.buffers import shared_buffers
 from resources.settings.filtering.filters import FilterConfig
 
 NO_FILES = FilterData()
@@ -42,6 +43,7 @@ EDIT_COUNTS = (
 )
 
 
+@shared_buffers()
 def filter_documents(
     documents: pl.DataFrame, config: FilterConfig, data: FilterData = NO_FILES
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -52,15 +52,25 @@ def counts_of(*texts: str) -> dict[str, list[int]]:
     return {count.name: counts[:, count].tolist() for count in Form}
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.text(st.sampled_from("aaabBW1é漢 \n\t'-’,.:;)\"_/wA"), max_size=200))
-def test_words_of_plain_ascii_count_the_same_one_by_one_and_in_runs(text: str) -> None:
-    lines = f"{text}\nhttp://a.b www.a.bc (don't) e-Book x--1, a,'"  # the buffer's end: one by one
-    alone = [counts_of(line) for line in lines.split("\n")]
+SIGNS = "aaabBW1é漢 \n\t'-’,.:;)\"_/wA" + "ÉжЖ٣カ・、；…â\ufffd\xa0\u3000\u2003😀𠀋"
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.text(st.sampled_from(SIGNS) | st.sampled_from("aB é漢"), max_size=200))
+def test_words_count_the_same_one_by_one_and_in_runs(text: str) -> None:
+    lines = f"{text}\nhttp://a.b www.a.bc (don't) e-Book x--1, a,'\nééé//a wé.xy"
+    alone = [counts_of(line) for line in lines.split("\n")]  # the buffer's end: one by one
     in_runs = counts_of(*lines.split("\n"), "." * 128)
 
     for name, counts in in_runs.items():
         assert counts[:-1] == [one[name][0] for one in alone]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(st.sampled_from(SIGNS) | st.sampled_from("aB é漢\n"), max_size=400))
+def test_lines_and_windows_are_the_same_one_by_one_and_in_runs(text: str) -> None:
+    padded = f"{text}{' ' * 128}"  # white space counts nothing
+    assert counts_of(text + " ") == counts_of(padded)
 
 
 def domain_settings(domain: str, filters: dict[str, Any] | None = None) -> Settings:

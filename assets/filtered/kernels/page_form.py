@@ -1,15 +1,20 @@
-"""Count the form of a text: its words, lines, windows of words, and end, in one pass.
+"""Count the form of a text: its words, lines, windows of words, and end.
 
 The counts behind the scores of `page_form`, which tell prose from menus, lists of links, keywords,
 noise and pages that were cut. Words are runs between white space, and each Han or kana character;
 lines are non-blank. Repetition is counted in windows of WINDOW words, so that it does not grow with
 the length of the text.
+
+Method: up to 63 bytes of whole words become a bit each per class, ASCII's by vector instructions,
+other characters' by a table; words and lines are then counted by additions and shifts. Only words
+of more bytes, and of characters of four, are read one character after another.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
 from enum import IntEnum, auto
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, uint64
@@ -23,16 +28,20 @@ from assets.text.kernels.character_classes import (
     classes_by,
 )
 from assets.text.kernels.compiling import INLINED, KERNEL
-from assets.text.kernels.hashing import hash_bytes
+from assets.text.kernels.hashing import INCREMENT, absorb
 from assets.text.kernels.many_bytes import (
+    EIGHT,
     ONE,
     RUN,
     count_ones,
     first_one,
     held,
+    mark_bits,
     mark_bytes,
     ones_below,
     read_2,
+    read_8,
+    read_some,
     run_on,
     size_of,
 )
@@ -40,24 +49,25 @@ from assets.text.kernels.plain_words import (
     capitals,
     digit_bytes,
     mark_byte,
-    plain_words,
     small_letters,
 )
-from assets.text.kernels.utf8 import decode
+from assets.text.kernels.utf8 import decode, last_start
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Tables = tuple[Classes, Bytes]
-Line = tuple[int, int, int]  # characters, class of the first sign, of the last one to count
-Window = tuple[int, int, int, int]  # words, distinct, repeated, words since the last new one
-# Of a window: the table of its words, the place of each's last copy; words in order, place of the
-# copy before each, -1 for none.
-Seen = tuple[Hashes, Integers, Hashes, Integers]
+# Characters; classes of the first sign, of the last one to count, of the last word's first one.
+Line = tuple[int, int, int, int]
+# Of a window: a table of the number, from 1, of the last copy of each word so far, by hash; the
+# number of the copy before each word, 0 for none.
+Seen = tuple[Bytes, Bytes]
+Work = tuple[Classes, Hashes, Seen]  # classes of 64 bytes, hashes of words, of a window
 
 WINDOW = 128  # words
-SLOTS = 512  # of a window's table: a quarter full at most
+SLOT_BITS = 10
+SLOTS = 1 << SLOT_BITS  # of a window's table: an eighth full at most
 LABEL_CHARACTERS = 80  # of a line that may be a label; hard-wrapped prose goes on in lower case
 LONG_WORD = 30  # characters; longer ones are no words of spaced scripts
 GRAM = 4  # words
@@ -70,6 +80,25 @@ CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
 # Signs that wrong charsets and lost characters leave, seldom used in any language.
 DAMAGED = "ÃÂâ¢£¤¥¦¨ª¬¯±²³´µ¶¸¹¼½¾ð\ufffd□█▓▒░" + "".join(map(chr, range(0x80, 0xA0)))
+
+
+class Signs(NamedTuple):
+    """Classes of up to 63 bytes as bits: of all bytes of a character, but `heads` and `damages`.
+
+    These have one bit a character. Of Han and kana only the second byte is among the words, so that
+    there is a gap between two of them.
+    """
+
+    words: int
+    heads: int
+    letters: int
+    uppers: int
+    digits: int
+    joints: int
+    clauses: int
+    closings: int
+    singles: int
+    damages: int
 
 
 class Form(IntEnum):
@@ -142,135 +171,265 @@ def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) 
 
     data: UTF-8; starts: int64 [n + 1]; tables: of `form_classes` and `pair_table`.
     """
-    table = (np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int64))
-    seen = (*table, np.zeros(WINDOW, np.uint64), np.zeros(WINDOW, np.int64))
+    kinds, keys = np.zeros(64 + 4, np.uint16), np.zeros(1 + WINDOW + 64, np.uint64)
+    seen = (np.zeros(SLOTS, np.uint8), np.zeros(WINDOW + 1, np.uint8))
     for row in range(len(counts)):
         span = (uint64(starts[row]), uint64(starts[row + 1]))
-        _count_text(data, span, tables[0], seen, counts[row])
+        _count_text(data, span, tables[0], (kinds, keys, seen), counts[row])
         _look_at_end(data, span, tables[0], counts[row])
         _weigh_pairs(data, span, tables[1], counts[row])
 
 
 @njit(**KERNEL)
 def _count_text(
-    data: Bytes, span: tuple[int, int], classes: Classes, seen: Seen,
-    counts: Integers,
-) -> None:  # fmt: skip
-    at, stop = span
-    line = (0, 0, 0)  # characters, first bits, last bits
-    word_bits = np.uint16(0)  # of the first sign of the last word
+    data: Bytes, span: tuple[int, int], classes: Classes, work: Work, counts: Integers
+) -> None:
+    (at, stop), (kinds, keys, seen) = span, work
+    line = (0, 0, 0, 0)
     label = 0  # characters of the line before, if it may be a label
-    window = (0, 0, 0, 0)
+    num_keys = uint64(0)
     while at < stop:
-        words, size = plain_words(data, (at, stop))
-        size = min(size, first_one(mark_byte(data, at, LINE_FEED))) if size else size
-        if size:
-            words &= ones_below(size)
-            if words:
-                window = _enter_plain_words(data, at, words, (window, seen), counts)
-                line, word_bits = _add_plain_words(data, at, words, classes, (line, counts))
-            at += size
-            continue
+        signs, feeds, size = _read_signs(data, (at, stop), classes, kinds)
         code, width = decode(data, at)
-        if classes[code] & SPACE:
+        if size:
+            if signs.words:
+                num_keys = _hash_words(data, at, signs, keys, num_keys)
+                _count_signs(signs, counts)
+                _count_odd(data, at, signs, counts)
+            line, label = _add_to_lines(data, at, (signs, feeds), classes, (line, label, counts))
+        elif classes[code] & SPACE:
+            size += width
             if code == LINE_FEED and line[0]:
-                label = _end_line(line, label, word_bits, counts)
-                line = (0, 0, 0)
-            at += width
-            continue
-        end, characters, last = _read_word(data, (at, stop), classes, counts)
-        window = _enter_word(seen, hash_bytes(data, at, end), window, counts)
-        word_bits = classes[code]
-        first = np.int64(word_bits) if not line[0] else line[1]
-        line = (line[0] + characters + 1, first, np.int64(last))
-        at = end
+                label = _end_line(line, label, counts)
+                line = (0, 0, 0, 0)
+        else:
+            end, characters, last = _read_word(data, (at, stop), classes, counts)
+            num_keys += ONE
+            keys[num_keys] = _hash_word(data, at, end)
+            first = np.int64(classes[code])
+            line = (line[0] + characters + 1, line[1] if line[0] else first, last, first)
+            size = end - at
+        at += size
+        if num_keys >= uint64(WINDOW):
+            _count_window(keys, WINDOW, seen, counts)
+            num_keys -= uint64(WINDOW)
+            for i in range(num_keys):
+                keys[uint64(i) + ONE] = keys[uint64(i) + uint64(WINDOW + 1)]
     if line[0]:
-        label = _end_line(line, label, word_bits, counts)
+        label = _end_line(line, label, counts)
     _add_label(label, counts)
-    if 2 * window[0] >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
-        _end_window(window[0], window[1], window[2], counts)
-    seen[0][:] = 0
+    if 2 * num_keys >= WINDOW or counts[Form.WINDOW_WORDS] == 0:
+        _count_window(keys, np.int64(num_keys), seen, counts)
 
 
 @njit(**INLINED)
-def _enter_plain_words(
-    data: Bytes, at: int, words: int, state: tuple[Window, Seen], counts: Integers
-) -> Window:
-    """Enter the words of a mask, and count the characters of odd ones and addresses."""
-    window, seen = state
-    is_odd, is_url = _odd_words(data, at, words)
-    starts, ends = words & ~(words << ONE), ~words & (words << ONE)
-    odd = url = uint64(0)
+def _read_signs(
+    data: Bytes, span: tuple[int, int], classes: Classes, kinds: Classes
+) -> tuple[Signs, int, int]:
+    """Return the signs of the whole words at the start of data[span], line feeds, and their bytes.
+
+    These are 0 if the text begins with a word that is longer than 62 bytes or has a character of
+    four, and near the end of `data`: from any byte of a mask, 64 can be read.
+    """
+    at, stop = span
+    none = uint64(0)
+    if at + RUN + RUN > uint64(len(data)):
+        return Signs(none, none, none, none, none, none, none, none, none, none), none, none
+    size = min(stop - at, uint64(63))
+    spaces = mark_bytes(data, at, uint64(9), uint64(5)) | mark_bytes(
+        data, at, uint64(28), uint64(5)
+    )
+    letters, uppers = small_letters(data, at), capitals(data, at)
+    letters |= uppers
+    digits = digit_bytes(data, at)
+    joints = mark_byte(data, at, 39) | mark_byte(data, at, 45)
+    clauses = mark_byte(data, at, 44) | mark_bytes(data, at, uint64(58), uint64(2))
+    closings = _closings(data, at)
+    later = singles = damages = none
+    words = ~spaces
+    wide = mark_bytes(data, at, uint64(0x80), uint64(0x80))
+    if wide & ones_below(size):
+        later = mark_bytes(data, at, uint64(0x80), uint64(0x40))
+        size = min(size, first_one(mark_bytes(data, at, uint64(0xF0), uint64(16))))
+        heads = wide & ~later & ones_below(size)
+        _write_classes(data, at, heads, classes, kinds)
+        letters |= mark_bits(kinds, uint64(LETTER)) & wide
+        uppers |= mark_bits(kinds, uint64(UPPER)) & wide
+        digits |= mark_bits(kinds, uint64(DIGIT)) & wide
+        joints |= mark_bits(kinds, uint64(JOINT)) & wide
+        clauses |= mark_bits(kinds, uint64(CLAUSE)) & wide
+        closings |= mark_bits(kinds, uint64(CLOSING)) & wide
+        damages = mark_bits(kinds, uint64(DAMAGE)) & wide & ~later
+        alone = mark_bits(kinds, uint64(SINGLE)) & wide
+        singles = (alone & heads) << ONE
+        words = words & ~(mark_bits(kinds, uint64(SPACE)) & wide) & ~alone | singles
+    if size != stop - at:
+        size = size_of(~words & ~(later >> ONE) & ones_below(size))
+    inside = ones_below(size)
+    words &= inside
+    signs = Signs(
+        words, words & ~later | singles & inside, letters & words, uppers & words, digits & words,
+        joints & words, clauses & words, closings & words, singles & inside, damages & inside,
+    )  # fmt: skip
+    return signs, mark_byte(data, at, LINE_FEED) & inside, size
+
+
+@njit(**INLINED)
+def _write_classes(data: Bytes, at: int, heads: int, classes: Classes, kinds: Classes) -> None:
+    """Write the classes of the characters that begin at the bits of a mask, for all their bytes."""
+    while heads:
+        place = first_one(heads)
+        heads &= heads - ONE
+        bits = classes[decode(data, at + place)[0]]
+        for i in range(3):
+            kinds[place + uint64(i)] = bits
+
+
+@njit(**INLINED)
+def _hash_words(data: Bytes, at: int, signs: Signs, keys: Hashes, count: int) -> int:
+    """Append the hashes of words; return the number."""
+    words, singles = signs.words, signs.singles
+    starts = words & ~(words << ONE) ^ (singles | singles >> ONE)
+    ends = ~words & (words << ONE) ^ (singles << ONE | singles << uint64(2))
     while starts:
-        first, last = first_one(starts), first_one(ends)
+        first, size = at + first_one(starts), first_one(ends) - first_one(starts)
         starts &= starts - ONE
         ends &= ends - ONE
-        characters, url_word = last - first, is_url >> last & ONE
-        odd_word = is_odd >> last & ONE | uint64(characters > uint64(LONG_WORD))
-        url += characters * url_word
-        odd += characters * (odd_word & (url_word ^ ONE))
-        window = _enter_word(seen, hash_bytes(data, at + first, at + last), window, counts)
-    counts[Form.URL_CHARACTERS] += np.int64(url)
-    counts[Form.ODD_CHARACTERS] += np.int64(odd)
-    return window
+        count += ONE
+        if size <= uint64(16):
+            low, high = read_8(data, first), read_8(data, first + EIGHT)
+            unused = EIGHT * (EIGHT - size & uint64(7))
+            is_long = size > EIGHT
+            low &= ~uint64(0) if is_long else ~uint64(0) >> unused
+            high &= ~uint64(0) >> unused if is_long else uint64(0)
+            keys[count] = _key_of(size, low, high)
+        else:
+            keys[count] = _hash_word(data, first, first + size)
+    return count
 
 
 @njit(**INLINED)
-def _odd_words(data: Bytes, at: int, words: int) -> tuple[int, int]:
-    """Mark the ends of words that mix letters with digits, marks or capitals, and of addresses."""
-    lower, upper = small_letters(data, at) & words, capitals(data, at) & words
-    letters, digits = lower | upper, digit_bytes(data, at) & words
-    joints = (mark_byte(data, at, 39) | mark_byte(data, at, 45)) & words
-    after_lower = run_on(joints, joints & lower << ONE)
-    after_letters = letters | after_lower | run_on(joints, joints & upper << ONE)
-    switches = upper & (lower | after_lower) << ONE
-    gaps = words & ~after_letters
-    later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
-    odd = held(words, switches | later_runs) | held(words, letters) & held(words, digits)
-    slashes, starts = mark_byte(data, at, 47) & words, words & ~(words << ONE)
-    heads = starts | starts << ONE
-    heads |= heads << uint64(2)
-    url = slashes & slashes << ONE & ~heads
-    dots, w = mark_byte(data, at, 46), mark_byte(data, at, 87) | mark_byte(data, at, 119)
-    url |= starts & w & dots >> uint64(3) & words >> uint64(4) & words >> ONE & words >> uint64(2)
-    return odd, held(words, url)
+def _key_of(size: int, low: int, high: int) -> int:
+    return absorb(absorb(size * INCREMENT, low), high) * INCREMENT
+
+
+@njit(**KERNEL)
+def _hash_word(data: Bytes, start: int, stop: int) -> int:
+    """Return the hash of a word, which is not empty."""
+    size = stop - start
+    key = size * INCREMENT
+    while start + uint64(16) < stop:
+        key = absorb(key, read_8(data, start))
+        start += EIGHT
+    low = read_some(data, start, min(stop - start, EIGHT))
+    start += EIGHT
+    high = read_some(data, start, stop - start) if start < stop else uint64(0)
+    return absorb(absorb(key, low), high) * INCREMENT
 
 
 @njit(**INLINED)
-def _add_plain_words(
-    data: Bytes, at: int, words: int, classes: Classes, state: tuple[Line, Integers]
-) -> tuple[Line, int]:
-    """Count the words of a mask; return the line with them, and the class of the last's start."""
-    line, counts = state
-    upper, digits = capitals(data, at) & words, digit_bytes(data, at) & words
-    lower = small_letters(data, at) & words
-    letters = lower | upper
-    joints = (mark_byte(data, at, 39) | mark_byte(data, at, 45)) & words
-    switches = upper & (lower | run_on(joints, joints & lower << ONE)) << ONE
+def _count_signs(signs: Signs, counts: Integers) -> None:
+    """Count the characters and words of a mask."""
+    words, heads, letters, uppers = signs.words, signs.heads, signs.letters, signs.uppers
+    lower = letters & ~uppers
+    switches = uppers & (lower | run_on(signs.joints, signs.joints & lower << ONE)) << ONE
     starts, ends = words & ~(words << ONE), ~words & (words << ONE)
-    clauses = (mark_byte(data, at, 44) | mark_bytes(data, at, uint64(58), uint64(2))) & words
-    closings = _closings(data, at) & words
-    ending = clauses << ONE
-    clause_ends = (ending | closings + (closings & ending)) & ends
-    with_letter, with_digit = held(words, letters), held(words, digits)
-    characters, num_words = np.int64(count_ones(words)), np.int64(count_ones(starts))
-    counts[Form.WORDS] += num_words
-    counts[Form.CHARACTERS] += characters
-    counts[Form.LETTERS] += np.int64(count_ones(letters))
-    counts[Form.UPPERS] += np.int64(count_ones(upper))
-    counts[Form.DIGITS] += np.int64(count_ones(digits))
-    counts[Form.LETTER_WORDS] += np.int64(count_ones(with_letter))
-    counts[Form.CASED_WORDS] += np.int64(count_ones(held(words, upper) & ~held(words, switches)))
-    counts[Form.ONE_LETTER_WORDS] += np.int64(count_ones(starts & letters & ~(words >> ONE)))
+    ending = signs.clauses << ONE
+    clause_ends = (ending | signs.closings + (signs.closings & ending)) & ends
+    with_letter, with_digit = held(words, letters), held(words, signs.digits)
+    spaced = with_letter & ~(signs.singles << ONE)
+    counts[Form.WORDS] += np.int64(count_ones(starts))
+    counts[Form.CHARACTERS] += np.int64(count_ones(heads))
+    counts[Form.LETTERS] += np.int64(count_ones(letters & heads))
+    counts[Form.UPPERS] += np.int64(count_ones(uppers & heads))
+    counts[Form.DIGITS] += np.int64(count_ones(signs.digits & heads))
+    counts[Form.DAMAGES] += np.int64(count_ones(signs.damages))
+    counts[Form.SINGLES] += np.int64(count_ones(signs.singles))
+    counts[Form.LETTER_WORDS] += np.int64(count_ones(spaced))
+    counts[Form.CASED_WORDS] += np.int64(count_ones(held(words, uppers) & ~held(words, switches)))
+    counts[Form.ONE_LETTER_WORDS] += np.int64(count_ones(spaced & ~held(words, heads & ~starts)))
     counts[Form.MARK_WORDS] += np.int64(count_ones(ends & ~with_letter & ~with_digit))
     counts[Form.NUMBERS] += np.int64(count_ones(with_digit & ~with_letter))
     counts[Form.CLAUSE_WORDS] += np.int64(count_ones(clause_ends))
+
+
+@njit(**INLINED)
+def _count_odd(data: Bytes, at: int, signs: Signs, counts: Integers) -> None:
+    """Count the characters of words that mix letters with digits, marks or capitals; of addresses.
+
+    Few words are either, so that only these are looked at one by one.
+    """
+    words, letters, uppers, joints = signs.words, signs.letters, signs.uppers, signs.joints
+    lower = letters & ~uppers
+    after_lower = run_on(joints, joints & lower << ONE)
+    after_letters = letters | after_lower | run_on(joints, joints & uppers << ONE)
+    switches = uppers & (lower | after_lower) << ONE
+    gaps = words & ~after_letters
+    later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
+    odd = held(words, switches | later_runs) | held(words, letters) & held(words, signs.digits)
+    starts, long = words & ~(words << ONE), words
+    for i in range(4):
+        long &= long >> (ONE << uint64(i))
+    long &= long >> uint64(LONG_WORD - 15)
+    slashes, dots = mark_byte(data, at, 47) & words, mark_byte(data, at, 46)
+    w = mark_byte(data, at, 87) | mark_byte(data, at, 119)
+    doubled, dotted = slashes & slashes << ONE, starts & w & dots >> uint64(3)
+    looked_at = odd | held(words, doubled | dotted | long)
+    while looked_at:
+        end = ones_below(first_one(looked_at))
+        looked_at &= looked_at - ONE
+        own = end & ~ones_below(size_of(starts & end) - ONE)
+        heads = signs.heads & own
+        before_slash = heads & ones_below(size_of(doubled & own))
+        characters = count_ones(heads)
+        is_url = count_ones(before_slash) > 4 or (dotted & own and characters > 4)
+        if is_url:
+            counts[Form.URL_CHARACTERS] += np.int64(characters)
+        elif odd & (end + ONE) or characters > LONG_WORD:
+            counts[Form.ODD_CHARACTERS] += np.int64(characters)
+
+
+@njit(**INLINED)
+def _add_to_lines(
+    data: Bytes, at: int, block: tuple[Signs, int], classes: Classes,
+    state: tuple[Line, int, Integers],
+) -> tuple[Line, int]:  # fmt: skip
+    """Add words to the line that is open, and to those after each line feed of a mask."""
+    (signs, feeds), (line, label, counts) = block, state
+    words = signs.words
+    starts = words & ~(words << ONE)
+    while True:
+        before = (feeds & (~feeds + ONE)) - ONE  # the bits before the first line feed, or all
+        own = words & before
+        if own:
+            line = _longer(data, at, (own, starts & own, signs), classes, line)
+        if feeds == 0:
+            return line, label
+        if line[0]:
+            label = _end_line(line, label, counts)
+            line = (0, 0, 0, 0)
+        words &= ~before
+        feeds &= feeds - ONE
+
+
+@njit(**INLINED)
+def _longer(
+    data: Bytes, at: int, own: tuple[int, int, Signs], classes: Classes, line: Line
+) -> Line:
+    """Return a line with the words of a mask added."""
+    words, starts, signs = own
     last_start = size_of(starts) - ONE
-    counted = words & ~closings & ~ones_below(last_start)
-    last = np.int64(classes[data[at + size_of(counted) - ONE]]) if counted else 0
-    first = line[1] if line[0] else np.int64(classes[data[at + first_one(words)]])
-    line = (line[0] + characters + num_words, first, last)
-    return line, classes[data[at + last_start]]
+    counted = words & ~signs.closings & ~ones_below(last_start)
+    characters = np.int64(count_ones(words & signs.heads) + count_ones(starts))
+    first = line[1] if line[0] else _class_at(data, at + first_one(words), classes)
+    last = _class_at(data, at + size_of(counted) - ONE, classes) if counted else 0
+    return line[0] + characters, first, last, _class_at(data, at + last_start, classes)
+
+
+@njit(**INLINED)
+def _class_at(data: Bytes, at: int, classes: Classes) -> int:
+    """Return the class of the character that the byte at a place belongs to."""
+    return np.int64(classes[decode(data, last_start(data, at + ONE))[0]])
 
 
 @njit(**INLINED)
@@ -283,36 +442,40 @@ def _closings(data: Bytes, at: int) -> int:
     )
 
 
-@njit(**INLINED)
-def _enter_word(seen: Seen, key: int, window: Window, counts: Integers) -> Window:
-    """Enter the hash of a word; return the window with it, a new one if it was full."""
-    table, places, keys, before = seen
-    words, distinct, repeated, known = window
-    if words == WINDOW:
-        _end_window(words, distinct, repeated, counts)
-        table[:] = 0
-        words, distinct, repeated, known = 0, 0, 0, 0
-    slot, is_new = _enter(table, key)
-    keys[uint64(words)] = key
-    before[uint64(words)] = places[slot] * (1 - is_new) - is_new
-    places[slot] = words
-    distinct, known = distinct + is_new, (known + 1) * (1 - is_new)
-    if known >= GRAM:  # if the words were there before, so was each of them
-        repeated += _is_repeated(keys, before, words)
-    return words + 1, distinct, repeated, known
+@njit(**KERNEL)
+def _count_window(keys: Hashes, size: int, seen: Seen, counts: Integers) -> None:
+    """Count the words, numbered from 1, that are new, and the runs of GRAM that are not."""
+    lasts, before = seen
+    distinct = repeated = known = 0
+    for place in range(1, size + 1):
+        key = keys[uint64(place)]
+        keys[0] = key  # a free slot's: one test, since as many words are new as not
+        slot = key >> uint64(64 - SLOT_BITS)
+        while keys[lasts[slot]] != key:
+            slot = (slot + ONE) & uint64(SLOTS - 1)
+        is_new = np.int64(lasts[slot] == 0)
+        before[uint64(place)] = lasts[slot]
+        lasts[slot] = place
+        distinct, known = distinct + is_new, (known + 1) * (1 - is_new)
+        if known >= GRAM:  # if the words were there before, so was each of them
+            repeated += _is_repeated(keys, before, uint64(place))
+    lasts[:] = 0
+    counts[Form.WINDOW_WORDS] += size
+    counts[Form.WINDOW_DISTINCT] += distinct
+    counts[Form.WINDOW_REPEATED] += repeated
 
 
 @njit(**INLINED)
-def _is_repeated(keys: Hashes, before: Integers, last: int) -> int:
+def _is_repeated(keys: Hashes, before: Bytes, last: int) -> int:
     """Return 1 if the GRAM words that end at `last` are in the window before, too, else 0."""
-    at = before[uint64(last)]
-    while at >= GRAM - 1:
+    at = uint64(before[last])
+    while at >= GRAM:
         is_equal = True
         for i in range(1, GRAM):
-            is_equal &= keys[uint64(at - i)] == keys[uint64(last - i)]
+            is_equal &= keys[at - uint64(i)] == keys[last - uint64(i)]
         if is_equal:
             return 1
-        at = before[uint64(at)]
+        at = uint64(before[at])
     return 0
 
 
@@ -341,32 +504,9 @@ def _is_letter(byte: int) -> bool:
 
 
 @njit(**INLINED)
-def _end_window(words: int, distinct: int, repeated: int, counts: Integers) -> None:
-    counts[Form.WINDOW_WORDS] += words
-    counts[Form.WINDOW_DISTINCT] += distinct
-    counts[Form.WINDOW_REPEATED] += repeated
-
-
-@njit(**INLINED)
-def _enter(seen: Hashes, key: int) -> tuple[int, int]:
-    """Enter a key into a window's table; return its slot, and 1 if it is new."""
-    key = max(key, uint64(1))  # 0 marks a free slot
-    slot = key & uint64(SLOTS - 1)
-    held_key = seen[slot]
-    while held_key != 0 and held_key != key:
-        slot = (slot + ONE) & uint64(SLOTS - 1)
-        held_key = seen[slot]
-    seen[slot] = key
-    return slot, np.int64(held_key == 0)  # no branch: as many words are new as not
-
-
-@njit(**INLINED)
-def _end_line(line: tuple[int, int, int], label: int, word_bits: int, counts: Integers) -> int:
-    """Count a line and the label before it; return its characters if it may be a label.
-
-    `word_bits`: class of the first sign of its last word.
-    """
-    characters, first, last = line
+def _end_line(line: Line, label: int, counts: Integers) -> int:
+    """Count a line and the label before it; return its characters if it may be a label."""
+    characters, first, last, word_bits = line
     counts[Form.LAST_CHARACTERS] = characters
     counts[Form.LAST_LOWER] = word_bits & LETTER and last & LETTER and not word_bits & UPPER
     counts[Form.LINES] += 1

@@ -79,6 +79,26 @@ def mark_bytes(typing_context: Any, data: Any, at: Any, first: Any, number: Any)
 
 
 @intrinsic
+def mark_bits(typing_context: Any, numbers: Any, bits: Any) -> Any:
+    """Mark those of the first 64 of an array of uint16 that have one of some bits; all uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        kind = ir.VectorType(ir.IntType(16), 64)
+        values = builder.load(builder.bitcast(data, kind.as_pointer()), align=1)
+        wanted = builder.trunc(arguments[1], ir.IntType(16))
+        one = builder.insert_element(
+            ir.Constant(kind, ir.Undefined), wanted, ir.Constant(ir.IntType(32), 0)
+        )
+        places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        both = builder.and_(values, builder.shuffle_vector(one, one, places))
+        is_marked = builder.icmp_unsigned("!=", both, ir.Constant(kind, [0] * 64))
+        return builder.bitcast(is_marked, ir.IntType(64))
+
+    return types.uint64(numbers, types.uint64), generate
+
+
+@intrinsic
 def copy_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any, case: Any) -> Any:
     """Copy the 64 bytes at data[at] to target[place], `case` added to the capitals of ASCII.
 
