@@ -240,7 +240,7 @@ def extend_marked(
     """
     from assets.tokenized.kernels.marked_lists import write_marked
 
-    room = column.add_room(values.size + np.count_nonzero(marks != NO_ID))
+    room = column.add_room(values.size + int(np.count_nonzero(marks != NO_ID)))
     write_marked(values, offsets, marks, inserted, room)
 
 
