@@ -156,7 +156,8 @@ def encode_only(name: str, part: Path, tokenizer: Path) -> Any:
     if encode is None:
         return None
     texts = pl.read_parquet(part)["text"]
-    return rounds_of(start, lambda _: [encode(each) for each in slices_of(texts)])
+    slices = list(slices_of(texts.str.len_bytes().to_numpy()))
+    return rounds_of(start, lambda _: [encode(texts[rows]) for rows in slices])
 
 
 def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], object] | None:

@@ -1,8 +1,8 @@
 """Encode documents to token ids, in Arrow buffers throughout.
 
-Texts are encoded in slices of a megabyte: the output of a slice stays in the processor's cache, and
-peak memory stays low. Longer texts are cut where that does not change their ids (`text_pieces`),
-and the ids of each piece are stored before the next is encoded.
+Texts are encoded in slices of half a megabyte: the output of a slice stays in the processor's
+cache, and peak memory stays low. Longer texts are cut where that does not change their ids
+(`text_pieces`), and the ids of each piece are stored before the next is encoded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from assets.tokenized.token_offsets import byte_starts, token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
 
-SLICE_BYTES = 1 << 20
+SLICE_BYTES = 1 << 19
 THREAD_PIECES = 12
 SAMPLED_DOCUMENTS = 64
 SAMPLED_BYTES = 1 << 19  # of the whole sample; its first document may exceed it
@@ -103,18 +103,16 @@ def encode_with(
     texts = documents["text"]
     draws = None if form.fill is None else draw(doc_heads(documents["doc_id"]), form.fill)
     num_marks = form.num_marks + (0 if draws is None else NUM_TOKENS)
-    capacity = int(texts.str.len_bytes().cast(pl.Int64).sum()) + num_marks * len(texts)
+    num_bytes = texts.str.len_bytes().to_numpy()
+    capacity = int(num_bytes.sum(dtype=np.int64)) + num_marks * len(texts)
     columns = TokenColumns(encoder, reference, form, capacity)
-    start = 0
-    for texts_slice in slices_of(texts):
+    for rows in slices_of(num_bytes):
         sections = whole(
-            texts_slice, NO_ID if form.begin_id is None else form.begin_id, form.end_id
+            texts[rows], NO_ID if form.begin_id is None else form.begin_id, form.end_id
         )
         if draws is not None and form.fill is not None:
-            rows = slice(start, start + len(texts_slice))
             sections = rearrange(sections, draws.of(rows), form.fill)
-            start = rows.stop
-        columns.add(sections, texts_slice.str.len_bytes().to_numpy())
+        columns.add(sections, num_bytes[rows])
     num_tokens = np.concatenate(columns.num_tokens)
     is_kept = num_tokens > 0
     doc_ids = documents["doc_id"].filter(pl.Series(is_kept))
@@ -146,7 +144,7 @@ class TokenColumns:
         num_tokens = np.bincount(documents, np.diff(offsets), sizes.size).astype(np.int64)
         self.num_tokens.append(num_tokens)
         marks = np.where((num_tokens > 0)[documents, None], marks, NO_ID)
-        self.ids.extend(insert_marks(ids.astype(self.form.dtype), offsets, marks, marks))
+        extend_marked(self.ids, ids, offsets, marks, marks)
         if self.form.offsets:
             starts = byte_starts(texts, ids, offsets, self.reference)
             if begins.any():
@@ -154,7 +152,7 @@ class TokenColumns:
             mark_starts = np.stack(
                 [np.zeros_like(begins), begins, begins, sizes[documents]], axis=1
             )
-            self.starts.extend(insert_marks(starts, offsets, marks, mark_starts))
+            extend_marked(self.starts, starts, offsets, marks, mark_starts)
 
     def add_in_pieces(self, sections: Sections, num_bytes: int) -> bool:
         """Encode a long document of `num_bytes` piece by piece, and return True.
@@ -216,25 +214,34 @@ def in_threads(
         yield from batch
 
 
-def slices_of(texts: pl.Series) -> Iterator[pl.Series]:
-    """Yield slices of consecutive texts, of about SLICE_BYTES each; a longer text is one alone."""
-    sizes = texts.str.len_bytes().cast(pl.Int64).to_numpy()
+def slices_of(num_bytes: NDArray[np.uint32]) -> Iterator[slice]:
+    """Yield slices of consecutive texts, of about SLICE_BYTES each; a longer text is one alone.
+
+    `num_bytes` is the size of every text.
+    """
+    sizes = num_bytes.astype(np.int64)
     is_last = np.diff(np.cumsum(sizes) // SLICE_BYTES) > 0
     edges = np.flatnonzero(is_last | (sizes[:-1] > SLICE_BYTES)) + 1
-    for start, stop in pairwise([0, *edges.tolist(), len(texts)]):
-        yield texts[start:stop]
+    for start, stop in pairwise([0, *edges.tolist(), sizes.size]):
+        yield slice(start, stop)
 
 
-def insert_marks(
-    values: NDArray[Any], offsets: Offsets, marks: Int64s, inserted: Int64s
-) -> NDArray[Any]:
-    """Insert values where lists have marks, int64 [n, 4]: three before each list, one after it.
+def extend_marked(
+    column: GrowingArray,
+    values: NDArray[np.uint32],
+    offsets: Offsets,
+    marks: Int64s,
+    inserted: Int64s,
+) -> None:
+    """Append lists to a column, with values inserted where they have marks, int64 [n, 4].
 
-    None is inserted for NO_ID. `inserted` has the values, in the same places.
+    Three marks are before each list, one is after it. Nothing is inserted for NO_ID. `inserted` has
+    the values, in the same places.
     """
-    edges = np.stack([offsets[:-1], offsets[:-1], offsets[:-1], offsets[1:]], axis=1)
-    is_mark = marks != NO_ID
-    return np.insert(values, edges[is_mark], inserted[is_mark])
+    from assets.tokenized.kernels.marked_lists import write_marked
+
+    room = column.add_room(values.size + int(np.count_nonzero(marks != NO_ID)))
+    write_marked(values, offsets, marks, inserted, room)
 
 
 def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:

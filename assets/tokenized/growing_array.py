@@ -27,13 +27,17 @@ class GrowingArray:
     def extend(self, values: ArrayLike) -> None:
         """Append values, cast to the type of the array."""
         added = np.asarray(values)
-        end = self.size + added.size
+        self.add_room(added.size)[:] = added
+
+    def add_room(self, size: int) -> NDArray[Any]:
+        """Append arbitrary values, and return them for the caller to write."""
+        start, end = self.size, self.size + size
         if end > self.buffer.size:
             larger = np.empty(2 * end, self.buffer.dtype)
-            larger[: self.size] = self.values
+            larger[:start] = self.values
             self.buffer = larger
-        self.buffer[self.size : end] = added
         self.size = end
+        return self.buffer[start:end]
 
     def truncate(self, size: int) -> None:
         """Forget the values from number `size` on, if there are any."""

@@ -62,12 +62,10 @@ def compare_bytes(
     from assets.tokenized.kernels.decoding import are_decoded
 
     ids, firsts, ends = runs_of(tokens, form)
-    is_equal, start = [np.zeros(0, np.bool_)], 0
-    for texts_slice in slices_of(texts):
-        rows = slice(start, start + len(texts_slice))
-        buffers = text_buffers(texts_slice)
+    is_equal = [np.zeros(0, np.bool_)]
+    for rows in slices_of(texts.str.len_bytes().to_numpy()):
+        buffers = text_buffers(texts[rows])
         is_equal.append(are_decoded(ids, (firsts[rows], ends[rows]), spellings, buffers))
-        start = rows.stop
     return pl.Series(np.concatenate(is_equal))
 
 

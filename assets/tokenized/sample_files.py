@@ -1,7 +1,9 @@
 """The documents of the training sample, read a part at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import polars as pl
@@ -28,6 +30,18 @@ class SampledSource(NamedTuple):
     available: int
     files: list[PublishedFile]
     is_chat: bool = False
+
+
+class Draw(NamedTuple):
+    """What to take of a source: the documents of a share that were not in an earlier, smaller one.
+
+    Of each document the first `most_chars` characters.
+    """
+
+    source: SampledSource
+    share: float
+    earlier: float
+    most_chars: int
 
 
 @dataclass
@@ -79,43 +93,54 @@ def sample_documents(
 
     Sampling goes in rounds, usually one: a source that gave too little is read again with a wider
     share, for the documents not yet taken. What an exhausted source lacks is split over the others.
+    Parts are read side by side, by as many threads as Polars has.
 
     Out: doc_id String, text String (the beginning of a long one), lang String.
     """
     available = {source.name: source.available for source in sources}
-    is_open = True
-    while is_open:
-        is_open = False
-        quotas = sample_quotas(available, config)
-        for source in sources:
-            taken, quota = drawn[source.name], quotas[source.name]
-            share = wider_share(taken.share, taken.bytes, quota, source.available)
-            if share > taken.share:
-                is_open = True
-                most_chars = min(SAMPLED_CHARS, quota - taken.bytes)
-                for documents in documents_between(source, share, config.seed, taken.share):
-                    heads = compact(documents.with_columns(pl.col("text").str.slice(0, most_chars)))
-                    taken.documents += heads.height
-                    taken.bytes += count_bytes(heads["text"])
-                    yield source.name, heads
-                taken.share = share
-            if share >= 1:
-                available[source.name] = taken.bytes
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        while draws := next_draws(sources, sample_quotas(available, config), drawn):
+            parts = [(draw, file) for draw in draws for file in draw.source.files]
+            read = pool.map(read_draw, *zip(*parts, strict=True), repeat(config.seed))
+            for (draw, _), documents in zip(parts, read, strict=True):
+                if not documents.is_empty():
+                    drawn[draw.source.name].documents += documents.height
+                    drawn[draw.source.name].bytes += count_bytes(documents["text"])
+                    yield draw.source.name, documents
+            for draw in draws:
+                taken = drawn[draw.source.name]
+                taken.share = draw.share
+                if taken.share >= 1:
+                    available[draw.source.name] = taken.bytes
 
 
-def documents_between(
-    source: SampledSource, share: float, seed: int, earlier: float
-) -> Iterator[pl.DataFrame]:
-    """Yield the documents in `share` that were not in the smaller share `earlier`, by part."""
-    for path in (file.checked() for file in source.files):
-        doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
-        is_new = is_sampled(doc_ids, share, seed) & ~is_sampled(doc_ids, earlier, seed)
-        if is_new.any():  # not so in most parts of a large corpus: their texts are not read
-            wanted = pl.col("doc_id").is_in(doc_ids.filter(is_new).implode())
-            texts = pl.scan_parquet(path, parallel="prefiltered")  # decodes no text but those
-            drawn = texts.select("doc_id", "text", "lang").filter(wanted).collect()
-            is_text = not source.is_chat
-            yield drawn if is_text else drawn.with_columns(text=without_marks(drawn["text"]))
+def next_draws(
+    sources: Sequence[SampledSource], quotas: Mapping[str, int], drawn: Mapping[str, Drawn]
+) -> list[Draw]:
+    """Return what to draw next, given the bytes wanted of each source and what it gave so far."""
+    draws = []
+    for source in sources:
+        taken, quota = drawn[source.name], quotas[source.name]
+        share = wider_share(taken.share, taken.bytes, quota, source.available)
+        if share > taken.share:
+            most_chars = min(SAMPLED_CHARS, quota - taken.bytes)
+            draws.append(Draw(source, share, taken.share, most_chars))
+    return draws
+
+
+def read_draw(draw: Draw, file: PublishedFile, seed: int) -> pl.DataFrame:
+    """Read the documents of a part that are in the share of a draw and not in the earlier one."""
+    path = file.checked()
+    doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
+    is_new = is_sampled(doc_ids, draw.share, seed) & ~is_sampled(doc_ids, draw.earlier, seed)
+    texts = pl.scan_parquet(path, parallel="prefiltered")  # decodes no text but those
+    documents = texts.select("doc_id", "text", "lang")
+    if not is_new.any():  # so in most parts of a large corpus: their texts are not read
+        return documents.clear().collect()
+    drawn = documents.filter(pl.col("doc_id").is_in(doc_ids.filter(is_new).implode())).collect()
+    if draw.source.is_chat:
+        drawn = drawn.with_columns(text=without_marks(drawn["text"]))
+    return compact(drawn.with_columns(pl.col("text").str.slice(0, draw.most_chars)))
 
 
 def compact(documents: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,9 @@ A trained tokenizer is kept while documents come and go (`tokenizer.retrain`): i
 again as it is, and the manifest stays the same.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -262,17 +264,19 @@ def draw_sample(
 
 
 def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) -> list[ServedText]:
-    """Encode the sample, and count its tokens by source and language."""
+    """Encode the sample, a part in each thread, and count its tokens by source and language."""
     form = TokenFormat(facts.vocab_size, facts.end_of_document_id, facts.begin_of_document_id)
     encoders = make_encoders(tokenizer_json)
     encoder = encoders.exact_on(compared_texts(pl.concat(documents for _, documents in sample)))
     kinds = token_kinds(encoders.reference, form)
-    served: list[ServedText] = []
-    for name, documents in sample:
+
+    def served(part: tuple[str, pl.DataFrame]) -> list[ServedText]:
+        name, documents = part
         encoded = encode_with(encoder, encoders.reference, documents, form)
-        counts = language_counts(documents, encoded, form.num_marks, kinds)
-        served += served_texts({name: counts})
-    return sum_served(served)
+        return served_texts({name: language_counts(documents, encoded, form.num_marks, kinds)})
+
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        return sum_served(chain.from_iterable(pool.map(served, sample)))
 
 
 def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:

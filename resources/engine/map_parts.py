@@ -29,7 +29,7 @@ from resources.engine.run_task import (
     Result,
     Task,
     run_task,
-    use_one_thread,
+    use_threads,
 )
 from resources.settings.engine import EngineConfig
 
@@ -54,12 +54,12 @@ def map_parts(
         yield from map_on_ray(function, tasks, config)
         return
     total_bytes = sum(task.work_bytes for task in tasks)
-    workers = min(config.num_workers(), len(tasks))
     if takes_threads(config, total_bytes):
+        workers = min(config.num_workers(), len(tasks))
         with stopped_at_once(ThreadPoolExecutor(workers)) as pool:
             yield from map_in_pool(pool, function, list(enumerate(tasks)), workers)
     else:
-        yield from map_in_processes(function, tasks, workers, config.retries)
+        yield from map_in_processes(function, tasks, config)
 
 
 def takes_threads(config: EngineConfig, work_bytes: int) -> bool:
@@ -69,13 +69,15 @@ def takes_threads(config: EngineConfig, work_bytes: int) -> bool:
 
 
 def map_in_processes(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, retries: int
+    function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
 ) -> Iterator[Ended[Result]]:
     """Map over worker processes; when a worker dies, retry its contemporaries one by one.
 
     It is not known which of the running parts killed the worker, so that death counts for none.
     Alone, a part can only kill its own worker; afterwards the rest runs on all workers again.
     """
+    workers = min(config.num_workers(), len(tasks))
+    threads = config.num_workers() // workers
     waiting = list(enumerate(tasks))
     deaths: Counter[int] = Counter()
     num_suspects = 0
@@ -83,7 +85,7 @@ def map_in_processes(
         width = 1 if num_suspects else workers
         done: set[int] = set()
         try:
-            with stopped_at_once(process_pool(function.__module__, width)) as pool:
+            with stopped_at_once(process_pool(function.__module__, width, threads)) as pool:
                 for outcome in map_in_pool(pool, function, waiting[: num_suspects or None], width):
                     done.add(outcome.index)
                     yield outcome
@@ -95,7 +97,7 @@ def map_in_processes(
         if has_died and width == 1:
             index, task = waiting[0]
             deaths[index] += 1
-            if deaths[index] > retries:
+            if deaths[index] > config.retries:
                 del waiting[0]
                 num_suspects = max(num_suspects - 1, 0)
                 yield Ended(index, None, death_of(task, deaths[index]), NO_COST)
@@ -157,23 +159,23 @@ def map_in_pool(
             yield future.result()
 
 
-def process_pool(module: str, workers: int) -> ProcessPoolExecutor:
-    """Return a pool of workers that have one Polars thread each and end with their parent."""
+def process_pool(module: str, workers: int, threads: int) -> ProcessPoolExecutor:
+    """Return a pool of workers that have so many Polars threads each and end with their parent."""
     context = multiprocessing.get_context("forkserver")
     if not is_served():
         context.set_forkserver_preload([*PRELOAD, module])  # imported once, not once a worker
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
+    pool = ProcessPoolExecutor(workers, context, start_worker, (threads,))
     # All workers start with the first part. One that started with a later part, while the death of
     # another is handled, would be waited for without end (CPython 3.11, `terminate_broken`).
     pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]
     return pool
 
 
-def start_worker() -> None:
-    """Set up a worker: one Polars thread, and an end when its parent ends.
+def start_worker(threads: int) -> None:
+    """Set up a worker: its Polars threads, and an end when its parent ends.
 
-    The workers together use every core.
+    The workers together use every core: a task that is alone has as many threads as there are.
     """
-    use_one_thread()
+    use_threads(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
     end_with_parent()

@@ -26,7 +26,7 @@ from typing import Any
 
 from resources.engine.cost import NO_COST, Cost
 from resources.engine.fork_server import end_with_parent
-from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_one_thread
+from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_threads
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
 
@@ -176,7 +176,7 @@ def run_on_node(
 @cache
 def prepare_worker() -> None:
     """Set up this worker, once."""
-    use_one_thread()
+    use_threads(1)
 
 
 @cache

@@ -12,8 +12,6 @@ from resources.engine.cost import Cost, begin_part
 from resources.engine.system_errors import errno_of, is_final
 from resources.store.scratch import computing
 
-ONE_THREAD = '{"environment": {"POLARS_MAX_THREADS": "1"}}'
-
 Result = TypeVar("Result")
 
 
@@ -86,10 +84,10 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
     return Ended(index, result, fault, cost)
 
 
-def use_one_thread() -> None:
-    """Let Polars use one thread in this process.
+def use_threads(number: int) -> None:
+    """Let Polars use a number of threads in this process.
 
     It reads the number when it is imported, and again here; it makes its threads at the first
     computation.
     """
-    pl.Config.load(ONE_THREAD)
+    pl.Config.load(f'{{"environment": {{"POLARS_MAX_THREADS": "{number}"}}}}')

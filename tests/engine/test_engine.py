@@ -90,11 +90,14 @@ def test_auto_computes_little_work_in_this_process(tmp_path: Path) -> None:
     assert {process for process, _ in values(outcomes)} == {os.getpid()}
 
 
-def test_auto_computes_much_work_in_processes_of_one_thread(tmp_path: Path) -> None:
-    large = [Part("part-0", tmp_path, work_bytes=AUTO_PROCESS_BYTES)]
-    [(process, threads)] = values(map_parts(process_of, large, EngineConfig()))
-    assert process != os.getpid()
-    assert threads == 1
+@pytest.mark.parametrize(("num_parts", "threads"), [(1, 4), (3, 1)])
+def test_auto_computes_much_work_in_processes_that_share_the_cores(
+    tmp_path: Path, num_parts: int, threads: int
+) -> None:
+    large = [Part(f"part-{n}", tmp_path, work_bytes=AUTO_PROCESS_BYTES) for n in range(num_parts)]
+    ended = values(map_parts(process_of, large, EngineConfig(workers=4)))
+    assert os.getpid() not in {process for process, _ in ended}
+    assert {threads_of for _, threads_of in ended} == {threads}
 
 
 def test_a_part_whose_worker_died_once_is_tried_again(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from assets.tokenized.encode_documents import (
     count_ids,
     doc_index,
     encode_documents,
-    insert_marks,
+    extend_marked,
     sample_of,
 )
 from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
+from assets.tokenized.growing_array import GrowingArray
 from assets.tokenized.token_offsets import byte_starts, reference_starts, token_sizes
 from resources.settings.tokenizer import END_OF_DOCUMENT
 
@@ -137,11 +138,19 @@ def test_ids_beyond_16_bits_survive() -> None:
 
 
 def test_marks_go_before_and_after_their_list() -> None:
-    values, offsets = np.array([5, 6, 7], np.uint16), np.array([0, 2, 2, 3])
+    values, offsets = np.array([5, 6, 7], np.uint32), np.array([0, 2, 2, 3])
     marks = np.array([[-1, -1, -1, 0], [1, 2, 3, -1], [-1, 4, -1, 0]])
-    assert insert_marks(values, offsets, marks, marks).tolist() == [5, 6, 0, 1, 2, 3, 4, 7, 0]
-    places = np.array([[8, 8, 8, 9], [8, 8, 8, 8], [8, 8, 8, 9]])
-    assert insert_marks(values, offsets, marks, places).tolist() == [5, 6, 9, 8, 8, 8, 8, 7, 9]
+    ids = GrowingArray(np.uint16, 9)
+    extend_marked(ids, values, offsets, marks, marks)
+    extend_marked(ids, values[:0], offsets[:1], marks[:0], marks[:0])
+    assert ids.values.tolist() == [5, 6, 0, 1, 2, 3, 4, 7, 0]
+    places, starts = (
+        np.array([[8, 8, 8, 9], [8, 8, 8, 8], [8, 8, 8, 9]]),
+        GrowingArray(np.uint32, 1),
+    )
+    starts.extend([1])
+    extend_marked(starts, values, offsets, marks, places)
+    assert starts.values.tolist() == [1, 5, 6, 9, 8, 8, 8, 8, 7, 9]
 
 
 def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
@@ -214,8 +223,12 @@ def test_offsets_of_the_reference_count_one_to_four_bytes_a_character() -> None:
 
 def test_a_long_text_is_a_slice_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenized, "SLICE_BYTES", 4)
-    texts = pl.Series(["a", "b", "long text", "", "", "c", "longer text", "abcd", "e"])
-    assert [len(each) for each in tokenized.slices_of(texts)] == [2, 1, 2, 1, 1, 1, 1]
+    texts = ["a", "b", "long text", "", "", "c", "longer text", "abcd", "e"]
+    slices = list(tokenized.slices_of(np.array([len(text) for text in texts], np.uint32)))
+    assert [texts[rows] for rows in slices] == [
+        *(["a", "b"], ["long text"], ["", ""], ["c"]),
+        *(["longer text"], ["abcd"], ["e"]),
+    ]
 
 
 def test_ids_are_counted() -> None:

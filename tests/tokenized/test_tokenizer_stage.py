@@ -13,6 +13,7 @@ from msgspec import structs
 from small_tokenizer import trained
 
 from assets.tokenized.sample_files import Drawn, SampledSource, sample_documents
+from assets.tokenized.training_sample import SAMPLED_CHARS
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.settings.tokenizer import TokenizerConfig
@@ -78,6 +79,24 @@ def sampled(
     return [text for batch in batches for text in batch], {
         name: each.bytes for name, each in drawn.items()
     }
+
+
+def test_parts_that_are_read_side_by_side_come_in_their_order(tmp_path: Path) -> None:
+    config, sources, expected = TokenizerConfig(sample_bytes=10**6), [], []
+    for name in ("long", "short"):
+        files, length = [], {"long": 50_000, "short": 1}[name]
+        for number in range(4):
+            path, texts = tmp_path / f"{name}-{number}.parquet", [f"{name} {number} " * length]
+            documents = {"doc_id": f"{number:032x}", "text": texts, "lang": "en"}
+            pl.DataFrame(documents).write_parquet(path)
+            files.append(as_it_is(path))
+            expected.append((name, texts[0][:SAMPLED_CHARS]))
+        sources.append(SampledSource(name, 400_000, files))
+
+    drawn = {source.name: Drawn() for source in sources}
+    sample = [(name, *part["text"]) for name, part in sample_documents(sources, config, drawn)]
+
+    assert sample == expected
 
 
 def test_a_source_with_a_long_document_gives_its_share(tmp_path: Path) -> None:

@@ -103,10 +103,9 @@ def encode_chats(
     special = special_tokens(encoders.reference)
     encoder = encoders.exact_on(compared_texts(documents))
     check_whole(sample_of(documents)["text"], encoders.reference, template, special)
-    columns, first = ChatColumns(encoder, encoders.reference, form, special), 0
-    for texts in slices_of(documents["text"]):
-        columns.add(documents["doc_id"][first : first + len(texts)], texts, template)
-        first += len(texts)
+    columns = ChatColumns(encoder, encoders.reference, form, special)
+    for rows in slices_of(documents["text"].str.len_bytes().to_numpy()):
+        columns.add(documents["doc_id"][rows], documents["text"][rows], template)
     return columns.take()
 
 

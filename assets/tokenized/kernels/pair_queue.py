@@ -16,7 +16,7 @@ from assets.text.kernels.hashing import MULTIPLIER
 
 Table = NDArray[np.uint64]  # [slots, 3], a power of two, half of them free
 Queue = NDArray[np.int64]  # [entries, 4]: see the columns
-Changes = NDArray[np.int64]  # [changes, 2]: a pair, and a word in which it is new
+Changes = NDArray[np.int64]  # [changes, 2]: the slot of a pair, and a word in which it is new
 Places = NDArray[np.int32]  # the words of each entry of the queue
 
 NO_PAIR = uint64(0xFFFFFFFFFFFFFFFF)
@@ -39,14 +39,14 @@ def pair_slot(table: Table, pair: int) -> int:
 
 
 @njit(**_inlined)
-def add_to(table: Table, pair: int, number: int) -> bool:
-    """Add to the number of a pair; return whether it is new in the table."""
+def add_to(table: Table, pair: int, number: int) -> tuple[int, bool]:
+    """Add to the number of a pair; return its slot, and whether it is new in the table."""
     slot = pair_slot(table, pair)
     is_new = table[slot, 0] == NO_PAIR
     if is_new:
         table[slot, 0], table[slot, NUMBER], table[slot, MET] = pair, uint64(0), uint64(0)
     table[slot, NUMBER] += uint64(number)
-    return is_new
+    return slot, is_new
 
 
 @njit(**_compiled)
@@ -140,7 +140,7 @@ def group_places(
     slots = np.empty(len(changes), np.int64)
     num_pairs = 0
     for i in range(len(changes)):
-        slot = pair_slot(table, uint64(changes[i, 0]))
+        slot = changes[i, 0]
         if table[slot, MET] == 0:
             slots[num_pairs] = slot
             num_pairs += 1
@@ -152,8 +152,8 @@ def group_places(
         table[slots[i], MET] = uint64(i)
     ends = starts.copy()
     for i in range(len(changes)):
-        pair = table[pair_slot(table, uint64(changes[i, 0])), MET]
-        end, word = ends[pair], changes[i, 1]
+        pair, word = table[changes[i, 0], MET], changes[i, 1]
+        end = ends[pair]
         if end == starts[pair] or words[end - 1] != word:  # a word may have a pair many times
             words[end] = word
             ends[pair] = end + 1
@@ -166,6 +166,7 @@ def queue_pairs(
 ) -> tuple[Queue, int, Places, int]:
     """Add an entry for each pair of the changes, with the words in which it is new.
 
+    The slots of the changes are those of the table as it is now.
     Returns the queue and its size, the places and their number.
     """
     entries, size = queue

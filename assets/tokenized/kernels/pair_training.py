@@ -20,6 +20,7 @@ from assets.tokenized.kernels.pair_queue import (
     take_first,
     with_slots,
 )
+from assets.tokenized.kernels.prefetch import prefetch
 from assets.tokenized.kernels.token_spellings import known_tokens, spell_token
 
 Bytes = NDArray[np.uint8]
@@ -28,6 +29,7 @@ Ids = NDArray[np.int32]
 Words = tuple[Ids, Edges, Edges]  # the ids of all words, their edges, and the number of each word
 
 ID_BITS = uint64(0xFFFFFFFF)
+AHEAD = 8  # words
 FIRST_SLOTS = 1 << 18  # twice the pairs of bytes, and more
 
 _compiled = {"cache": True, "nogil": True}
@@ -40,36 +42,45 @@ def pair_of(left: int, right: int) -> int:
     return uint64(left) << HALF | uint64(right)
 
 
-@njit(**_compiled)
+@njit(**_inlined)
 def merge_in_word(
-    ids: Ids, size: int, merge: tuple[int, int, int], counted: tuple[Table, int], changes: Changes
+    ids: Ids,
+    span: tuple[int, int],
+    merge: tuple[int, int, int],
+    counted: tuple[Table, int],
+    changes: Changes,
+    num_changes: int,
 ) -> tuple[int, int, int]:
     """Merge a pair in a word, from left to right, and correct the numbers of the pairs beside it.
 
-    `merge` is the left, right and new id; `counted` the table, and the number of the word. Returns
-    the new size, the number of `changes` written, the new pairs, and how many the table lacked.
+    `span` is the word's place in the ids, and its size; `merge` the left, right and new id;
+    `counted` the table, and the number of the word. The new pairs are written to the changes from
+    `num_changes` on. Returns the new size, the number of changes, and how many the table lacked.
     """
+    start, size = span
     left, right, new = merge
     table, number = counted
-    at, end, num_changes, num_added = 0, 0, 0, 0
-    while at < size:
-        if at + 1 == size or ids[at] != left or ids[at + 1] != right:
+    at, end, stop = start, start, start + size
+    first, num_added = num_changes, 0
+    while at < stop:
+        if at + 1 == stop or ids[at] != left or ids[at + 1] != right:
             ids[end] = ids[at]
             at, end = at + 1, end + 1
             continue
-        if end > 0:
+        if end > start:
             add_to(table, pair_of(ids[end - 1], left), -number)
             changes[num_changes, 0] = pair_of(ids[end - 1], new)
             num_changes += 1
-        if at + 2 < size:
+        if at + 2 < stop:
             add_to(table, pair_of(right, ids[at + 2]), -number)
             changes[num_changes, 0] = pair_of(new, ids[at + 2])
             num_changes += 1
         ids[end] = new
         at, end = at + 2, end + 1
-    for i in range(num_changes):
-        num_added += add_to(table, uint64(changes[i, 0]), number)
-    return end, num_changes, num_added
+    for i in range(first, num_changes):
+        changes[i, 0], is_new = add_to(table, uint64(changes[i, 0]), number)
+        num_added += is_new
+    return end - start, num_changes, num_added
 
 
 @njit(**_compiled)
@@ -80,10 +91,9 @@ def first_pairs(words: Words) -> tuple[Table, int, Changes]:
     changes, num_changes = np.empty((len(ids) + 1, 2), np.int64), 0
     for word in range(len(numbers)):
         for at in range(edges[word], edges[word + 1] - 1):
-            pair = pair_of(ids[at], ids[at + 1])
-            used += add_to(table, pair, numbers[word])
-            changes[num_changes, 0], changes[num_changes, 1] = pair, word
-            num_changes += 1
+            slot, is_new = add_to(table, pair_of(ids[at], ids[at + 1]), numbers[word])
+            changes[num_changes, 0], changes[num_changes, 1] = slot, word
+            num_changes, used = num_changes + 1, used + is_new
     return table, used, changes[:num_changes]
 
 
@@ -99,16 +109,17 @@ def merge_in_words(
     ids, edges, numbers = words
     changes, num_changes, num_lacked = np.empty((4 * len(places) + 64, 2), np.int64), 0, 0
     for place in range(len(places)):
+        if place + AHEAD < len(places):
+            prefetch(ids, edges[places[place + AHEAD]])
         word = np.int64(places[place])
         while num_changes + 2 * sizes[word] > len(changes):
             changes = np.concatenate((changes, np.empty_like(changes)))
-        near = changes[num_changes:]
-        sizes[word], added, lacked = merge_in_word(
-            ids[edges[word] :], sizes[word], merge, (table, numbers[word]), near
+        first, span = num_changes, (edges[word], sizes[word])
+        sizes[word], num_changes, lacked = merge_in_word(
+            ids, span, merge, (table, numbers[word]), changes, first
         )
-        for i in range(added):
-            near[i, 1] = word
-        num_changes, num_lacked = num_changes + added, num_lacked + lacked
+        changes[first:num_changes, 1] = word
+        num_lacked += lacked
     return changes[:num_changes], num_lacked
 
 

@@ -31,11 +31,11 @@ def count_of_kinds(
     every id.
     """
     counts = np.zeros((num_kinds, len(ends)), np.int64)
-    place = 0
+    start = 0
     for row in range(len(ends)):
-        while place < ends[row]:
-            kind = kinds[ids[place]]
+        for token in ids[start : ends[row]]:
+            kind = kinds[token]
             if kind:
                 counts[kind, row] += 1
-            place += 1
+        start = ends[row]
     return counts
