@@ -94,7 +94,7 @@ class LineRun:
 
     @cached_property
     def num_newlines(self) -> int:
-        """Count the newlines; numpy takes a third of the time of `bytes.count`, without the lock."""
+        """Count the newlines, without the interpreter's lock."""
         return int(np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n")))
 
 
