@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from input_files import chunks, write
 
 from assets.raw.readers import plain_lines, read_chunks
 from assets.raw.readers.documents import Chunk
+from assets.raw.readers.read_lines import LineRun
+from resources.settings.sources import SourceConfig
 
 SETTINGS: list[dict[str, object]] = [
     {},
@@ -168,3 +171,21 @@ def test_a_line_alone_and_among_others_has_one_outcome(tmp_path: Path, line: byt
 
     assert_same_by_either_reader(tmp_path, line, 10_000, {})
     assert_same_by_either_reader(tmp_path, among, 10_000, {"id_field": "id"})
+
+
+def test_threads_side_by_side_and_after_one_another_share_buffers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plain_lines, "_idle", [])
+    source = SourceConfig(name="s", where="x")
+
+    def texts(word: str) -> list[str]:
+        line = json.dumps({"text": word * 100}).encode() + b"\n"
+        return plain_lines.split_run(LineRun(0, line * 2000), source)[1]["text"].to_list()
+
+    for _ in range(2):
+        with ThreadPoolExecutor(4) as threads:
+            found = [*threads.map(texts, "abcd" * 8)]
+        assert found == [[word * 100] * 2000 for word in "abcd" * 8]
+
+    assert 1 <= len(plain_lines._idle) <= 4

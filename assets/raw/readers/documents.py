@@ -201,7 +201,8 @@ class DocumentBuilder:
         self._flush()
         if self._source.id_field:
             is_kept = self._add_in_order(documents, others, record_of)
-            documents, sizes = documents.filter(is_kept), sizes[is_kept.to_numpy()]
+            if not is_kept.all():  # to filter waits for Polars' threads
+                documents, sizes = documents.filter(is_kept), sizes[is_kept.to_numpy()]
         else:
             for record in others:
                 self.add(record)

@@ -8,7 +8,8 @@ reader cannot prove that it would spell it so, and every line that is refused is
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -24,8 +25,9 @@ from resources.settings.sources import SourceConfig
 
 LEAST_BYTES = 1 << 18  # of a run: a smaller one is not worth loading the kernels
 PLAIN, RESPELLED, REFUSED = 0, 1, 2  # kinds of lines in the kernel
-_of_thread = threading.local()
 COLUMNS = ("text", "id", "lang", "license", "url", "meta")  # in the order of the kernel's roles
+Buffers = NDArray[np.uint8]  # a row each for the lines of a run and for COLUMNS
+_idle: list[Buffers] = []  # buffers that no thread reads into: threads of streams come and go
 
 
 def add_lines(builder: DocumentBuilder, run: LineRun, source: SourceConfig) -> None:
@@ -77,44 +79,53 @@ def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl
     from assets.raw.kernels.json_lines import NUM_COLUMNS, split_json_lines
     from assets.raw.kernels.json_values import PADDING
 
-    data = np.frombuffer(_ended(_refuse_invalid(run.data)) + b"\0" * PADDING, np.uint8)
-    num_bytes, num_lines = len(data) - PADDING, run.num_newlines + 1
     names = [name.encode() for name in names_of(source)]
-    columns = _scratch(NUM_COLUMNS, len(data) + PADDING)
-    ends = np.zeros((NUM_COLUMNS, num_lines + 1), np.uint64)
-    lines = np.empty((num_lines, 3), np.uint64)
-    num_lines, num_plain = split_json_lines(
-        data,
-        (np.uint64(num_bytes), np.uint64(source.max_record_bytes)),
-        (np.frombuffer(b"".join(names), np.uint8), np.cumsum([*map(len, names)], dtype=np.uint64)),
-        columns,
-        ends,
-        lines,
-    )
-    spans, offsets = lines[:num_lines].astype(np.int64), ends[:, : num_plain + 1].astype(np.int64)
-    documents = pl.DataFrame(
-        {name: _strings(columns[i], offsets[i]) for i, name in enumerate(COLUMNS)}
-    ).with_columns(
-        pl.col("text").fill_null(""),
-        pl.col("lang").fill_null(pl.lit(source.declared_language, pl.String())),
-        pl.col("license").fill_null(pl.lit(source.license, pl.String())),
-        row=spans[spans[:, 2] != REFUSED, 0] + run.offset,
-    )
-    return _respell(spans, documents)
+    ends_of_names = np.cumsum([*map(len, names)], dtype=np.uint64)
+    most_lines = run.num_newlines + 1
+    ends = np.zeros((NUM_COLUMNS, most_lines + 1), np.uint64)
+    lines = np.empty((most_lines, 3), np.uint64)
+    with _buffers(NUM_COLUMNS + 1, len(run.data) + 1 + 2 * PADDING) as buffers:
+        data, columns = buffers[0], buffers[1:]
+        num_bytes = _fill(data, _refuse_invalid(run.data))
+        num_lines, num_plain = split_json_lines(
+            data,
+            (np.uint64(num_bytes), np.uint64(source.max_record_bytes)),
+            (np.frombuffer(b"".join(names), np.uint8), ends_of_names),
+            columns,
+            ends,
+            lines,
+        )
+        spans = lines[:num_lines].astype(np.int64)
+        offsets = ends[:, : num_plain + 1].astype(np.int64)
+        texts = map(_strings, columns, offsets)
+        documents = dict(zip(COLUMNS, texts, strict=True))
+    declared = {"text": "", "lang": source.declared_language, "license": source.license}
+    documents |= {name: _filled(documents[name], value) for name, value in declared.items()}
+    documents["row"] = pl.Series(spans[spans[:, 2] != REFUSED, 0] + run.offset)
+    return _respell(spans, pl.DataFrame(documents))
 
 
-def _scratch(num_columns: int, num_bytes: int) -> NDArray[np.uint8]:
-    """Return the buffers of this thread: a new one for each run costs as much as its reading."""
-    kept: NDArray[np.uint8] | None = getattr(_of_thread, "columns", None)
-    if kept is None or kept.shape[1] < num_bytes:
-        kept = np.empty((num_columns, num_bytes), np.uint8)
-        if num_bytes <= 2 * RUN_BYTES:
-            _of_thread.columns = kept
-    return kept
+@contextmanager
+def _buffers(num_rows: int, num_bytes: int) -> Iterator[Buffers]:
+    """Lend buffers to a thread: new ones for each run cost as much as its reading."""
+    try:
+        buffers = _idle.pop()
+    except IndexError:
+        buffers = np.empty((num_rows, 0), np.uint8)
+    if buffers.shape[1] < num_bytes:
+        buffers = np.empty((num_rows, num_bytes), np.uint8)
+    yield buffers
+    if num_bytes <= 2 * RUN_BYTES:
+        _idle.append(buffers)
 
 
-def _ended(data: bytes) -> bytes:
-    return data if data.endswith(b"\n") else data + b"\n"
+def _fill(buffer: NDArray[np.uint8], lines: bytes) -> int:
+    """Write lines, the last one with its newline; return their bytes."""
+    buffer[: len(lines)] = np.frombuffer(lines, np.uint8)
+    if lines.endswith(b"\n"):
+        return len(lines)
+    buffer[len(lines)] = ord("\n")
+    return len(lines) + 1
 
 
 def _refuse_invalid(data: bytes) -> bytes:
@@ -141,6 +152,11 @@ def _strings(column: NDArray[np.uint8], ends: NDArray[np.int64]) -> pl.Series:
     buffers = [pa.py_buffer(each) for each in (validity, ends, column[: ends[-1]].copy())]
     array: Any = pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
     return pl.Series(array)
+
+
+def _filled(column: pl.Series, value: str | None) -> pl.Series:
+    """Return a column with a value in place of nulls, by no expression where it has none."""
+    return column.fill_null(value) if value is not None and column.null_count() else column
 
 
 def _respell(

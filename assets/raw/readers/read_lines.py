@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import chain, takewhile
 from typing import NamedTuple
 
+import numpy as np
+
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
 from assets.raw.readers.input_file import WHOLE, Border, InputFile, Span
@@ -92,8 +94,8 @@ class LineRun:
 
     @cached_property
     def num_newlines(self) -> int:
-        """Count the newlines."""
-        return self.data.count(b"\n")
+        """Count the newlines, without the interpreter's lock."""
+        return int(np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n")))
 
 
 def read_jsonl(
@@ -151,7 +153,7 @@ def split_runs(
             size += len(block)
             end = block.rfind(b"\n") + 1
             if end and (size >= RUN_BYTES or offset + size >= stop):
-                run = LineRun(offset, b"".join([*parts[:-1], block[:end]]))
+                run = LineRun(offset, b"".join([*parts[:-1], memoryview(block)[:end]]))
                 offset, parts = offset + len(run.data), [block[end:]]
                 size = len(parts[0])
                 yield run
