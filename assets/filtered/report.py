@@ -6,7 +6,6 @@ and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -77,12 +76,8 @@ def _reasons(
 
     The matrix is float32 [documents, rules]: 1 where a document broke a rule.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lists: Any = reasons.to_arrow()
-    values = pc.index_in(lists.flatten(), pa.array(names, pa.large_string())).to_numpy()
-    lengths = lists.value_lengths().to_numpy()
+    values = reasons.explode(empty_as_null=False).cast(pl.Enum(names)).to_physical().to_numpy()
+    lengths = reasons.list.len().cast(pl.Int64).to_numpy()
     is_broken, starts = lengths > 0, lengths.cumsum() - lengths
     first = np.zeros(len(lengths), np.int64)
     first[is_broken] = values[starts[is_broken]] + 1

@@ -45,6 +45,13 @@ from resources.kernel_cache import load_compiled
 sum(load_compiled("kernels"))
 print(len(answer.overloads), len(add.overloads))
 """
+NEEDED = """
+import sys
+from kernels.caller import answer
+print(answer(1), [name for name in ("scipy", "numba.np.npyimpl") if name in sys.modules])
+import scipy
+print(answer(1.5), sum(answer.stats.cache_misses.values()))
+"""
 
 
 def write_kernels(folder: Path, added: int) -> None:
@@ -93,6 +100,14 @@ def test_kernels_that_only_kernels_call_are_not_loaded(tmp_path: Path) -> None:
     call(tmp_path)
 
     assert start(tmp_path, LOAD).communicate()[0].split() == ["1", "0"]
+
+
+def test_loading_imports_neither_scipy_nor_what_compiles(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    call(tmp_path)
+
+    loaded, compiled = start(tmp_path, NEEDED).communicate()[0].splitlines()
+    assert (loaded, compiled) == ("11 []", "11.5 1")
 
 
 def test_a_version_that_comes_back_is_not_compiled_again(tmp_path: Path) -> None:

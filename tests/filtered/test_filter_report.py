@@ -1,5 +1,7 @@
 """Summaries add up over parts; plots show counts and never a raw text."""
 
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from base64 import b64decode
 
@@ -61,6 +63,23 @@ def test_a_summary_says_what_each_rule_alone_and_each_pair_removes() -> None:
     }
     assert found["languages"] == {"unknown": 5}
     assert sum(found["histogram/char_count"].values()) == 5
+
+
+def test_filtering_and_its_summary_import_no_pandas() -> None:
+    code = """
+import sys
+import polars as pl
+from assets.filtered.filter_documents import filter_documents
+from assets.filtered.report import summarize_decisions
+from assets.filtered.rules.rules import rules_for
+from resources.settings.filtering.filters import FilterConfig
+config = FilterConfig.model_validate({"language": {"backend": "none"}, "rules": {"c4": {}}})
+texts = pl.DataFrame({"doc_id": ["0"], "text": ["a { b"], "lang": ["en"]})
+found = summarize_decisions(filter_documents(texts, config)[1], rules_for(config.rules))
+print(found["first"], "pandas" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "{'c4.curly_bracket': 1} False"
 
 
 def test_summaries_of_parts_add_up_to_that_of_the_whole() -> None:

@@ -90,17 +90,25 @@ def _rarest_grams(elements: NDArray[np.uint8], parity: int) -> tuple[int, NDArra
     A gram may begin up to 3 bytes before the clue, or end after it: any byte is there, and at the
     end of a clue whose last bytes may be those after a text.
     """
-    from assets.filtered.kernels.clue_scan import GRAM, fold
+    from assets.filtered.kernels.clue_scan import GRAM
 
     any_byte = np.ones(256, bool)
     is_open = np.logical_and.accumulate(elements[::-1, 0] > 0)[::-1]
     around = [any_byte] * (GRAM - 1)
     rows = [*around, *np.where(is_open[:, None], any_byte, elements > 0), *around]
-    folded = np.array([fold(byte) & 0xFF for byte in range(256)], np.uint32)
-    choices = [np.unique(folded[row]) for row in rows]
+    folded = _folded_bytes()
+    choices = [np.flatnonzero(np.bincount(folded[row])).astype(np.uint32) for row in rows]
     places = range((parity + 1) % 2, len(rows) - GRAM + 1, 2)  # in `rows`, three bytes before
     first = min(places, key=lambda place: prod(map(len, choices[place : place + GRAM])))
     words = np.zeros(1, np.uint32)
     for i, own in enumerate(choices[first : first + GRAM]):
         words = (words[:, None] | own << np.uint32(8 * i)).ravel()
     return first - (GRAM - 1), words
+
+
+@cache
+def _folded_bytes() -> NDArray[np.uint32]:
+    """Return what the kernel makes of each byte, uint32 [256]."""
+    from assets.filtered.kernels.clue_scan import fold
+
+    return np.array([fold(byte) & 0xFF for byte in range(256)], np.uint32)
