@@ -140,13 +140,11 @@ def _strip(texts: pl.Series) -> pl.Series:
     """
     from assets.filtered.kernels.span_edit import find_edges
 
-    data, offsets = text_buffers(texts.rechunk())
-    edges = find_edges(data, offsets)
-    rows = np.flatnonzero((edges[:, 0] > offsets[:-1]) | (edges[:, 1] < offsets[1:]))
-    if not len(rows):
+    if texts.is_empty():
         return texts
-    places = pl.Series(rows, dtype=pl.get_index_type())
-    return replace_rows(texts, places, spans_in(data, edges[rows]))
+    data, offsets = text_buffers(texts.rechunk())
+    stripped = spans_in(data, find_edges(data, offsets)).alias(texts.name)
+    return stripped.set(texts.is_null(), None) if texts.has_nulls() else stripped
 
 
 def _repair_mojibake(texts: pl.Series) -> pl.Series:

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import Scan
-from assets.text.buffers import spans_in
+from assets.text.buffers import texts_in
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -23,7 +24,10 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
 
     if not len(windows):
         return _NOTHING
-    lists: Any = spans_in(data, windows[:, 1:]).str.extract_all(scan.candidate).to_arrow()
+    # One query, as each takes 0.2 ms: of the texts between the borders, every second one.
+    texts = texts_in(data, windows[:, 1:].ravel()).to_frame("text")
+    matches_of = pl.col("text").gather_every(2).str.extract_all(scan.candidate)
+    lists: Any = texts.select(matches_of).to_series().to_arrow()
     if not len(lists.values):
         return _NOTHING
     # Polars returns matches without places: each is the first of its kind after the one before.
