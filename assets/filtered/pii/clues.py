@@ -2,7 +2,7 @@
 
 A clue is a pattern of fixed length in bytes of UTF-8: `[a-z]` is one byte of a class, `\\d` a
 digit, `.` any byte or the end of the text, `{n}` repeats an element; anything else is itself. A
-kernel looks for all clues in one pass over the text, which takes 0.5 to 0.8 s/GB; regexes, 0.3 to
+kernel looks for all clues in one pass over the text, which takes 0.6 to 1 s/GB; regexes, 0.3 to
 0.9 s/GB each of 35, read only windows around a clue of theirs.
 """
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
-GRAM, GROUPS = 4, 64  # of the kernel
 # How often a byte is in texts, roughly: runs of blanks indent code.
 _FREQUENCIES = np.full(256, 0.001)
 _FREQUENCIES[list(b"abcdefghijklmnopqrstuvwxyz")] = 0.03
@@ -46,7 +45,7 @@ def windows_of(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> list[In
 @cache
 def clue_tables(scans: tuple[Scan, ...]) -> "ClueTables":
     """Make the kernel's tables."""
-    from assets.filtered.kernels.clue_scan import ClueTables
+    from assets.filtered.kernels.clue_scan import GRAM, GROUPS, ClueTables
 
     clues = [(elements_of(clue), number) for number, scan in enumerate(scans)
              for clue in scan.clues]  # fmt: skip
@@ -90,6 +89,8 @@ def _rarest_gram(elements: NDArray[np.uint8], parity: int) -> tuple[int, NDArray
     It may begin up to 3 bytes before the clue, or end after it: any byte is there, and at the end
     of a clue whose last bytes may be those after a text.
     """
+    from assets.filtered.kernels.clue_scan import GRAM
+
     around = np.ones((GRAM - 1, 256), np.uint8)
     is_open = np.logical_and.accumulate(elements[::-1, 0] > 0)[::-1]
     rows = np.concatenate([around, elements | is_open[:, None], around])
@@ -117,6 +118,8 @@ def _group(grams: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], Integers]:
     A group is likely wherever any first pair of its grams is before any second one, so each gram,
     the most frequent first, joins the group that becomes least more frequent by it.
     """
+    from assets.filtered.kernels.clue_scan import GROUPS
+
     shares = (grams @ _FREQUENCIES).reshape(-1, 2, 2).prod(axis=2)  # of either pair
     members = np.zeros(len(grams), np.int64)
     sums = np.zeros((GROUPS, 2))
