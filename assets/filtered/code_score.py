@@ -9,11 +9,13 @@ Trade-off: no grammar. A file that is mostly documentation scores as prose, a pa
 code; tables of data and markup count as code, mathematics in LaTeX as prose.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from assets.filtered.code_signals import KEYWORDS
 from assets.text.buffers import text_buffers
@@ -72,6 +74,7 @@ _FIRST_WORDS = (
     *("done", "echo", "elif", "end", "endfor", "esac", "exit", "export", "fi", "fun", "local"),
     *("my", "print", "printf", "set", "sub", "then", "unset"),
 )
+_NAMES = ("evidence", "lines", "code", "characters")  # of the kernel's columns
 SLOPE, MIDDLE = 2.8, 0.7  # of the logistic; MIDDLE: mean evidence at which the score is a half
 
 
@@ -86,33 +89,44 @@ def score_code(texts: pl.Series) -> pl.DataFrame:
     data, starts = text_buffers(texts)
     found = np.zeros((len(texts), 4))
     find_code(starts, data, lexicon(), found)
-    names = ("evidence", "lines", "code", "characters")
+    share = (pl.col("code") / pl.col("characters").clip(lower_bound=1)).alias("code_text_share")
+    return _as_table(found, _NAMES).select(_score(), share)
+
+
+def code_scores(texts: pl.Series) -> pl.Series:
+    """Return the code_score alone, for half of the time."""
+    from assets.filtered.kernels.code_lines import weigh_texts
+
+    data, starts = text_buffers(texts)
+    found = np.zeros((len(texts), 2))
+    weigh_texts(starts, data, lexicon(), found)
+    return _as_table(found, _NAMES[:2]).select(_score()).to_series()
+
+
+def _as_table(found: NDArray[np.float64], names: Sequence[str]) -> pl.DataFrame:
     columns = dict(zip(names, found.T, strict=True))
-    return pl.DataFrame(columns, dict.fromkeys(names, pl.Float64)).select(_scores())
+    return pl.DataFrame(columns, dict.fromkeys(names, pl.Float64))
 
 
 @cache
-def _scores() -> list[pl.Expr]:
-    evidence, lines, code, characters = map(pl.col, ("evidence", "lines", "code", "characters"))
+def _score() -> pl.Expr:
+    evidence, lines = pl.col("evidence"), pl.col("lines")
     mean = evidence / lines.clip(lower_bound=1)
     score = 1 / (1 + (-SLOPE * (mean - MIDDLE)).exp())
-    return [
-        pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score"),
-        (code / characters.clip(lower_bound=1)).alias("code_text_share"),
-    ]
+    return pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score")
 
 
 @cache
 def lexicon() -> "Lexicon":
     """Return the kernel's tables of the weights above."""
+    from assets.filtered.kernels.code_counts import hash_words
     from assets.filtered.kernels.code_lines import Lexicon, Sign
 
     signs = [SIGNS[sign.name] for sign in Sign]
     endings = np.zeros(256, np.uint8)
     for name, characters in _ENDINGS.items():
         endings[list(characters.encode())] = Sign[name]
-    words = [word.encode() for word in {*KEYWORDS, *_FIRST_WORDS}]
-    keywords = np.array(sorted(int.from_bytes(word, "big") for word in words), np.uint64)
+    keywords = hash_words(sorted({*KEYWORDS, *_FIRST_WORDS}))
     weights = pair_weights([weight for _, _, weight in PAIRS.values()])
     pairs = weights.astype(np.int8)
     assert (pairs == weights).all(), "the kernel adds whole numbers from -128 to 127"
@@ -124,7 +138,7 @@ def _number(name: str) -> int:
     return [_EDGE, *_CLASSES, _BLANK, _OTHER].index(name)
 
 
-def _byte_classes() -> "np.typing.NDArray[np.uint8]":
+def _byte_classes() -> NDArray[np.uint8]:
     classes = np.full(256, _number(_OTHER), np.uint8)
     classes[: ord(" ") + 1] = _number(_BLANK)
     classes[ord("\n")] = _number(_EDGE)
@@ -133,7 +147,7 @@ def _byte_classes() -> "np.typing.NDArray[np.uint8]":
     return classes
 
 
-def pair_weights(weights: list[float]) -> "np.typing.NDArray[np.float64]":
+def pair_weights(weights: list[float]) -> NDArray[np.float64]:
     """Return the weight of every pair of bytes, float64 [65536], from one weight for each of PAIRS.
 
     That of `first` before `second` is at first + 256 * second.

@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from assets.text.table_rows import change_where
+from assets.text.buffers import spans_in, text_buffers, texts_in
+from assets.text.table_rows import change_where, replace_rows
 from resources.settings.filtering.filter_steps import NormalizeConfig
 
 # Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
@@ -39,8 +39,6 @@ NFC_CANDIDATES = (
 # RLM, ALM) cannot move a letter, and sentences in Arabic and Hebrew hold them beside punctuation.
 BIDI_CONTROLS = r"[\u{202A}-\u{202E}\u{2066}-\u{2069}]"
 BIDI_MARKS = r"[\u{61C}\u{200E}\u{200F}]"
-LEADING_BLANK_LINES = r"\A\s*\n"
-NEWLINE = ord("\n")
 BLANK = r"[\t\p{Zs}]"  # white space that ends no line
 _CONTROL, _LINE_END, _NFC, _BIDI, _MARK = 1, 2, 4, 8, 16  # bits of the classes, in this order
 _CLASSES = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
@@ -59,6 +57,9 @@ _WORD = r"[^ \t\n]{1,4000}"
 _CAPITALS = "(?<=[A-Z\xc0-\xde])[ÃÂ][”’…»]+(?!\\w)"
 
 
+Change = Callable[[pl.Series], pl.Series]
+
+
 def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
     """Return `texts` (String) normalised, in order. Nulls stay. Lines end at LF.
 
@@ -68,54 +69,55 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
     blank lines. ModuleNotFoundError: `mojibake` is on and ftfy is not installed.
     """
     from assets.filtered.kernels.character_scan import kinds_of, tell_kinds
-    from assets.text.buffers import text_buffers
 
     if config.mojibake:
         texts = _repair_mojibake(texts)
-    classes = kinds_of(*text_buffers(texts), tell_kinds(_CLASSES))
-    if config.control_characters:
-        texts = _change_lines(texts, classes, _CONTROL, _removal(CONTROL_CHARACTERS))
-    if config.bidi_controls:
-        texts = _change_lines(texts, classes, _BIDI, _removal(BIDI_CONTROLS))
-    if config.bidi_marks:
-        texts = _change_lines(texts, classes, _MARK, _removal(BIDI_MARKS))
-    if config.line_ends:
-        ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
-        texts = _replace_where(texts, pl.Series(classes & _LINE_END != 0), ends, "\n")
-    if config.nfc:
-        texts = _change_lines(texts, classes, _NFC, lambda lines: lines.str.normalize("NFC"))
+    changes = _changes(config)
+    wanted = np.uint8(sum(kind for kind, _ in changes))
+    rows = np.flatnonzero(kinds_of(*text_buffers(texts), tell_kinds(_CLASSES)) & wanted)
+    if len(rows):
+        places = pl.Series(rows, dtype=pl.get_index_type())
+        changed = _change_lines(texts.gather(places), changes, wanted)
+        texts = replace_rows(texts, places, changed)
     return _even_out_blanks(texts, config)
 
 
+def _changes(config: NormalizeConfig) -> list[tuple[int, Change]]:
+    """Return the classes of characters to change, and what changes the lines with one, in order."""
+    ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
+    changes: list[tuple[bool, int, Change]] = [
+        (config.control_characters, _CONTROL, _replacement(CONTROL_CHARACTERS, "")),
+        (config.bidi_controls, _BIDI, _replacement(BIDI_CONTROLS, "")),
+        (config.bidi_marks, _MARK, _replacement(BIDI_MARKS, "")),
+        (config.line_ends, _LINE_END, _replacement(ends, "\n")),
+        (config.nfc, _NFC, lambda lines: lines.str.normalize("NFC")),
+    ]
+    return [(kind, change) for is_on, kind, change in changes if is_on]
+
+
 def _change_lines(
-    texts: pl.Series,
-    classes: NDArray[np.uint8],
-    kind: int,
-    change: Callable[[pl.Series], pl.Series],
+    texts: pl.Series, changes: list[tuple[int, Change]], wanted: np.uint8
 ) -> pl.Series:
-    """Apply `change` to the lines that hold a character of a class; `classes`: those of each text.
+    """Apply the changes to the lines that hold a character of their class.
 
     A text is then what its lines are, each with its newline: no character is removed, or composed,
     because of what is on the other side of a newline.
     """
-    from assets.filtered.kernels.character_scan import kinds_of, tell_kinds
-    from assets.text.buffers import text_buffers, texts_in
+    from assets.filtered.kernels.character_scan import find_lines, tell_kinds
+    from assets.filtered.kernels.span_edit import replace_spans
 
-    def change_rows(rows: pl.Series) -> pl.Series:
-        data, offsets = text_buffers(rows.rechunk())
-        is_end = data[: offsets[-1]] == NEWLINE
-        is_end[offsets[1:] - 1] = True
-        borders = np.r_[0, np.flatnonzero(is_end) + 1]
-        has_kind = kinds_of(data, borders, tell_kinds(_CLASSES)) & kind != 0
-        lines = change_where(texts_in(data, borders), pl.Series(has_kind), change)
-        changed, ends = text_buffers(lines.rechunk())
-        return texts_in(changed, ends[np.searchsorted(borders, offsets)])
-
-    return change_where(texts, pl.Series(classes & kind != 0), change_rows)
+    data, offsets = text_buffers(texts.rechunk())
+    spans = find_lines(data, offsets, tell_kinds(_CLASSES), wanted)
+    lines = spans_in(data, spans[:, 1:3])
+    for kind, change in changes:
+        lines = change_where(lines, pl.Series(spans[:, 3] & kind != 0), change)
+    words, ends = text_buffers(lines.rechunk())
+    spans[:, 3] = np.arange(len(spans))
+    return texts_in(*replace_spans(data, offsets, spans, words, ends[1:]))
 
 
-def _removal(pattern: str) -> Callable[[pl.Series], pl.Series]:
-    return lambda lines: lines.str.replace_all(pattern, "")
+def _replacement(pattern: str, text: str) -> Change:
+    return lambda lines: lines.str.replace_all(pattern, text)
 
 
 def _even_out_blanks(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
@@ -127,13 +129,22 @@ def _even_out_blanks(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
         texts = _replace_all(texts, rf"\n{run}", "\n" * (most + 1))
         texts = _replace_all(texts, rf"\A{run}", "\n" * most)
     if config.strip:
-        # The pattern ends at a newline, so the indentation of the first line with text survives.
-        text = pl.col("text").str.strip_chars_end()
-        stripped, is_led = texts.to_frame("text").select(
-            text, led=text.str.contains(LEADING_BLANK_LINES)
-        )
-        texts = _replace_where(stripped.alias(texts.name), is_led, LEADING_BLANK_LINES, "")
+        texts = _strip(texts)
     return texts
+
+
+def _strip(texts: pl.Series) -> pl.Series:
+    """Drop the white space at the end of each text, and the blank lines that it begins with.
+
+    The indentation of the first line with text survives.
+    """
+    from assets.filtered.kernels.span_edit import find_edges
+
+    if texts.is_empty():
+        return texts
+    data, offsets = text_buffers(texts.rechunk())
+    stripped = spans_in(data, find_edges(data, offsets)).alias(texts.name)
+    return stripped.set(texts.is_null(), None) if texts.has_nulls() else stripped
 
 
 def _repair_mojibake(texts: pl.Series) -> pl.Series:
@@ -158,8 +169,4 @@ def _repair_mojibake(texts: pl.Series) -> pl.Series:
 
 
 def _replace_all(texts: pl.Series, pattern: str, replacement: str) -> pl.Series:
-    return _replace_where(texts, texts.str.contains(pattern), pattern, replacement)
-
-
-def _replace_where(texts: pl.Series, mask: pl.Series, pattern: str, replacement: str) -> pl.Series:
-    return change_where(texts, mask, lambda rows: rows.str.replace_all(pattern, replacement))
+    return change_where(texts, texts.str.contains(pattern), _replacement(pattern, replacement))

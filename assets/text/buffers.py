@@ -138,6 +138,14 @@ def texts_in(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pl.Series:
     return pl.Series(array, dtype=pl.String)
 
 
+def spans_in(data: NDArray[np.uint8], spans: NDArray[np.int64]) -> pl.Series:
+    """Return the texts of spans, int64 [n >= 1, 2]: first byte, end; without a copy.
+
+    The spans are in order and do not overlap.
+    """
+    return texts_in(data, np.ascontiguousarray(spans).ravel()).gather_every(2)
+
+
 def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Yield rows and offsets of runs of 256 texts, so that the words of a run fit the CPU cache."""
     for first in range(0, len(offsets) - 1, _BLOCK_TEXTS):

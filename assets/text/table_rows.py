@@ -30,8 +30,9 @@ def count_bytes(texts: pl.Series) -> int:
 
 def order_of(height: int, rows: pl.Series) -> pl.Series:
     """Return the index to gather for each row if replacements of `rows` follow `height` rows."""
-    order = pl.int_range(height, dtype=pl.get_index_type(), eager=True)
-    return order.scatter(rows, pl.int_range(height, height + len(rows), eager=True))
+    order = np.arange(height)  # by numpy: each query of Polars takes 0.1 ms
+    order[rows.to_numpy()] = np.arange(height, height + len(rows))
+    return pl.Series(order).cast(pl.get_index_type())
 
 
 def replace_rows(texts: pl.Series, rows: pl.Series, replacement: pl.Series) -> pl.Series:

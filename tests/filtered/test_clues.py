@@ -131,6 +131,15 @@ def test_a_clue_is_found_at_even_and_odd_places(clue: str) -> None:
         assert likely_rows(["", "é", "-" * before + text, text[:-1]], (clue,)) == [2]
 
 
+def test_more_clues_than_groups_are_told_apart() -> None:
+    words = [f"{letter}{digit}{letter}x" for letter in "abcdefghij" for digit in range(10)]
+    data, offsets = text_buffers(pl.Series(["-" * (i % 9) + word for i, word in enumerate(words)]))
+
+    own = windows_of(data, offsets, [scan_of((word,)) for word in words])
+
+    assert [found[:, 0].tolist() for found in own] == [[i] for i in range(len(words))]
+
+
 def test_matches_have_the_places_where_the_regex_found_them() -> None:
     scan = scan_of(("ab",))._replace(candidate="(?:ab)+c|x")
     text = "ab" * 5 + "-abababc" + "abxab" * 2 + "abc"

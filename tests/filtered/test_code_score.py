@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.code_score import MIDDLE, SLOPE, lexicon, score_code
+from assets.filtered.code_score import MIDDLE, SLOPE, code_scores, lexicon, score_code
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.code_lines import CHANGE, LIMIT, Sign, make_room, weigh_lines
 from assets.filtered.language.detect_language import detect_language
@@ -235,3 +235,11 @@ def test_evidence_has_a_bound_on_each_line() -> None:
 
     assert weigh_lines(data, lexicon(), room) == 2
     assert room[0].tolist() == [LIMIT, -LIMIT]
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=5))
+def test_the_score_alone_is_that_with_the_share(texts: list[str]) -> None:
+    series = pl.Series(texts, dtype=pl.String)
+
+    assert code_scores(series).to_list() == score_code(series)["code_score"].to_list()

@@ -285,3 +285,13 @@ def test_mojibake_needs_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ftfy", None)
     with pytest.raises(ModuleNotFoundError):
         normalize("a", mojibake=True)
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.text(" \n\t\x0b\x85\xa0\u2003\u3000aé漢", max_size=12), max_size=5))
+def test_edges_lose_what_is_blank_and_nulls_stay(texts: list[str | None]) -> None:
+    off = dict.fromkeys(("nfc", "line_ends", "control_characters", "bidi_controls"), False)
+
+    expected = [text if text is None else re.sub(r"\A\s*\n", "", text.rstrip()) for text in texts]
+
+    assert normalize(*texts, **off) == expected

@@ -14,12 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit, uint64
+from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import NUM_CODES
 from assets.text.kernels.compiling import INLINED, KERNEL
-from assets.text.kernels.many_bytes import ONE, RUN, first_one, mark_bytes, ones_below
+from assets.text.kernels.many_bytes import (
+    ONE,
+    RUN,
+    find_byte,
+    first_one,
+    mark_bytes,
+    ones_below,
+)
 from assets.text.kernels.utf8 import decode
 
 Bytes = NDArray[np.uint8]
@@ -108,6 +115,15 @@ def kinds_of(data: Bytes, offsets: Offsets, kinds: Kinds) -> Bytes:
     return bits
 
 
+def find_lines(data: Bytes, offsets: Offsets, kinds: Kinds, wanted: np.uint8) -> Offsets:
+    """Return the lines of n texts with a character of a wanted bit, int64 [lines, 4].
+
+    Columns: text, first byte, end (after the newline, or of the text), bits of all characters.
+    data: UTF-8 bytes; offsets: int64 [n + 1].
+    """
+    return _find_lines(data, offsets, kinds.classes, kinds.pairs, wanted)
+
+
 def dominant_groups(data: Bytes, offsets: Offsets, groups: Bytes) -> Bytes:
     """Return the group with most bytes for each of n texts, uint8 [n]; 0 if no group has any.
 
@@ -124,6 +140,26 @@ def _scan_texts(data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, bit
     for row in range(len(bits)):
         span = (uint64(offsets[row]), uint64(offsets[row + 1]))
         bits[row] = _scan_text(data, span, classes, pairs)
+
+
+@njit(cache=True, nogil=True)
+def _find_lines(
+    data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, wanted: np.uint8
+) -> Offsets:
+    lines = np.empty((len(offsets), 4), np.int64)
+    count = 0
+    for row in range(len(offsets) - 1):
+        at, stop = uint64(offsets[row]), uint64(offsets[row + 1])
+        while at < stop:
+            end = min(find_byte(data, (at, stop), _NEWLINE) + ONE, stop)
+            bits = _scan_text(data, (at, end), classes, pairs)
+            if bits & wanted:
+                if count == len(lines):
+                    lines = np.concatenate((lines, np.empty_like(lines)))
+                lines[count] = row, int64(at), int64(end), int64(bits)
+                count += 1
+            at = end
+    return lines[:count]
 
 
 @njit(**INLINED)

@@ -1,41 +1,39 @@
 """Look for clues, short patterns of bytes, in texts: one pass over the bytes for all of them.
 
-Digits are one byte here, and so are the two cases of a letter. The hash of the four bytes at every
-second place selects, with a table of bits, where a clue may be, and only there bytes are compared:
-of each clue there is a gram for either case. Clues of less than a gram have an "@", which is looked
-for as it is. Each clue found makes a window of the text around it, or widens the one before.
+A gram is four bytes of a clue, or beside it, that begin at an even place: two pairs. A table gives
+for each pair of bytes the groups of grams that it begins, and those that it ends: where a pair and
+the next one have a group in common there may be a clue, and only there bytes are compared. Each
+clue found makes a window of the text around it, or widens the one before.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit, uint32, uint64
+from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import INLINED, KERNEL
-from assets.text.kernels.many_bytes import EIGHT, ONES, RUN, copy_64, find_bytes, read_4, read_8
+from assets.text.kernels.many_bytes import EIGHT, ONE, RUN, copy_64, first_one, read_4, read_8
 
 GRAM = 4  # bytes
-HASH_BITS = 20  # 128 kB of bits; some 18,000 grams set 2 % of them
-SLOT_BITS = 15
-NO_GRAM = np.uint32(0x01010101)  # of bytes that `fold` does not leave
-SIGN = ord("@")
+GROUPS = 64  # of grams: the bits of a number
 BLOCK = 1 << 14  # bytes between the steps, whose places fit the CPU cache
 AROUND = 64  # bytes before the first text, and after the last, that grams may have
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+Bits = NDArray[np.uint64]
 
 
 class ClueTables(NamedTuple):
-    """Tables of c clues with e elements in all, of their g grams or signs, and of s scans."""
+    """Tables of c clues with e elements of k classes, of their two grams each, and of s scans."""
 
-    bits: NDArray[np.uint32]  # [2**HASH_BITS / 32]: set for the hashes of grams
-    grams: NDArray[np.uint32]  # [2**SLOT_BITS]: each in the slot of its hash, or in the next free
-    slots: NDArray[np.int32]  # [2**SLOT_BITS + 1]: first link of a gram's chain; of the sign's
-    links: Integers  # [g, 3]: a clue, its bytes before the gram or sign, the next link or -1
-    elements: Bytes  # [e, 256]: 1 where an element allows the byte
+    pairs: Bits  # [65536, 2]: groups whose grams begin with two bytes (low one first); end with
+    groups: Integers  # [GROUPS + 1]: the first gram of each group
+    grams: Integers  # [2 * c, 4]: a clue, bytes before the gram; bits it shares, their values
+    classes: Bytes  # [k, 256]: 1 where an element of the class allows the byte
+    elements: Integers  # [e]: the class of each
     starts: Integers  # [c + 1]: first element of each clue
     scans: Integers  # [c]: the scan of a clue
     held: Bytes  # [s, 256]: 1 for the bytes that a candidate of a scan can have
@@ -46,45 +44,10 @@ _options = {"cache": True, "nogil": True}  # of a function that makes arrays
 
 
 @njit(**INLINED)
-def fold(word: int) -> int:
-    """Make all digits one byte, and the two cases of a letter, in each of eight bytes, uint64."""
-    word |= uint64(0x20) * ONES
-    beyond_nine = (word & (uint64(15) * ONES)) + uint64(6) * ONES
-    is_digit = word & ~beyond_nine & ~(word >> uint64(2)) & ~(word >> uint64(3))
-    return word & ~(((is_digit >> uint64(4)) & ONES) * uint64(15))
-
-
-@njit(**INLINED)
-def _hash_gram(gram: int) -> int:
-    """Hash four folded bytes, uint32, to HASH_BITS bits."""
-    return uint32(gram * uint32(0x9E3779B1)) >> uint32(32 - HASH_BITS)
-
-
-@njit(**INLINED)
-def _slot_of(gram: int, grams: NDArray[np.uint32]) -> int:
-    """Return the slot of a gram, or the free one where it would be."""
-    slot = _hash_gram(gram) >> uint32(HASH_BITS - SLOT_BITS)
-    while grams[slot] != gram and grams[slot] != NO_GRAM:
-        slot = (slot + uint32(1)) & uint32(len(grams) - 1)
-    return slot
-
-
-@njit(**KERNEL)
-def link_grams(words: NDArray[np.uint32], first: int, tables: ClueTables) -> None:
-    """Put grams into the tables; the links `first` and following begin their chains."""
-    for i in range(len(words)):
-        key, slot = _hash_gram(words[i]), _slot_of(words[i], tables.grams)
-        tables.bits[key >> uint32(5)] |= uint32(1) << (key & uint32(31))
-        tables.grams[slot] = words[i]
-        tables.links[first + i, 2] = tables.slots[slot]
-        tables.slots[slot] = first + i
-
-
-@njit(**INLINED)
 def _is_clue(data: Bytes, text: tuple[int, int], at: int, tables: ClueTables, clue: int) -> bool:
     """Check that a clue begins at a place; its last bytes may be those after the text, zeros."""
     for element in range(tables.starts[clue], tables.starts[clue + 1]):
-        if not tables.elements[element, data[at] if at < text[1] else 0]:
+        if not tables.classes[tables.elements[element], data[at] if at < text[1] else 0]:
             return False
         at += 1
     return True
@@ -142,35 +105,31 @@ def _add_window(
 
 
 @njit(**INLINED)
-def _is_likely(gram: int, bits: NDArray[np.uint32]) -> int:
-    key = _hash_gram(uint32(gram))
-    return uint64((bits[key >> uint32(5)] >> (key & uint32(31))) & uint32(1))
+def _common(pairs: Bits, first: int, second: int) -> int:
+    """Return the groups of the grams that two pairs of bytes can be."""
+    return pairs[first, 0] & pairs[second, 1]
 
 
 @njit(**KERNEL)
-def _find_likely(block: Bytes, size: int, bits: NDArray[np.uint32], places: Integers) -> int:
-    """Write the even places of likely grams and, inverted, those of signs; return how many.
-
-    places: int64 [>= 1.5 * size + 8].
-
-    Without a branch for grams: one that is wrong for 1 byte in 30 takes longer than the rest.
-    """
-    at, count = uint64(0), uint64(0)
+def _find_likely(block: Bytes, size: int, pairs: Bits, places: Integers, groups: Bits) -> int:
+    """Write the even places of likely grams, and the groups of each; return how many."""
+    at, count, low = uint64(0), 0, uint64(0xFFFF)
     word = read_8(block, at)
-    folded = fold(word)
     while at < size:
-        if find_bytes(word, uint64(SIGN) * ONES):
-            for i in range(EIGHT):
-                places[count] = ~int64(at + i)
-                count += uint64(block[at + i] == SIGN)
-        word = read_8(block, at + EIGHT)
-        after = fold(word)
-        for i in range(3):
-            places[count] = at + uint64(2 * i)
-            count += _is_likely(folded >> uint64(16 * i), bits)
-        places[count] = at + uint64(6)
-        count += _is_likely((folded >> uint64(48)) | (after << uint64(16)), bits)
-        folded = after
+        after = read_8(block, at + EIGHT)
+        one, two = word & low, (word >> uint64(16)) & low
+        three, four, five = (word >> uint64(32)) & low, word >> uint64(48), after & low
+        likely = (
+            _common(pairs, one, two),
+            _common(pairs, two, three),
+            _common(pairs, three, four),
+            _common(pairs, four, five),
+        )
+        if likely[0] | likely[1] | likely[2] | likely[3]:
+            for i in range(4):
+                places[count], groups[count] = at + uint64(2 * i), likely[i]
+                count += likely[i] != 0
+        word = after
         at += EIGHT
     return count
 
@@ -188,24 +147,6 @@ def _fill(block: Bytes, skipped: int, own: Bytes) -> None:
 
 
 @njit(**INLINED)
-def _slot_at(block: Bytes, place: int, tables: ClueTables) -> int:
-    """Return the slot of the gram at a place, or of the sign."""
-    if place < 0:
-        return int64(len(tables.slots) - 1)
-    return int64(_slot_of(uint32(fold(uint64(read_4(block, place)))), tables.grams))
-
-
-@njit(**KERNEL)
-def _keep_exact(block: Bytes, places: Integers, count: int, tables: ClueTables) -> int:
-    """Keep signs, and places of a clue's gram, not of another with its hash; return how many."""
-    kept = 0
-    for place in places[:count]:
-        places[kept] = place
-        kept += tables.slots[_slot_at(block, place, tables)] >= 0
-    return kept
-
-
-@njit(**INLINED)
 def _text_at(offsets: Integers, row: int, place: int) -> int:
     """Return the text that has the byte at a place; `row` is one nearby."""
     while offsets[row] > place:
@@ -218,27 +159,39 @@ def _text_at(offsets: Integers, row: int, place: int) -> int:
 @njit(**KERNEL)
 def _add_windows(
     texts: tuple[Bytes, Integers],
-    row: int,
-    place: tuple[int, int],
+    block: tuple[Bytes, int],
+    likely: tuple[Integers, Bits],
     tables: ClueTables,
     found: tuple[Integers, Integers],
 ) -> int:
-    """Add the windows of the clues with a gram or sign at a place, in a slot; return their text."""
+    """Add the windows of the clues at likely places of a block, while there is room for them.
+
+    Returns the number of places done. block: its bytes, and the place of its first one.
+    """
     data, offsets = texts
-    at, slot = place
-    link = tables.slots[slot]
-    while link >= 0:
-        clue, first = tables.links[link, 0], at - tables.links[link, 1]
-        link = tables.links[link, 2]
-        if first < offsets[0] or first >= offsets[-1]:
-            continue
-        row = _text_at(offsets, row, first)
-        text = (offsets[row], offsets[row + 1])
-        if _is_clue(data, text, first, tables, clue):
-            scan = tables.scans[clue]
-            around = (tables.held[scan], tables.reaches[scan])
-            _add_window(data, (row, text[0], text[1]), (first, scan), around, found)
-    return row
+    places, groups = likely
+    windows, last = found
+    row = 0 if last[-1] == 0 else windows[last[-1] - 1, 1]
+    for i in range(len(places)):
+        if len(windows) - last[-1] < len(tables.scans):
+            return i
+        word, left = int64(read_4(block[0], places[i])), groups[i]
+        while left:
+            group = first_one(left)
+            left &= left - ONE
+            for gram in range(tables.groups[group], tables.groups[group + ONE]):
+                if word & tables.grams[gram, 2] != tables.grams[gram, 3]:
+                    continue
+                clue, first = tables.grams[gram, 0], block[1] + places[i] - tables.grams[gram, 1]
+                if first < offsets[0] or first >= offsets[-1]:
+                    continue
+                row = _text_at(offsets, row, first)
+                text = (offsets[row], offsets[row + 1])
+                if _is_clue(data, text, first, tables, clue):
+                    scan = tables.scans[clue]
+                    around = (tables.held[scan], tables.reaches[scan])
+                    _add_window(data, (row, text[0], text[1]), (first, scan), around, found)
+    return len(places)
 
 
 @njit(**_options)
@@ -250,15 +203,17 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
     windows = np.empty((1024, 4), np.int64)
     last = np.full(len(tables.reaches) + 1, -1)  # the last window of each scan; their number
     last[-1] = 0
-    block, places = np.zeros(BLOCK + AROUND, np.uint8), np.empty(2 * BLOCK, np.int64)
-    row, begin, end = 0, offsets[0], offsets[-1]
+    block = np.zeros(BLOCK + AROUND, np.uint8)
+    places, groups = np.empty(BLOCK // 2 + 4, np.int64), np.empty(BLOCK // 2 + 4, np.uint64)
+    begin, end = offsets[0], offsets[-1]
     for first in range(begin - AROUND, end, BLOCK):
         own = data[max(first, begin) : min(first + BLOCK + AROUND, end)]
         _fill(block, max(begin - first, 0), own)
-        count = _find_likely(block, min(BLOCK, end - first), tables.bits, places)
-        for place in places[: _keep_exact(block, places, count, tables)]:
-            if len(windows) - last[-1] < len(tables.scans):
+        count = _find_likely(block, min(BLOCK, end - first), tables.pairs, places, groups)
+        done = 0
+        while done < count:
+            likely = (places[done:count], groups[done:count])
+            done += _add_windows((data, offsets), (block, first), likely, tables, (windows, last))
+            if done < count:
                 windows = np.concatenate((windows, np.empty_like(windows)))
-            at = (first + max(place, ~place), _slot_at(block, place, tables))
-            row = _add_windows((data, offsets), row, at, tables, (windows, last))
     return windows[: last[-1]]

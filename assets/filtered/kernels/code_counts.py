@@ -22,6 +22,7 @@ from assets.filtered.kernels.code_syntax import (
     is_blank,
 )
 from assets.filtered.kernels.html_text import count_visible
+from assets.text.kernels.compiling import KERNEL
 from assets.text.kernels.hashing import MULTIPLIER
 
 Hashes = NDArray[np.uint64]
@@ -54,7 +55,7 @@ def hash_words(words: list[str]) -> Hashes:
     table = np.zeros(1 << KEYWORD_SLOTS_LOG2, np.uint64)
     for word in words:
         key = np.uint64(int.from_bytes(word.encode(), "big"))
-        table[_slot(table, key)] = key
+        table[slot_of(table, key)] = key
     return table
 
 
@@ -112,17 +113,17 @@ def _count_words(text: Bytes, classes: Bytes, keywords: Hashes, counts: Integers
             key = key << np.uint64(8) | np.uint64(byte)
             length += 1
         elif length:
-            num_keywords += length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
+            num_keywords += length <= KEYWORD_BYTES and keywords[slot_of(keywords, key)] == key
             key, length = np.uint64(0), 0
         previous = bits
-    num_keywords += 0 < length <= KEYWORD_BYTES and keywords[_slot(keywords, key)] == key
+    num_keywords += 0 < length <= KEYWORD_BYTES and keywords[slot_of(keywords, key)] == key
     counts[Count.PUNCTUATION_CHARACTERS] = punctuation
     counts[Count.CODE_WORDS] = words
     counts[Count.KEYWORD_WORDS] = num_keywords
 
 
-@njit(cache=True, nogil=True)
-def _slot(keywords: Hashes, key: np.uint64) -> np.uint64:
+@njit(**KERNEL)
+def slot_of(keywords: Hashes, key: np.uint64) -> np.uint64:
     """Return the slot of `key` in the open-addressing table, or the free slot for it."""
     slot = (key * MULTIPLIER) >> np.uint64(64 - KEYWORD_SLOTS_LOG2)
     while keywords[slot] != 0 and keywords[slot] != key:

@@ -14,16 +14,22 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.filtered.kernels.code_counts import slot_of
 from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
 from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
+    EIGHT,
+    HIGH_BITS,
     ONE,
+    ONES,
     RUN,
     count_ones,
     first_one,
     mark_bytes,
     ones_below,
     read_2,
+    read_some,
+    reverse_bytes,
     size_of,
 )
 from assets.text.kernels.plain_words import mark_byte
@@ -35,7 +41,6 @@ Lines = tuple[Floats, Integers, Bytes, Bytes]
 
 LIMIT = 4.0  # of a line's evidence, so that no line decides for its text
 CHANGE = 4.0  # price of a change between prose and code: one sure line
-WORD_BYTES = 8  # a first word is compared as one 64-bit number
 STAR, SLASH, HASH, DASH, QUOTE, APOSTROPHE = 42, 47, 35, 45, 34, 39
 BACKTICK, TILDE = 96, 126
 
@@ -61,13 +66,26 @@ class Lexicon(NamedTuple):
               int8 [65536], which fit the cache
     signs     weights of `Sign`, float64
     endings   `Sign` of a line's last byte, uint8 [256], BIAS for none
-    keywords  first words as big-endian numbers, uint64, ascending
+    keywords  first words by hash, as `code_counts.hash_words` makes them
     """
 
     pairs: NDArray[np.int8]
     signs: Floats
     endings: Bytes
     keywords: Hashes
+
+
+@njit(**KERNEL)
+def weigh_texts(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) -> None:
+    """Fill the first two columns that `find_code` does, of `found`, float64 [n, 2]."""
+    for row in range(len(found)):
+        text = data[starts[row] : starts[row + 1]]
+        at, size = uint64(0), uint64(len(text))
+        while at < size:
+            start, at, span, _ = _next_line(text, at)
+            if span[0] < span[1]:
+                found[row, 0] += _weigh_line(text, start, span, lexicon)
+                found[row, 1] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -113,10 +131,7 @@ def _count_newlines(text: Bytes) -> int:
 
 @njit(**KERNEL)
 def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
-    """Fill evidence, characters and fences (their byte, else 0) of the lines; return their number.
-
-    A comment may be prose: its evidence is not below 0, so that the lines around it decide.
-    """
+    """Fill evidence, characters and fences (byte or 0) of the lines; return their number."""
     evidence, sizes, fences, _ = lines
     number, at, size = 0, uint64(0), uint64(len(text))
     while at < size:
@@ -125,15 +140,26 @@ def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
         if first == stop:
             continue
         line = text[first:stop]
-        is_indented = first - start >= uint64(2) or (first > start and text[start] == TAB)
-        weight = _weigh_pairs(line, lexicon.pairs) / len(line)
-        weight += _weigh_signs(line, is_indented, lexicon)
-        weight = min(max(weight, -LIMIT), LIMIT)
-        evidence[number] = max(weight, 0.0) if _is_comment(line) else weight
+        line = text[first:stop]
+        evidence[number] = _weigh_line(text, start, span, lexicon)
         sizes[number] = len(line) - np.int64(continuations)
         fences[number] = _fence(line)
         number += 1
     return number
+
+
+@njit(**INLINED)
+def _weigh_line(text: Bytes, start: int, span: tuple[int, int], lexicon: Lexicon) -> float:
+    """Return the evidence of text[span], the line that begins at `start` without its blanks.
+
+    A comment may be prose: its evidence is not below 0, so that the lines around it decide.
+    """
+    first, stop = span
+    line = text[first:stop]
+    is_indented = (first - start >= uint64(2)) | ((first > start) & (text[start] == TAB))
+    weight = _weigh_pairs(line, lexicon.pairs) / len(line)
+    weight += _weigh_signs(text, span, is_indented, lexicon)
+    return max(weight, 0.0 if _is_comment(line) else -LIMIT) if weight < LIMIT else LIMIT
 
 
 @njit(**INLINED)
@@ -166,34 +192,44 @@ def _weigh_pairs(line: Bytes, pairs: NDArray[np.int8]) -> float:
 
 
 @njit(**KERNEL)
-def _weigh_signs(line: Bytes, is_indented: bool, lexicon: Lexicon) -> float:
-    signs = lexicon.signs
+def _weigh_signs(text: Bytes, span: tuple[int, int], is_indented: bool, lexicon: Lexicon) -> float:
+    # Without a branch, as lines are hard to foresee.
+    signs, first = lexicon.signs, text[span[0]]
     weight = signs[Sign.BIAS] + signs[Sign.INDENT] * is_indented
-    ending = lexicon.endings[line[-1]]
-    if ending:
-        weight += signs[ending]
-    if 97 <= line[0] <= 122:
-        weight += signs[Sign.LOWER_CASE]
-    key, size = np.uint64(0), 0
-    while size < len(line) and size <= WORD_BYTES and 97 <= line[size] | 32 <= 122:
-        key = key << np.uint64(8) | np.uint64(line[size])
-        size += 1
-    if 0 < size <= WORD_BYTES:
-        place = np.searchsorted(lexicon.keywords, key)
-        if place < len(lexicon.keywords) and lexicon.keywords[place] == key:
-            weight += signs[Sign.KEYWORD]
-    return weight
+    ending = lexicon.endings[text[span[1] - ONE]]
+    weight += signs[ending] * (ending != 0)
+    weight += signs[Sign.LOWER_CASE] * ((first >= 97) & (first <= 122))
+    key = _first_word(text, span)
+    is_keyword = lexicon.keywords[slot_of(lexicon.keywords, key)] == key
+    return weight + signs[Sign.KEYWORD] * (is_keyword & (key != 0))
+
+
+@njit(**INLINED)
+def _first_word(text: Bytes, span: tuple[int, int]) -> int:
+    """Return the letters of ASCII that text[span] begins with, big-endian; 0 for more than 8."""
+    first, stop = span
+    word = read_some(text, first, min(stop - first, EIGHT))
+    folded = word & ~HIGH_BITS | uint64(0x20) * ONES
+    above, beyond = folded + uint64(0x80 - 97) * ONES, folded + uint64(0x80 - 123) * ONES
+    size = first_one(~(above & ~beyond & ~word) & HIGH_BITS) >> uint64(3)
+    if size == EIGHT:
+        is_longer = first + EIGHT < stop and 97 <= text[first + EIGHT] | 32 <= 122
+        return uint64(0) if is_longer else reverse_bytes(word)
+    bits = EIGHT * size
+    # Shifted twice, as no number can be shifted by 64.
+    return reverse_bytes(word & ones_below(bits)) >> (uint64(63) - bits) >> ONE
 
 
 @njit(**KERNEL)
 def _is_comment(line: Bytes) -> bool:
     """Check for a mark that begins comments, or goes on with them, in many languages."""
     first, second = line[0], line[1] if len(line) > 1 else np.uint8(SPACE)
+    is_twice = (first == DASH) | (first == QUOTE) | (first == APOSTROPHE)
     return bool(
-        first == HASH
-        or (first == SLASH and (second in (SLASH, STAR)))
-        or (first == STAR and (second <= SPACE or second == SLASH))
-        or (first == second and (first in (DASH, QUOTE, APOSTROPHE)))
+        (first == HASH)
+        | ((first == SLASH) & ((second == SLASH) | (second == STAR)))
+        | ((first == STAR) & ((second <= SPACE) | (second == SLASH)))
+        | ((first == second) & is_twice)
     )
 
 

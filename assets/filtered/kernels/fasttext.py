@@ -3,25 +3,31 @@
 Purpose: fastText's own answers for a block of texts at once, with the interpreter lock released.
 Method: n-grams of all lengths are hashed side by side, and kept or dropped without a branch. The
 table of buckets has 375 kB, which fit a second-level cache. The n-gram lengths and the number of
-buckets are therefore constants.
+buckets are therefore constants, as is the number of dimensions, which are added side by side.
 Trade-off: a known word is one vector, the sum of its own row and the rows of its n-grams, added up
 once when the model is loaded. The other order of addition changes a probability by 1e-6.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types, uint32, uint64
+from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from assets.text.kernels.compiling import INLINED, KERNEL
 
 NGRAM_CHARS = (2, 4)  # `minn` and `maxn`
 NUM_BUCKETS = 2_000_000
+DIM = 16
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 Integers = NDArray[np.int32]
 Floats = NDArray[np.float32]
+Path = tuple[Offsets, NDArray[np.float64]]  # nodes to visit, and their scores
 
 
 class Lookup(NamedTuple):
@@ -59,9 +65,11 @@ _buckets = (types.uint64[::1], _integers, _floats)
 _tree = (types.int32[:, ::1], _floats)
 _lookup = types.NamedTuple((*_words, *_buckets, *_tree, types.int64), Lookup)
 _scratch = types.uint8[::1]
+_path = types.Tuple((types.int64[::1], types.float64[::1]))
 _span = types.UniTuple(types.int64, 2)
-_options = {"cache": True, "nogil": True, "error_model": "numpy"}
-_inlined = {**_options, "forceinline": True}
+_makes_arrays = {"cache": True, "nogil": True, "error_model": "numpy"}
+_options = {**KERNEL, "error_model": "numpy"}
+_inlined = {**INLINED, "error_model": "numpy"}
 
 _BASIS, _PRIME = uint32(2166136261), uint32(16777619)
 _ONE, _SIX, _LOW_SIX = uint64(1), uint64(6), uint64(63)
@@ -98,13 +106,23 @@ def _count_bits(bits: int) -> int:
     **_inlined,
 )
 def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, rows: Integers, count: int) -> int:
-    """Write the row of an n-gram's bucket; return the new count (`Dictionary::pushHash`)."""
+    """Write the bucket of an n-gram; return the new count, the same if the model has no row for it.
+
+    One in fifteen has a row: `_find_rows` looks up which, once the word is done.
+    """
     bucket = uint64(hashed % uint32(NUM_BUCKETS))
-    bits, place = lookup.kept[bucket >> _SIX], bucket & _LOW_SIX
-    rows[count] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(
-        bits & ((_ONE << place) - _ONE)
-    )
-    return count + (bits >> place & _ONE & uint64(is_whole))
+    rows[count] = bucket
+    is_kept = lookup.kept[bucket >> _SIX] >> (bucket & _LOW_SIX)
+    return count + (is_kept & _ONE & uint64(is_whole))
+
+
+@njit(types.void(_lookup, _integers, types.uint64, types.uint64), **_inlined)
+def _find_rows(lookup: Lookup, rows: Integers, first: int, count: int) -> None:
+    """Replace the buckets rows[first:count] by their rows (`Dictionary::pushHash`)."""
+    for i in range(first, count):
+        bucket = uint64(rows[i])
+        bits = lookup.kept[bucket >> _SIX] & ((_ONE << (bucket & _LOW_SIX)) - _ONE)
+        rows[i] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(bits)
 
 
 @njit(types.int64(_scratch, types.int64, _lookup, _integers, types.int64), **_options)
@@ -114,6 +132,7 @@ def _append_ngrams(word: Bytes, size: int, lookup: Lookup, rows: Integers, count
     word[:size] is the word in its angle brackets; word[size] must begin a character.
     """
     at, seen, end, total = uint64(0), uint64(0), uint64(size), uint64(count)
+    first = total
     one = two = three = four = _BASIS  # hashes of the last 1 to 4 characters
     while at < end:
         one, two, three, four = _BASIS, one, two, three
@@ -128,6 +147,7 @@ def _append_ngrams(word: Bytes, size: int, lookup: Lookup, rows: Integers, count
         total = _append_ngram(two, seen >= uint64(2), lookup, rows, total)
         total = _append_ngram(three, seen >= uint64(3), lookup, rows, total)
         total = _append_ngram(four, seen >= uint64(4), lookup, rows, total)
+    _find_rows(lookup, rows, first, total)
     return total
 
 
@@ -155,10 +175,9 @@ def _is_spelt(word: Bytes, size: int, number: int, lookup: Lookup) -> bool:
     return same == size - 2
 
 
-@njit(types.int64(_scratch, types.int64, _lookup), **_options)
-def _find_word(word: Bytes, size: int, lookup: Lookup) -> int:
+@njit(types.int64(_scratch, types.int64, types.uint32, _lookup), **_options)
+def _find_word(word: Bytes, size: int, hashed: int, lookup: Lookup) -> int:
     """Return the number of the word in word[:size], -1 if unknown (`Dictionary::find`)."""
-    hashed = _hash_word(word, size)
     last_slot = len(lookup.slots) - 1
     slot = np.int64(hashed) & last_slot
     while True:
@@ -193,16 +212,17 @@ def _append_words(
     at, stop = span
     word[0] = _OPEN
     while at < stop:
-        size = 1
+        size, hashed = 1, _BASIS
         while at < stop and not _is_space(data[at]):
             word[size] = data[at]
+            hashed = _hash_byte(hashed, data[at])
             size += 1
             at += 1
         at += 1
         word[size], word[size + 1] = _CLOSE, 0
         if size == 1 or _is_label(word):
             continue
-        known = _find_word(word, size + 1, lookup)
+        known = _find_word(word, size + 1, hashed, lookup)
         if known < 0:
             count = _append_ngrams(word, size + 1, lookup, rows, count)
             continue
@@ -213,28 +233,46 @@ def _append_words(
     return count
 
 
+@intrinsic
+def add_16(typing_context: Any, rows: Any, row: Any, sums: Any) -> Any:
+    """Add the 16 numbers of a row of a matrix to those of `sums`, all float32, side by side."""
+    numbers = ir.VectorType(ir.FloatType(), DIM)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        matrix, total = (
+            builder.bitcast(
+                context.make_array(signature.args[i])(context, builder, arguments[i]).data,
+                numbers.as_pointer(),
+            )
+            for i in (0, 2)
+        )
+        own = builder.load(builder.gep(matrix, [arguments[1]]), align=4)
+        builder.store(builder.fadd(builder.load(total, align=4), own), total, align=4)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, sums), generate
+
+
 @njit(types.void(_integers, types.float32[::1], _lookup), **_options)
 def _average(rows: Integers, hidden: Floats, lookup: Lookup) -> None:
     """Write the average of the rows to `hidden` (`Model::computeHidden`)."""
     hidden[:] = 0
     total = 0
     for row in rows:
-        vector = lookup.rows[row]  # hoisted out of the loop below, which is slower otherwise
-        for k in range(len(hidden)):
-            hidden[k] += vector[k]
+        add_16(lookup.rows, row, hidden)
         total += lookup.sizes[row] if row < len(lookup.sizes) else 1
     for k in range(len(hidden)):
         hidden[k] /= total
 
 
-@njit(types.Tuple((types.int64, types.float64))(types.float32[::1], _lookup), **_options)
-def _best_label(hidden: Floats, lookup: Lookup) -> tuple[int, float]:
+@njit(types.Tuple((types.int64, types.float64))(types.float32[::1], _lookup, _path), **_options)
+def _best_label(hidden: Floats, lookup: Lookup, path: Path) -> tuple[int, float]:
     """Return the likeliest label and its probability (`HierarchicalSoftmaxLoss::dfs`).
 
     The search follows the likelier branch first, and drops a branch below the best score so far.
     """
     num_labels = len(lookup.output)
-    nodes, scores = np.empty(num_labels + 1, np.int64), np.empty(num_labels + 1, np.float64)
+    nodes, scores = path
     nodes[0], scores[0], waiting = len(lookup.children) - 1, 0.0, 1
     best, best_score = -1, -np.inf
     while waiting:
@@ -293,7 +331,7 @@ def _append_windows(
     types.Tuple((types.int64[::1], types.float32[::1]))(
         _bytes, _offsets, _lookup, types.int64, types.int64
     ),
-    **_options,
+    **_makes_arrays,
 )
 def predict(
     data: Bytes, offsets: Offsets, lookup: Lookup, window: int, prefix: int
@@ -308,23 +346,24 @@ def predict(
     word = np.empty(longest + 3, np.uint8)
     rows = np.empty(6 * (longest + 3), np.int32)  # 3 n-grams a character, brackets included
     hidden = np.empty(lookup.rows.shape[1], np.float32)
+    path = (np.empty(len(lookup.output) + 1, np.int64), np.empty(len(lookup.output) + 1))
     labels = np.empty(len(offsets) - 1, np.int64)
     scores = np.empty(len(offsets) - 1, np.float32)
     for i in range(len(labels)):
         start, stop = offsets[i], offsets[i + 1]
         count = _append_windows(data, (start, stop, window), lookup, word, rows)
         _average(rows[:count], hidden, lookup)
-        label, score = _best_label(hidden, lookup)
+        label, score = _best_label(hidden, lookup, path)
         if score < _UNSURE and stop - start > 3 * window:
             stop = _move_border(data, min(start + prefix, stop), stop)
             count = _append_windows(data, (start, stop, stop - start), lookup, word, rows)
             _average(rows[:count], hidden, lookup)
-            label, score = _best_label(hidden, lookup)
+            label, score = _best_label(hidden, lookup, path)
         labels[i], scores[i] = label, score
     return labels, scores
 
 
-@njit(types.Tuple((_hashes, _integers, _floats))(_lookup), **_options)
+@njit(types.Tuple((_hashes, _integers, _floats))(_lookup), **_makes_arrays)
 def sum_words(lookup: Lookup) -> tuple[NDArray[np.uint32], Integers, Floats]:
     """Return the `hashes`, `sizes` and summed rows of all words (`Dictionary::initNgrams`).
 

@@ -5,12 +5,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.utf8 import decode, last_start
+
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 _options = {"cache": True, "nogil": True}
 
 KEPT, DROPPED, HIDDEN = 1, 0, 2
+NEWLINE = 10
 
 
 @njit(**_options)
@@ -75,6 +79,43 @@ def choose_spans(spans: Integers, ranks: Integers) -> Bytes:
         marks[better], marks[worse] = KEPT, DROPPED if is_inside else HIDDEN
         last = better
     return marks
+
+
+@njit(**KERNEL)
+def _is_white(code: int) -> bool:
+    """Check for White_Space of Unicode."""
+    if code < 0x80:
+        return code == 32 or 9 <= code <= 13
+    return bool(
+        code in (0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+        or 0x2000 <= code <= 0x200A
+    )
+
+
+@njit(**_options)
+def find_edges(data: Bytes, offsets: Integers) -> Integers:
+    """Return where n texts begin and end without blank lines first and white space last.
+
+    Returns int64 [n, 2]. data: UTF-8 bytes; offsets: int64 [n + 1].
+    """
+    edges = np.empty((len(offsets) - 1, 2), np.int64)
+    for row in range(len(edges)):
+        first, stop = offsets[row], offsets[row + 1]
+        while stop > first:
+            last = last_start(data, stop)
+            if not _is_white(decode(data, last)[0]):
+                break
+            stop = last
+        at = first
+        while at < stop:
+            code, size = decode(data, at)
+            if not _is_white(code):
+                break
+            at += size
+            if code == NEWLINE:
+                first = at
+        edges[row] = first, stop
+    return edges
 
 
 @njit(**_options)

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from assets.filtered.code_score import score_code
+from assets.filtered.code_score import code_scores
 from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
@@ -51,7 +51,7 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
     if config.allowed:
         is_known &= lang.is_in(config.allowed)
     if config.max_code_score is not None:
-        is_known &= pl.lit(score_code(judged)["code_score"] <= config.max_code_score)
+        is_known &= pl.lit(code_scores(judged) <= config.max_code_score)
     found = _guess(judged, config).with_columns(pl.when(is_known).then(lang))
     if is_judged.all():
         return found

@@ -167,15 +167,16 @@ def _decode(reader: _Reader, codes: NDArray[np.uint8]) -> Floats:
 def build_lookup(model: FasttextModel) -> "Lookup":
     """Arrange a model in the arrays of `kernels.fasttext`.
 
-    Raises ValueError unless it has the n-grams and buckets of lid.176 (2 to 4; 2,000,000).
+    Raises ValueError unless it has the n-grams, buckets and dimensions of lid.176 (2 to 4;
+    2,000,000; 16).
     """
-    from assets.filtered.kernels.fasttext import NGRAM_CHARS, NUM_BUCKETS, Lookup, sum_words
+    from assets.filtered.kernels.fasttext import DIM, NGRAM_CHARS, NUM_BUCKETS, Lookup, sum_words
 
-    shape = (model.minn, model.maxn, model.bucket)
-    if shape != (*NGRAM_CHARS, NUM_BUCKETS):
+    shape = (model.minn, model.maxn, model.bucket, model.input_rows.shape[1])
+    if shape != (*NGRAM_CHARS, NUM_BUCKETS, DIM):
         raise ValueError(
-            f"fastText model of (minn, maxn, bucket) {shape} is not supported, only "
-            f"{(*NGRAM_CHARS, NUM_BUCKETS)}. Use lid.176.ftz or lid.176.bin."
+            f"fastText model of (minn, maxn, bucket, dim) {shape} is not supported, only "
+            f"{(*NGRAM_CHARS, NUM_BUCKETS, DIM)}. Use lid.176.ftz or lid.176.bin."
         )
     num_words = len(model.words)
     order = np.argsort(model.buckets)

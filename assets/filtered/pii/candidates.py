@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import Scan
+from assets.text.buffers import texts_in
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -23,7 +24,10 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
 
     if not len(windows):
         return _NOTHING
-    lists: Any = _cut(data, windows).str.extract_all(scan.candidate).to_arrow()
+    # One query, as each takes 0.2 ms: of the texts between the borders, every second one.
+    texts = texts_in(data, windows[:, 1:].ravel()).to_frame("text")
+    matches_of = pl.col("text").gather_every(2).str.extract_all(scan.candidate)
+    lists: Any = texts.select(matches_of).to_series().to_arrow()
     if not len(lists.values):
         return _NOTHING
     # Polars returns matches without places: each is the first of its kind after the one before.
@@ -35,14 +39,3 @@ def candidates(data: Bytes, windows: Integers, scan: Scan) -> Integers:
         np.frombuffer(ends, np.int64)[: len(lists.values) + 1],
         np.frombuffer(matches, np.uint8),
     )
-
-
-def _cut(data: Bytes, windows: Integers) -> pl.Series:
-    """Return the texts of windows, without a copy."""
-    import pyarrow as pa
-
-    bounds = windows[:, 1:].ravel()  # the texts between the windows are left out
-    array: Any = pa.LargeStringArray.from_buffers(
-        len(bounds) - 1, pa.py_buffer(bounds), pa.py_buffer(data)
-    )
-    return pl.Series(array, dtype=pl.String).gather_every(2)

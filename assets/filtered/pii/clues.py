@@ -1,15 +1,14 @@
 """Clues: short patterns of bytes, one of which is in every text with a candidate of a scan.
 
 A clue is a pattern of fixed length in bytes of UTF-8: `[a-z]` is one byte of a class, `\\d` a
-digit, `.` any byte or the end of the text, `{n}` repeats an element; anything else is itself. One
-shorter than four bytes has an "@". A kernel looks for all clues in one pass over the text, which
-takes 1.2 to 2 s/GB; regexes, 0.3 to 0.9 s/GB each of 35, read only windows around a clue of theirs.
+digit, `.` any byte or the end of the text, `{n}` repeats an element; anything else is itself. A
+kernel looks for all clues in one pass over the text, which takes 0.6 to 1 s/GB; regexes, 0.3 to
+0.9 s/GB each of 35, read only windows around a clue of theirs.
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+# How often a byte is in texts, roughly: runs of blanks indent code.
+_FREQUENCIES = np.full(256, 0.001)
+_FREQUENCIES[list(b"abcdefghijklmnopqrstuvwxyz")] = 0.03
+_FREQUENCIES[list(b"0123456789")] = 0.01
+_FREQUENCIES[ord(" ")] = 0.2
 _ELEMENT = re.compile(rb"(\[(?:[^\]\\]|\\.)+\]|\\x[0-9a-f]{2}|\\.|.)(?:\{(\d+)\})?", re.DOTALL)
 
 
@@ -41,35 +45,30 @@ def windows_of(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> list[In
 @cache
 def clue_tables(scans: tuple[Scan, ...]) -> "ClueTables":
     """Make the kernel's tables."""
-    from assets.filtered.kernels import clue_scan as kernel
+    from assets.filtered.kernels.clue_scan import GRAM, GROUPS, ClueTables
 
     clues = [(elements_of(clue), number) for number, scan in enumerate(scans)
              for clue in scan.clues]  # fmt: skip
-    signs: list[tuple[int, int]] = []
-    grams: list[tuple[int, int, NDArray[np.uint32]]] = []
-    for number, (elements, _) in enumerate(clues):
-        if len(elements) < kernel.GRAM:
-            is_sign = elements.sum(axis=1) == elements[:, kernel.SIGN]
-            signs.append((number, int(is_sign.argmax())))
-        else:
-            grams += [(number, *_rarest_grams(elements, parity)) for parity in (0, 1)]
-    rows = [(*sign, link - 1) for link, sign in enumerate(signs)]
-    rows += [(number, place, -1) for number, place, words in grams for _ in words]
-    tables = kernel.ClueTables(
-        bits=np.zeros((1 << kernel.HASH_BITS) // 32, np.uint32),
-        grams=np.full(1 << kernel.SLOT_BITS, kernel.NO_GRAM),
-        slots=np.full((1 << kernel.SLOT_BITS) + 1, -1, np.int32),
-        links=np.array(rows, np.int64).reshape(-1, 3),
-        elements=np.concatenate([np.zeros((0, 256), np.uint8), *(rows for rows, _ in clues)]),
+    nothing = np.zeros((0, 256), np.uint8)
+    grams = [_rarest_gram(elements, parity) for elements, _ in clues for parity in (0, 1)]
+    allowed = np.array([own for _, own in grams], np.uint8).reshape(-1, GRAM, 256)
+    pairs, groups = _group(allowed)
+    classes, elements = np.unique(
+        np.concatenate([nothing, *(rows for rows, _ in clues)]), axis=0, return_inverse=True
+    )
+    order = np.argsort(groups, kind="stable")
+    places = np.array([place for place, _ in grams], np.int64)
+    return ClueTables(
+        pairs=pairs,
+        groups=np.searchsorted(groups[order], np.arange(GROUPS + 1)),
+        grams=np.column_stack([order // 2, places[order], *_fixed_bits(allowed[order])]),
+        classes=classes,
+        elements=elements.ravel(),
         starts=np.cumsum([0, *(len(rows) for rows, _ in clues)]),
         scans=np.array([scan for _, scan in clues], np.int64),
-        held=np.concatenate([np.zeros((0, 256), np.uint8)] + [elements_of(s.held) for s in scans]),
+        held=np.concatenate([nothing, *(elements_of(scan.held) for scan in scans)]),
         reaches=np.array([scan.reach for scan in scans], np.int64),
     )
-    tables.slots[-1] = len(signs) - 1
-    words = np.concatenate([np.zeros(0, np.uint32), *(words for *_, words in grams)])
-    kernel.link_grams(words, len(signs), tables)
-    return tables
 
 
 def elements_of(clue: str) -> NDArray[np.uint8]:
@@ -84,31 +83,51 @@ def elements_of(clue: str) -> NDArray[np.uint8]:
     return np.array(rows)
 
 
-def _rarest_grams(elements: NDArray[np.uint8], parity: int) -> tuple[int, NDArray[np.uint32]]:
-    """Return the even or odd place in a clue with the fewest grams, and these, folded, uint32.
+def _rarest_gram(elements: NDArray[np.uint8], parity: int) -> tuple[int, NDArray[np.uint8]]:
+    """Return the rarest even or odd place of a gram in a clue, and the bytes of the gram.
 
-    A gram may begin up to 3 bytes before the clue, or end after it: any byte is there, and at the
-    end of a clue whose last bytes may be those after a text.
+    It may begin up to 3 bytes before the clue, or end after it: any byte is there, and at the end
+    of a clue whose last bytes may be those after a text.
     """
     from assets.filtered.kernels.clue_scan import GRAM
 
-    any_byte = np.ones(256, bool)
+    around = np.ones((GRAM - 1, 256), np.uint8)
     is_open = np.logical_and.accumulate(elements[::-1, 0] > 0)[::-1]
-    around = [any_byte] * (GRAM - 1)
-    rows = [*around, *np.where(is_open[:, None], any_byte, elements > 0), *around]
-    folded = _folded_bytes()
-    choices = [np.flatnonzero(np.bincount(folded[row])).astype(np.uint32) for row in rows]
+    rows = np.concatenate([around, elements | is_open[:, None], around])
+    shares = rows @ _FREQUENCIES
     places = range((parity + 1) % 2, len(rows) - GRAM + 1, 2)  # in `rows`, three bytes before
-    first = min(places, key=lambda place: prod(map(len, choices[place : place + GRAM])))
-    words = np.zeros(1, np.uint32)
-    for i, own in enumerate(choices[first : first + GRAM]):
-        words = (words[:, None] | own << np.uint32(8 * i)).ravel()
-    return first - (GRAM - 1), words
+    first = min(places, key=lambda place: float(shares[place : place + GRAM].prod()))
+    return first - (GRAM - 1), rows[first : first + GRAM]
 
 
-@cache
-def _folded_bytes() -> NDArray[np.uint32]:
-    """Return what the kernel makes of each byte, uint32 [256]."""
-    from assets.filtered.kernels.clue_scan import fold
+def _fixed_bits(grams: NDArray[np.uint8]) -> tuple[Integers, Integers]:
+    """Return the bits that all bytes allowed in each gram, uint8 [n, 4, 256], share; their values.
 
-    return np.array([fold(byte) & 0xFF for byte in range(256)], np.uint32)
+    Both int64 [n], of four bytes, the first one lowest.
+    """
+    codes = np.arange(256, dtype=np.uint8)
+    ones = np.bitwise_and.reduce(np.where(grams > 0, codes, 255).astype(np.uint8), axis=2)
+    some = np.bitwise_or.reduce(np.where(grams > 0, codes, 0).astype(np.uint8), axis=2)
+    shared, values = (own.view("<u4").ravel().astype(np.int64) for own in (~(ones ^ some), ones))
+    return shared, values & shared
+
+
+def _group(grams: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], Integers]:
+    """Return the table of the kernel's pairs, and the group of each gram.
+
+    A group is likely wherever any first pair of its grams is before any second one, so each gram,
+    the most frequent first, joins the group that becomes least more frequent by it.
+    """
+    from assets.filtered.kernels.clue_scan import GROUPS
+
+    shares = (grams @ _FREQUENCIES).reshape(-1, 2, 2).prod(axis=2)  # of either pair
+    members = np.zeros(len(grams), np.int64)
+    sums = np.zeros((GROUPS, 2))
+    pairs = np.zeros((256, 256, 2), np.uint64)
+    for gram in np.argsort(-shares.prod(axis=1), kind="stable"):
+        joined = sums + shares[gram]
+        own = int(np.argmin(joined.prod(axis=1) - sums.prod(axis=1)))
+        members[gram], sums[own] = own, joined[own]
+        for side, (first, second) in enumerate(grams[gram].reshape(2, 2, 256)):
+            pairs[*np.ix_(second > 0, first > 0), side] |= np.uint64(1 << own)
+    return pairs.reshape(-1, 2), members

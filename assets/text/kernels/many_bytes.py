@@ -126,6 +126,12 @@ def count_ones(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic
+def reverse_bytes(typing_context: Any, word: Any) -> Any:
+    """Return a word, uint64, with its bytes in reverse."""
+    return types.uint64(types.uint64), lambda _, builder, __, words: builder.bswap(words[0])
+
+
+@intrinsic
 def first_one(typing_context: Any, word: Any) -> Any:
     """Return the number of zeros below the lowest bit that is set, uint64; 64 if none is."""
     is_defined = ir.Constant(ir.IntType(1), 0)
