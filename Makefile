@@ -71,7 +71,7 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
-	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
+	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers --extra hub-datasets \
 		pyproject.toml requirements-build.in -o requirements-peers.lock
 	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
 
