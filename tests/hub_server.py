@@ -216,5 +216,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_CONNECT(self) -> None:
+        self.hub.requests.append(Request("beyond", self.path, 0, ""))
+        self.send_error(403)
+
     def log_message(self, *_: object) -> None:
         pass

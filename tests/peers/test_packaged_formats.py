@@ -259,6 +259,7 @@ def test_nothing_is_written_beside_the_store_and_nothing_else_is_asked(
 ) -> None:
     hub.add("acme/bio", {"a.fa": fasta(1), "bio.py": b"raise SystemExit"})
     monkeypatch.setenv("USE_TORCH", "0")
+    monkeypatch.setenv("HTTPS_PROXY", hub.address)  # by which all that goes to other hosts is seen
     for name in ("HF_HOME", "XDG_CACHE_HOME", "TMPDIR"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(name, str(tmp_path / name))
@@ -266,6 +267,7 @@ def test_nothing_is_written_beside_the_store_and_nothing_else_is_asked(
     assert exit_codes([begin_raw(config)]) == [0]
     assert table(open_corpus(config))["text"].to_list() == ["ACGT1"]
     assert not [path for path in tmp_path.glob("[A-Z]*/**/*") if "dagster" not in str(path)]
+    assert {each.host for each in hub.requests} == {"hub"}
     asked = [each.path.partition("?")[0].split("/acme/bio/")[1].split("/") for each in hub.requests]
     assert [what[0] for what in asked] == ["revision", "tree", "resolve"]
     assert asked[-1][-1] == "a.fa"

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import pyarrow as pa
 
-from assets.raw.places.open_input import open_input
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import (
     BrokenStream,
@@ -33,6 +33,7 @@ from assets.raw.readers.decompress import (
 )
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.packaged.cached_blocks import open_anywhere
 from assets.raw.readers.packaged.packaged_formats import BUILDERS, check_installed, is_packaged
 from assets.raw.readers.read_tables import UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
     from datasets import IterableDataset
 
 PROTOCOL = "tokenmill"
-WRONG_CONTENT = (*UNREADABLE, OSError, RuntimeError, LookupError, AttributeError, EOFError)
+WRONG_CONTENT = (*UNREADABLE, OSError, RuntimeError, LookupError, EOFError)
 numbers = count()
+one_at_a_time = Lock()  # the package changes its own modules while it opens a dataset
 
 
 class DatasetState(msgspec.Struct, frozen=True):
@@ -59,10 +61,10 @@ class PackagedContent(io.RawIOBase):
     `fault` is what reading them ended in: h5py says nothing of errors in a file of Python's.
     """
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, text: BlockStream | None, stream: BinaryIO | None) -> None:
         self.fault: Exception | None = None
-        self._blocks = None if file.format == "hdf5" else BlockStream(read_blocks(file))
-        self._stream: BinaryIO | None = None if self._blocks else open_input(file)
+        self._blocks = text
+        self._stream = stream
 
     def readable(self) -> bool:
         """Return True."""
@@ -114,11 +116,16 @@ class PackagedFile:
     def __init__(self, file: InputFile) -> None:
         self.file = file
         self.contents: list[PackagedContent] = []
+        self._open_anywhere = open_anywhere(file) if file.format == "hdf5" else None
 
     def open(self) -> BinaryIO:
         """Open the file from its start."""
-        self.contents.append(PackagedContent(self.file))
-        return io.BufferedReader(self.contents[-1])
+        if self._open_anywhere:
+            content = PackagedContent(None, self._open_anywhere())
+        else:
+            content = PackagedContent(BlockStream(read_blocks(self.file)), None)
+        self.contents.append(content)
+        return io.BufferedReader(content)
 
     def fault(self) -> Exception | None:
         """Return what reading ended in, if it did."""
@@ -177,11 +184,12 @@ def load(file: InputFile, path: str) -> IterableDataset:
     """Open a file as a dataset of one shard; InputError if the package is not installed."""
     assert is_packaged(file.format)
     check_installed(file.format, file.name)
-    import datasets
-
-    register_files()
     builder = BUILDERS[file.format]
-    with tempfile.TemporaryDirectory() as cache_dir:
+    with one_at_a_time, tempfile.TemporaryDirectory() as cache_dir:
+        import datasets
+
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # a request to S3 for each file
+        register_files()
         return datasets.load_dataset(
             builder.name,
             data_files=[f"{PROTOCOL}://{path}"],
