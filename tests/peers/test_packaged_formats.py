@@ -28,6 +28,11 @@ from resources.settings.sources import Source
 ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
 TOKEN = "hf_" + "secret" * 5
 ABOUT_1 = '{"id":"s1","description":"about 1"}'
+ABOUT_LOCUS = (
+    '{"locus_name":"AB1","accession":"","version":"","definition":"A locus.","organism":"",'
+    '"taxonomy":"","keywords":"","features":"[]","length":4,"molecule_type":"DNA",'
+    '"secondary_accessions":[],"contig":""}'
+)
 FASTQ = b"@r1 a read\nACGT\n+\nIIII\n@r2\nGG\n+\nII\n"
 GENBANK = b"LOCUS       AB1   4 bp    DNA\nDEFINITION  A locus.\nORIGIN\n        1 acgt\n//\n"
 
@@ -82,9 +87,10 @@ def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
     [
         ("a.fa", fasta(1, 2, repeats=1), ["ACGT1ACGT", "ACGT2ACGT"], ABOUT_1),
         ("a.fna.gz", gzip.compress(fasta(1)), ["ACGT1"], ABOUT_1),
+        ("a.gbk", GENBANK, ["ACGT"], ABOUT_LOCUS),
         ("a.FQ", FASTQ, ["ACGT", "GG"], '{"id":"r1","description":"a read","quality":"IIII"}'),
     ],
-    ids=["fasta", "compressed", "fastq"],
+    ids=["fasta", "compressed", "genbank", "fastq"],
 )
 def test_rows_become_documents(
     name: str, content: bytes, texts: list[str], meta: str, hub: Hub, tmp_path: Path, build: Build
@@ -97,9 +103,7 @@ def test_rows_become_documents(
     assert documents["origin"].to_list() == origins
 
 
-def test_a_record_of_genbank_and_the_columns_that_are_kept(
-    hub: Hub, tmp_path: Path, build: Build
-) -> None:
+def test_columns_are_those_that_are_wanted(hub: Hub, tmp_path: Path, build: Build) -> None:
     hub.add("acme/bio", {"x.gb": GENBANK})
     documents = table(built(build, write(tmp_path, columns=["sequence", "definition", "length"])))
     assert documents["text"].to_list() == ["ACGT"]
@@ -208,10 +212,12 @@ def test_a_cap_ends_at_the_same_document(
 ) -> None:
     hub.add("acme/bio", {f"{name}.fa": fasta(*range(400)) for name in "abcdefgh"})
     whole = table(built(build, write(tmp_path / "all")))
-    capped = table(built(build, write(tmp_path / "capped", part_bytes, **cap)))
+    config = write(tmp_path / "capped", part_bytes, **cap)
+    capped = table(built(build, config))
     within = pl.col("text").str.len_bytes().cum_sum() <= cap.get("max_text_bytes", 10**9)
     assert capped.equals(whole.filter(within).head(cap.get("max_documents", 10**9)))
     assert 0 < capped.height < 400
+    assert part_bytes > 4096 or len([*config.parent.glob("store/raw/prose/_parts/*")]) < 5
 
 
 def test_a_field_filter_and_patches_apply(hub: Hub, tmp_path: Path, build: Build) -> None:

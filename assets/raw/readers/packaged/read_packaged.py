@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import count
 from threading import Lock
@@ -58,7 +58,8 @@ class DatasetState(msgspec.Struct, frozen=True):
 class PackagedContent(io.RawIOBase):
     """The bytes of a file as a builder asks for them.
 
-    `fault` is what reading them ended in: h5py says nothing of errors in a file of Python's.
+    `fault` is what reading them ended in. A stream that h5py reads ends there: an exception would
+    be lost in it, and end the process with a segmentation fault.
     """
 
     def __init__(self, text: BlockStream | None, stream: BinaryIO | None) -> None:
@@ -87,6 +88,8 @@ class PackagedContent(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Read the next bytes; BrokenStream behind the last good ones."""
         try:
+            if self.fault is not None:
+                return 0
             if self._stream is not None:
                 data = self._stream.read(len(buffer))
             else:
@@ -95,7 +98,9 @@ class PackagedContent(io.RawIOBase):
                     raise BrokenStream(self._text().broken, head=self._text().head)
         except Exception as error:
             self.fault = error
-            raise
+            if self._stream is None:
+                raise
+            return 0
         buffer[: len(data)] = data
         return len(data)
 
@@ -120,16 +125,27 @@ class PackagedFile:
 
     def open(self) -> BinaryIO:
         """Open the file from its start."""
-        if self._open_anywhere:
-            content = PackagedContent(None, self._open_anywhere())
-        else:
+        if self._open_anywhere is None:
             content = PackagedContent(BlockStream(read_blocks(self.file)), None)
+            self.contents.append(content)
+            return io.BufferedReader(content)
+        content = PackagedContent(None, self._open_anywhere())
         self.contents.append(content)
+        for place in (max(self.file.bytes - 1, 0), 0):  # where HDF5 begins: see PackagedContent
+            content.seek(place)
+            content.read(1)
+            content.seek(place)
+            self.check()
         return io.BufferedReader(content)
 
     def fault(self) -> Exception | None:
         """Return what reading ended in, if it did."""
         return next((each.fault for each in self.contents if each.fault is not None), None)
+
+    def check(self) -> None:
+        """Raise what reading ended in, if it did: what a library made of it is not to be used."""
+        if (fault := self.fault()) is not None:
+            raise fault
 
 
 offered: dict[str, PackagedFile] = {}  # files that are being read, by the path that they have there
@@ -147,15 +163,18 @@ def records_of(
         error = f"record has {file.bytes:,} bytes, above max_record_bytes="
         yield [InputRecord(0, None, b"", f"{error}{source.max_record_bytes:,}")], None
         return
-    with offer(file) as (path, opened):
+    # h5py must not close its file behind ours, so the tables end first.
+    with offer(file) as (path, opened), closing(tables_of(file, path, state)) as tables:
         try:
-            for table, behind in tables_of(file, path, state):
+            for table, behind in tables:
+                opened.check()
                 if source.text_field not in table.schema.names:
                     reason = no_text_column(source.text_field, table.schema.names)
                     yield [InputRecord(row, None, b"", reason)], None
                     return
                 yield [*_records(table, row, source)], behind
                 row = behind.shard_example_idx
+            opened.check()
         except WRONG_CONTENT as error:
             reason = _fault_of_content(file, error, opened.fault())
             yield [InputRecord(row, None, file_head(file), reason)], None
@@ -169,7 +188,7 @@ def read_packaged(file: InputFile, source: SourceConfig) -> Iterator[InputRecord
 
 def tables_of(
     file: InputFile, path: str, state: DatasetState | None
-) -> Iterator[tuple[pa.Table, DatasetState]]:
+) -> Generator[tuple[pa.Table, DatasetState], None, None]:
     """Yield the tables of a dataset of one file behind a state, each with the state behind it."""
     # Not `IterableDataset.iter`: its states say in several ways where one and the same row is.
     rows = load(file, path)._ex_iterable
