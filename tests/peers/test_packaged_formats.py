@@ -217,7 +217,6 @@ def test_a_cap_ends_at_the_same_document(
     within = pl.col("text").str.len_bytes().cum_sum() <= cap.get("max_text_bytes", 10**9)
     assert capped.equals(whole.filter(within).head(cap.get("max_documents", 10**9)))
     assert 0 < capped.height < 400
-    assert part_bytes > 4096 or len([*config.parent.glob("store/raw/prose/_parts/*")]) < 5
 
 
 def test_a_field_filter_and_patches_apply(hub: Hub, tmp_path: Path, build: Build) -> None:
