@@ -3,7 +3,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 # As pip does, take the best match of all indexes: the locks' hashes make that safe.
 INSTALL := $(BIN)/python .ci/install.py --no-deps --index-strategy unsafe-best-match
-PEERS := 285 MB, 192 of them PyTorch
+PEERS := 290 MB, 192 of them PyTorch
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
@@ -46,7 +46,7 @@ validate: .venv/installed ## load Dagster's definitions
 	$(BIN)/dagster definitions validate -w workspace.yaml
 
 peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
-peers: .venv/installed-peers ## install PyTorch and other projects' readers (285 MB), run the tests that need them
+peers: .venv/installed-peers ## install PyTorch and other projects' readers (290 MB), run the tests that need them
 	$(PYTEST) -m peers
 
 # With the variable a test whose server is missing fails. (A comment after it would be in its value.)
@@ -71,7 +71,7 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
-	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
+	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers --extra hub-datasets \
 		pyproject.toml requirements-build.in -o requirements-peers.lock
 	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
 

@@ -1,8 +1,8 @@
 """A stand-in for the Hugging Face hub on the loopback address, with the host of its large files.
 
 It has what the hub's HTTP API has for datasets: revisions, references, listings in pages, and files
-by ranges, of which Parquet is on another host behind a redirect, as files in LFS are. Faults happen
-when told to: 503s, connections that are cut, and a token that is needed.
+by ranges, of which Parquet and HDF5 are on another host behind a redirect, as files in LFS are.
+Faults happen when told to: 503s, connections that are cut, and a token that is needed.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Hub:
 
 def is_large(path: str) -> bool:
     """Return whether a file is in LFS."""
-    return path.endswith(".parquet")
+    return path.endswith((".parquet", ".h5"))
 
 
 def item(path: str, content: bytes) -> dict[str, object]:
@@ -215,6 +215,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def do_CONNECT(self) -> None:
+        self.hub.requests.append(Request("beyond", self.path, 0, ""))
+        self.send_error(403)
 
     def log_message(self, *_: object) -> None:
         pass

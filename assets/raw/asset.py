@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
 import polars as pl
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.packaged_part_files import (
+    chunks_behind,
+    has_packaged,
+    named_package,
+    parts_so_far,
+    resume_behind,
+)
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
@@ -35,6 +43,7 @@ from assets.raw.raw_records import (
     RawNumbers,
     RawProvenance,
     RawRecords,
+    Resume,
 )
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
@@ -192,7 +201,11 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
     return tasks_of(corpus, RawRecords, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
-        (config, (*made_of, inputs.part_bytes), *named_patches(inputs.patches)),
+        (
+            config,
+            (*made_of, inputs.part_bytes, *named_package(inputs.files)),
+            *named_patches(inputs.patches),
+        ),
         inputs,
         work_bytes=work_bytes,
         is_stream=True,
@@ -220,12 +233,33 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
     damaged, or has changed since it was planned. Damaged files are read again, and all of their
     documents say so or are left out.
     """
+    if has_packaged(task.payload.files):
+        return read_on(task)
     drafts = write_drafts(task, frozenset())
     if damaged := frozenset(name for draft in drafts for name in draft.damaged):
         for draft in drafts:
             draft.writer.discard()
         drafts = write_drafts(task, damaged)
     return [publish_draft(draft, draft is drafts[-1]) for draft in drafts]
+
+
+def read_on(task: Task[RawInputs]) -> list[PartRecord]:
+    """Read files with the package `datasets`, from where an interrupted run has ended.
+
+    Each part is published when it is known whether another one follows.
+    """
+    parts, cap = parts_so_far(task), task.payload.cap
+    for part in parts:
+        cap = cap.after(part.stats.bytes, part.stats.rows_kept)
+    chunks = chunks_behind(task.payload, resume_behind(parts))
+    for chunk, following in pairwise(chain(chunks, [None])):
+        assert chunk is not None, "None is the last"
+        draft = write_draft(task, len(parts), chunk.chunk, frozenset())
+        cap = cap.after(draft.stats.bytes, draft.stats.rows_kept)
+        if following is None or cap.is_spent():
+            return [*parts, publish_draft(draft, is_last=True)]
+        parts.append(publish_draft(draft, is_last=False, resume=chunk.behind))
+    return parts
 
 
 def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
@@ -360,9 +394,9 @@ def faulty_files(chunk: Chunk, damaged: Collection[str]) -> dict[str, int]:
     }
 
 
-def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
+def publish_draft(draft: Draft, is_last: bool, resume: Resume | UnsetType = UNSET) -> PartRecord:
     """Publish a part; the last one of its slice says so."""
-    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last)
+    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last, resume=resume)
     return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.packaged.packaged_formats import is_packaged
 from resources.content_windows import content_windows
 
 SMALL_SHARE = (
@@ -29,8 +30,14 @@ def text_bytes(file: InputFile) -> int:
 def group_files(files: Sequence[InputFile], part_bytes: int) -> list[tuple[InputFile, ...]]:
     """Group the small files among files that are sorted by name; each other one is alone.
 
-    The groups are sorted by their first files.
+    The groups are sorted by their first files. Those of formats that a package reads have groups
+    of their own.
     """
+    packaged = [file for file in files if is_packaged(file.format)]
+    if packaged and len(packaged) < len(files):
+        ours = [file for file in files if not is_packaged(file.format)]
+        groups = [*group_files(ours, part_bytes), *group_files(packaged, part_bytes)]
+        return sorted(groups, key=lambda group: group[0].name)
     small = [file for file in files if text_bytes(file) * SMALL_SHARE <= part_bytes]
     large = [file for file in files if text_bytes(file) * SMALL_SHARE > part_bytes]
     windows = content_windows(

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.packaged.read_packaged import DatasetState
 from assets.raw.readers.read_chunks import Slice
 from resources.settings.sources import Source
 
@@ -114,16 +115,29 @@ class RawInputs:
     takedowns: int = 0
 
 
+class Resume(msgspec.Struct, frozen=True, array_like=True):
+    """Where to go on among the files of a task that the package `datasets` reads.
+
+    file    place of the file in the task
+    state   state of the dataset that this file is; None: at its start
+    """
+
+    file: int
+    state: DatasetState | None = None
+
+
 class RawNumbers(msgspec.Struct, frozen=True):
     """Numbers of a part of raw documents.
 
     is_last        the last part of its slice; totals have none
     faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
                    or left out for it
+    resume         where the next part of the task begins, if the package `datasets` reads it
     """
 
     is_last: bool | UnsetType = UNSET
     faulty_files: dict[str, int] | UnsetType = UNSET
+    resume: Resume | UnsetType = UNSET
 
 
 class RawProvenance(msgspec.Struct, frozen=True):

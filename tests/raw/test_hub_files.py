@@ -12,6 +12,7 @@ from hub_server import Hub, hub_server
 from assets.raw.places import hub_client
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
+from assets.raw.readers.packaged.packaged_formats import BUILDERS, Builder
 from resources.errors import InputError
 from resources.settings.sources import Source
 
@@ -207,15 +208,35 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
     assert TOKEN not in str(error.value)
 
 
+def test_a_format_whose_package_is_not_installed_says_what_to_install(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BUILDERS, "fasta", Builder("fasta", {}, ("not_installed",)))
+    hub.add("acme/web", {"a.fa.gz": TEXT, "b.wav": TEXT})
+    for where in ("hf://acme/web", "hf://acme/web/a.fa.gz"):
+        with pytest.raises(InputError) as caught:
+            found(tmp_path, where=where)
+        assert str(caught.value) == (
+            "source 'web': 'hf://acme/web/a.fa.gz' is read by the package `not_installed`, which "
+            "is not installed. Run: pip install 'tokenmill[hub-datasets]'"
+        )
+
+
+def test_files_with_a_reader_of_ours_are_read_alone(hub: Hub, tmp_path: Path) -> None:
+    hub.add("acme/web", {"a.fa": TEXT, "b.xml": TEXT, "c.jsonl": TEXT})
+    assert found(tmp_path) == ["c.jsonl"]
+
+
 def test_a_dataset_in_formats_without_a_reader_says_what_to_do(hub: Hub, tmp_path: Path) -> None:
     files = [
-        "data/a.xml",
-        "data/b.XML",
-        "c.h5",
+        "data/a.pdf",
+        "data/b.PDF",
+        "c.vortex",
         "d.lance",
         "clip.wav",
         "web.py",
-        "e.xml.gz",
+        "e.pdf.gz",
+        "f.h5.gz",
         "LICENSE",
     ]
     hub.add("acme/web", {**dict.fromkeys(files, TEXT), "README.md": b"# A dataset"})
@@ -223,8 +244,9 @@ def test_a_dataset_in_formats_without_a_reader_says_what_to_do(hub: Hub, tmp_pat
         found(tmp_path)
     message = str(caught.value)
     assert message.startswith("source 'web': hf://acme/web has no file in a format that is read")
-    assert ".xml (2)" in message and "no ending (1)" in message
-    assert all(f"{ending} (1)" in message for ending in (".h5", ".lance", ".wav", ".py", ".xml.gz"))
+    assert ".pdf (2)" in message and "no ending (1)" in message
+    assert all(f"{ending} (1)" in message for ending in (".lance", ".py", ".pdf.gz", ".h5.gz"))
     assert "Read are jsonl, " in message and " parquet, " in message
+    assert "with tokenmill[hub-datasets], fasta, " in message
     exported = "load_dataset('acme/web', split='train').to_parquet('train.parquet')"
     assert exported in message

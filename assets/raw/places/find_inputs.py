@@ -23,7 +23,8 @@ from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, dige
 from assets.raw.places.hub_files import find_hub_files, unread_formats
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
-from assets.raw.readers.input_file import Compression, InputFile
+from assets.raw.readers.input_file import Compression, InputFile, InputFormat
+from assets.raw.readers.packaged.packaged_formats import ENDINGS, check_installed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
@@ -84,7 +85,7 @@ class _Match(NamedTuple):
 
 class _Readable(NamedTuple):
     match: _Match
-    format: FileFormat
+    format: InputFormat
     compression: Compression | None
 
 
@@ -114,6 +115,8 @@ def find_inputs(
             found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, _Match)]
             readable = [kept for match in matches if (kept := _readable(match, source))]
+            if not readable and is_hub_url(pattern) and source.format == "auto":
+                readable = [kept for match in matches if (kept := _packaged(match))]
             inputs = _input_files(readable, read_digests or _read_all)
             if source.requests_per_second:
                 pace = source.requests_per_second
@@ -281,7 +284,7 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
     file_format = told if source.format == "auto" else source.format
     if match.matched_by == "folder" and (told != file_format or is_readme(match.name)):
         return None
-    if match.matched_by != "named" and file_format is None:
+    if file_format is None and (match.matched_by != "named" or _packaged(match)):
         return None
     if file_format is None:
         raise InputError(
@@ -290,6 +293,16 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
         )
     if not _is_utf8(match.name):
         raise InputError(f"the file name {match.name!r} is not UTF-8. Rename the file.")
+    return _Readable(match, file_format, compression)
+
+
+def _packaged(match: _Match) -> _Readable | None:
+    """Return a file of the hub with the format in which the package `datasets` reads it."""
+    inner, compression = split_compression(match.name)
+    file_format = ENDINGS.get(_suffix(inner)) if is_hub_url(match.name) else None
+    if file_format is None or (file_format == "hdf5" and compression) or not _is_utf8(match.name):
+        return None
+    check_installed(file_format, match.name)
     return _Readable(match, file_format, compression)
 
 
@@ -309,13 +322,20 @@ def _read_all(files: Sequence[FileStatus]) -> list[FileDigest]:
 
 def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
     """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz")."""
+    inner, compression = split_compression(name)
+    suffix = _suffix(inner)
+    if suffix == ".tgz" and not compression:
+        return "tar", "gz"
+    return FORMATS.get(suffix), compression
+
+
+def split_compression(name: str) -> tuple[str, Compression | None]:
+    """Return the last part of a file name or URL: "x/a.jsonl.gz" -> ("a.jsonl", "gz")."""
     path = unquote(urlsplit(name).path) if "://" in name else name
     inner = path.rstrip("/").rpartition("/")[2]
     suffix = _suffix(inner)
-    if suffix == ".tgz":
-        return "tar", "gz"
     compression = COMPRESSIONS.get(suffix)
-    return FORMATS.get(_suffix(inner[: -len(suffix)]) if compression else suffix), compression
+    return inner[: -len(suffix)] if compression else inner, compression
 
 
 def _suffix(name: str) -> str:

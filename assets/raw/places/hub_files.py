@@ -30,7 +30,8 @@ from assets.raw.places.hub_splits import README, Split, split_paths
 from assets.raw.places.local_files import MAGIC, MatchedBy
 from assets.raw.places.object_files import match
 from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import Compression, InputFile
+from assets.raw.readers.input_file import Compression, InputFile, PackagedFormat
+from assets.raw.readers.packaged.packaged_formats import EXTRA
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     PARTIAL,
@@ -118,7 +119,8 @@ def unread_formats(url: str, names: Iterable[str]) -> str:
     repository = parts["repository"] if parts else url
     return (
         f"{shown(url)} has no file in a format that is read, only {found}. Read are "
-        f"{', '.join(get_args(FileFormat))}. Export the dataset to Parquet once, with "
+        f"{', '.join(get_args(FileFormat))}; and, with tokenmill[{EXTRA}], "
+        f"{', '.join(get_args(PackagedFormat))}. Export the dataset to Parquet once, with "
         f"`datasets.load_dataset({repository!r}, split='train').to_parquet('train.parquet')`, and "
         "name that file in `where`."
     )

@@ -22,7 +22,7 @@ import numpy as np
 from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
-from assets.raw.readers.input_file import Border, Compression, InputFile
+from assets.raw.readers.input_file import Border, Compression, InputFile, InputFormat
 from assets.raw.readers.read_arrow import arrow_starts
 from assets.raw.readers.read_lines import BOM
 from assets.raw.readers.read_tables import DELIMITERS, read_header
@@ -30,7 +30,7 @@ from assets.raw.readers.read_tar import tar_starts
 from assets.raw.readers.read_warc import warc_starts
 from assets.raw.readers.read_zip import zip_borders
 from assets.raw.readers.zstd_frames import frame_spans
-from resources.settings.sources import FileFormat, SourceConfig
+from resources.settings.sources import SourceConfig
 
 NEVER = 2**62
 AT, ROWS, LINES, STATE_SIZE = 0, 3, 4, 5  # of the state of the kernels
@@ -41,7 +41,7 @@ MEMBERS: dict[Compression, re.Pattern[bytes]] = {  # how a member begins: a few 
 }
 MEMBER_BYTES = 10  # of the longest pattern
 Starts = Callable[[Iterator[bytes]], Iterator[tuple[int, int]]]  # offset and row of records
-STARTS: dict[FileFormat, Callable[..., Iterator[tuple[int, int]]]] = {
+STARTS: dict[InputFormat, Callable[..., Iterator[tuple[int, int]]]] = {
     "warc": warc_starts,
     "wet": warc_starts,
     "tar": tar_starts,

@@ -9,6 +9,8 @@ from resources.settings.sources import FileFormat
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
 Content = bytes  # InputFile has a field of that name
+PackagedFormat = Literal["fasta", "fastq", "genbank", "hdf5", "xml"]  # read by a package
+InputFormat = FileFormat | PackagedFormat
 
 
 class Border(NamedTuple):
@@ -53,7 +55,7 @@ class InputFile(NamedTuple):
 
     place: str
     name: str
-    format: FileFormat
+    format: InputFormat
     compression: Compression | None
     bytes: int
     digest: str

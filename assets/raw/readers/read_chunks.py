@@ -29,9 +29,12 @@ from assets.raw.readers.input_file import (
     WHOLE,
     Border,
     InputFile,
+    InputFormat,
     Span,
 )
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.packaged.packaged_formats import is_packaged
+from assets.raw.readers.packaged.read_packaged import read_packaged
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_arrow import read_arrow
 from assets.raw.readers.read_json import read_json
@@ -48,11 +51,13 @@ from assets.raw.readers.read_tables import group_bytes, parquet_metadata, read_c
 from assets.raw.readers.read_tar import read_tar
 from assets.raw.readers.read_warc import read_warc, read_wet
 from assets.raw.readers.read_zip import read_zip
-from resources.settings.sources import FileFormat, SourceConfig
+from resources.settings.sources import SourceConfig
 
 MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
 UNITS = {"jsonl": "byte", "parquet": "row", "arrow": "row", "tar": "member", "zip": MEMBER}
-SPAN_READERS: dict[FileFormat, Callable[[InputFile, SourceConfig, Span], Iterator[InputRecord]]] = {
+SPAN_READERS: dict[
+    InputFormat, Callable[[InputFile, SourceConfig, Span], Iterator[InputRecord]]
+] = {
     **{"csv": read_csv, "tsv": read_csv, "txt": read_text, "arrow": read_arrow},
     **{"warc": read_warc, "wet": read_wet, "tar": read_tar, "zip": read_zip},
 }
@@ -278,4 +283,6 @@ def read_records(
         return read_page(file, source)
     if file.format == "json":
         return read_json(file, source)
+    if is_packaged(file.format):
+        return read_packaged(file, source)
     return SPAN_READERS[file.format](file, source, span)

@@ -15,12 +15,12 @@ import yaml
 
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import InputFile, InputFormat
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.page_texts import page_text
 from assets.raw.readers.read_lines import BOM
 from resources.settings.read_yaml import check_size
-from resources.settings.sources import FileFormat, SourceConfig
+from resources.settings.sources import SourceConfig
 
 FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 MOST_FRONT_BYTES = 1 << 16
@@ -48,7 +48,7 @@ def read_page(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
 
 
 def page_record(
-    row: int, data: bytes, file_format: FileFormat, source: SourceConfig
+    row: int, data: bytes, file_format: InputFormat, source: SourceConfig
 ) -> InputRecord:
     """Return the record of a whole text, Markdown or HTML file."""
     front: Mapping[str, object] = {}

@@ -24,7 +24,7 @@ from cyclopts import Parameter
 from assets.filtered.language.detect_language import detect_language
 from assets.raw.places.find_inputs import FORMATS, find_inputs
 from assets.raw.readers.decompress import BrokenStream, read_blocks
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import InputFile, InputFormat
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_arrow import arrow_columns
 from assets.raw.readers.read_chunks import read_records
@@ -34,7 +34,7 @@ from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig
-from resources.settings.sources import FileFormat, SourceConfig
+from resources.settings.sources import SourceConfig
 
 CONFIG_NAME = "pipeline.yaml"
 STORE_NAME = "corpus_store"
@@ -82,7 +82,7 @@ class Proposal:
     name: str
     where: str
     num_files: int
-    formats: tuple[FileFormat, ...]
+    formats: tuple[InputFormat, ...]
     text_field: str | None = None  # None: the format has no fields
     id_field: str | None = None
     has_url: bool = False

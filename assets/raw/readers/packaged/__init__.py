@@ -1,0 +1,1 @@
+"""Formats without a reader of our own, which the package `datasets` reads."""
