@@ -62,9 +62,7 @@ from resources.stage import (
     WarningCheck,
 )
 from resources.store.compression import DEFAULT_COMPRESSION
-from resources.store.disk import xxh3_of
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
-from resources.store.scratch import scratch_of
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
 from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
@@ -73,7 +71,7 @@ CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
 CHECKS = {
     CHECK_CONSERVATION: "rows in = kept + rejected + duplicates + quarantined, in every part",
-    CHECK_INTEGRITY: "every file of the manifest is there with its size, new ones with their hash",
+    CHECK_INTEGRITY: "every file of the manifest is there with its size",
 }
 RETRIES = dg.RetryPolicy(
     max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -305,7 +303,7 @@ def commit(
         manifest,
         metadata | (profile_metadata(profile) if profile else {}),
         described,
-        damaged_files(corpus, manifest, outcomes),
+        damaged_files(corpus, manifest),
         outcomes,
         plan.left_out,
         profile=profile,
@@ -506,23 +504,14 @@ def manifest_of(
     )
 
 
-def damaged_files(corpus: Corpus, manifest: Manifest, outcomes: list[Outcome]) -> list[str]:
-    """Return files that differ from the manifest: by hash if this run wrote them, else by size.
+def damaged_files(corpus: Corpus, manifest: Manifest) -> list[str]:
+    """Return files of a manifest that are not there, or have another size.
 
-    Objects are compared by size alone: their content was hashed where it was sent from.
+    Their bytes were hashed after they were written, and are compared by whoever reads them.
     """
-    written = {record.name for o in outcomes if not o.is_reused for record in o.records}
     listing = Listing(corpus.store.partition(manifest.stage, manifest.partition).folder)
-    is_on_disk = scratch_of(listing.folder) is None
-    damaged = []
-    for part in manifest.parts:
-        for file in part.files:
-            path = listing.folder / file.path
-            is_there = listing.has_size(file)
-            is_hashed = part.name in written and is_on_disk
-            if not is_there or (is_hashed and xxh3_of(path) != file.xxh3):
-                damaged.append(str(path))
-    return damaged
+    files = (file for part in manifest.parts for file in part.files)
+    return [str(listing.folder / file.path) for file in files if not listing.has_size(file)]
 
 
 def check_results(done: Sequence[Committed]) -> list[dg.AssetCheckResult]:

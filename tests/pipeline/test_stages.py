@@ -11,6 +11,7 @@ import yaml
 from builders import SHARED_TEXT, Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from corpus_loader import CorpusLoader
+from resources.materialize.materialization import damaged_files
 from resources.run_reports import read_report
 
 SOURCE_STAGES = ["raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded"]
@@ -324,6 +325,18 @@ def test_a_part_damaged_on_disk_is_computed_again(corpus: Any, build: Build) -> 
 
     assert hashes(corpus.store.root) == before
     assert computed(corpus)["filtered"] == 1
+
+
+def test_the_check_of_files_names_what_is_cut_or_gone(corpus: Any, build: Build) -> None:
+    build(corpus)
+    manifest = corpus.store.newest("filtered", "prose")
+    assert damaged_files(corpus, manifest) == []
+    cut, gone = (corpus.store.path_of(manifest, file) for file in manifest.parts[0].files[:2])
+
+    cut.write_bytes(cut.read_bytes()[:-1])
+    gone.unlink()
+
+    assert damaged_files(corpus, manifest) == [str(cut), str(gone)]
 
 
 def test_samples_of_a_phase_are_rows_of_its_sources(corpus: Any, build: Build) -> None:
