@@ -144,7 +144,7 @@ def _fmix64(value: int) -> int:
 def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Words) -> None:
     """Hash the first `count` spans, int64 [2, BLOCK], by XXH32 and MurmurHash3's finalizer.
 
-    The seed is 0. Writes hashes[0, :count] of uint32 [6, BLOCK]; the other rows are scratch. 16
+    The seed is 0. Writes hashes[0, :count] of uint32 [6, BLOCK]; the other rows are scratch. 48
     bytes must be readable after each span. Source: datasketch 2.0 and
     https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. The rest after the stripes of 16
     bytes is read in one loop and absorbed in another, which the compiler vectorises: always three
