@@ -21,7 +21,7 @@ from assets.deduped.clusters.cleanliness import (
     damage_of,
 )
 from assets.deduped.kernels.agreement import EDGE, UNIT, agreements
-from assets.deduped.minhash.minhash import shingle_edges, shingle_sets
+from assets.deduped.minhash.minhash import sets_and_edges, shingle_sets
 from resources.settings.dedup import DedupConfig
 
 CONFIG = DedupConfig()
@@ -188,7 +188,7 @@ def test_edges_are_the_first_and_the_last_shingles(shingle: str) -> None:
     hashes = [int(shingle_sets(pl.Series([each]), config)[0][0]) for each in single]
     texts = pl.Series([whole, "", single[0], f"{article(3, 400)} {whole}"])
 
-    edges = shingle_edges(texts, config, EDGE).tolist()
+    edges = sets_and_edges(texts, config, EDGE)[2].tolist()
 
     assert edges[0] == [*hashes[:EDGE], *hashes[-EDGE:]]
     assert edges[1] == [0] * 2 * EDGE
@@ -202,13 +202,13 @@ def test_later_rounds_do_not_change_the_agreement_of_earlier_ones() -> None:
 
     texts = [article(9), article(9)[:-40], article(9).upper(), f"{OTHERS[2]} {article(9)}"]
     facts, _ = signatures(table(*texts), CONFIG)
-    shingles = shingle_sets(facts_texts := pl.Series(texts), CONFIG)
+    values, offsets, edges = sets_and_edges(pl.Series(texts), CONFIG, EDGE)
+    shingles = values, offsets
     evidence = evidence_of(with_spans(facts, shingles), CONFIG, shingles)
-    edges = shingle_edges(facts_texts, CONFIG, EDGE)
-    offsets, earlier = np.array([0, 0, 1, 3, 6]), np.array([0, 0, 1, 0, 1, 2], np.int32)
+    starts, earlier = np.array([0, 0, 1, 3, 6]), np.array([0, 0, 1, 0, 1, 2], np.int32)
 
-    alone = agreements(evidence, edges, (offsets, earlier), np.array([0, 2, 2]))
-    both = agreements(evidence, edges, (offsets, earlier), np.array([0, 2, 4]))
+    alone = agreements(evidence, edges, (starts, earlier), np.array([0, 2, 2]))
+    both = agreements(evidence, edges, (starts, earlier), np.array([0, 2, 4]))
 
     assert both[:2].tolist() == alone[:2].tolist()
     assert 2 * UNIT >= alone[0] > alone[1] > UNIT

@@ -75,7 +75,7 @@ def test_shingles_are_the_slices_of_units(text: str, shingle: tuple[int, bool]) 
 def test_sets_are_the_sorted_distinct_hashes(
     contents: list[str], shingle: tuple[int, bool]
 ) -> None:
-    values, offsets = hash_sets(*joined(contents), shingle)
+    values, offsets, _ = hash_sets(*joined(contents), shingle, 0)
 
     assert [values[a:b].tolist() for a, b in pairwise(offsets)] == [
         sorted({hash_of(part) for part in plain_shingles(text, shingle)}) for text in contents

@@ -316,6 +316,34 @@ def test_whitespace_is_folded(texts: list[str]) -> None:
     assert offsets.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
 
 
+@pytest.mark.parametrize("separator", ["\n", " \t", "\u00a0", "\u3000 ", "’", "."])
+@pytest.mark.parametrize("character", ["a", "é", "漢", "\U00010400"])
+def test_windows_of_64_bytes_end_anywhere(character: str, separator: str) -> None:
+    # In the middle of a character or of a word, before separators and near the end of the buffer.
+    texts = [character * size + separator + "b " + character * 90 for size in range(140)]
+    entries = code_point_entries()
+
+    folded, offsets = fold_whitespace(*buffers(texts), entries)
+    joined, starts, _ = join_words(*buffers(texts), entries)
+
+    assert bytes(folded).decode() == "".join(" ".join(text.split()) for text in texts)
+    expected = [word for text in texts for word in slow_words(text, True, "remove")]
+    assert [bytes(joined[i : j - 1]).decode() for i, j in pairwise(starts)] == expected
+    assert len(offsets) == len(texts) + 1
+
+
+def test_all_white_space_is_folded_in_windows() -> None:
+    texts = [
+        "".join(f"é{chr(code)}{chr(code)}" for code in range(first, first + 64))
+        for first in range(0, 0xD800, 64)
+    ]
+
+    folded, offsets = fold_whitespace(*buffers(texts), code_point_entries())
+
+    found = [bytes(folded[i:j]).decode() for i, j in pairwise(offsets)]
+    assert found == [" ".join(text.split()) for text in texts]
+
+
 @compiled
 @given(st.characters(exclude_categories=["Cs"]))
 def test_the_entry_of_a_character_says_its_class(character: str) -> None:

@@ -24,7 +24,7 @@ from assets.deduped.clusters.component_files import Components, find_components,
 from assets.deduped.clusters.components import batch_of
 from assets.deduped.index.ledger import LedgerEntry
 from assets.deduped.index.row_ids import rows_of
-from assets.text.list_columns import as_numpy, list_series
+from assets.text.list_columns import as_numpy
 from corpus_loader.permutation import mix64
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
@@ -220,13 +220,7 @@ def read_members(part: SignedFiles, row_ids: Words, config: DedupConfig) -> pl.D
         return members
     documents = pl.read_parquet(part.documents.checked(), columns=["text"])
     texts = documents["text"][rows].fill_null("")
-    members = members.hstack(text_facts(texts, members["num_words"], config))
-    if not config.compares_shingles:
-        return members
-    from assets.deduped.minhash.minhash import shingle_sets
-
-    values, offsets = shingle_sets(texts, config)
-    return members.with_columns(shingles=list_series(values, offsets))
+    return members.hstack(text_facts(texts, members["num_words"], config))
 
 
 def generations_of(entry: LedgerEntry, rows: NDArray[np.uint32]) -> pl.Series:

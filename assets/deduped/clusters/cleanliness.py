@@ -22,8 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.deduped.minhash.minhash import shingle_edges
+from assets.deduped.minhash.minhash import sets_and_edges
 from assets.text.buffers import text_buffers
+from assets.text.list_columns import list_series
 from resources.settings.dedup import DedupConfig
 
 if TYPE_CHECKING:
@@ -69,20 +70,21 @@ FORM_CHARS = 2000  # from the beginning: case and white space are alike all thro
 
 
 def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> pl.DataFrame:
-    """Return the columns of members that `cleanliness` reads; none if `keep` does not ask for it.
+    """Return what `decide` reads of texts: columns of members.
 
-    damage, form_damage Float64; edges Array(UInt64), if shingles are compared: the first and the
-    last ones.
+    damage, form_damage Float64, if `keep` asks for the cleanest; shingles List(UInt64), if they are
+    compared; edges Array(UInt64), the first and the last shingles, if both.
     """
     from assets.deduped.kernels.agreement import EDGE
 
-    if "cleanest" not in config.keep:
-        return pl.DataFrame()
-    facts = damage_of(texts, num_words)
+    is_ranked = "cleanest" in config.keep
+    facts = damage_of(texts, num_words) if is_ranked else pl.DataFrame()
     if not config.compares_shingles:
         return facts
-    edges = pl.Series(shingle_edges(texts, config, EDGE), dtype=pl.Array(pl.UInt64, 2 * EDGE))
-    return facts.with_columns(edges=edges)
+    values, offsets, edges = sets_and_edges(texts, config, EDGE)
+    if is_ranked:
+        facts = facts.with_columns(edges=pl.Series(edges, dtype=pl.Array(pl.UInt64, 2 * EDGE)))
+    return facts.with_columns(shingles=list_series(values, offsets))
 
 
 def cleanliness(

@@ -53,9 +53,10 @@ def _word_spans(starts: Offsets, first: int, ngram: int, spans: Offsets) -> int:
     """Write the spans of the word shingles from word `first` on; return their number."""
     words = min(ngram, len(starts) - 1)
     count = min(BLOCK, len(starts) - words - first)
+    begins, ends = starts[first : first + count], starts[first + words :]
     for i in range(count):
-        spans[0, i] = starts[first + i]
-        spans[1, i] = starts[first + i + words] - 1
+        spans[0, i] = begins[i]
+        spans[1, i] = ends[i] - 1
     return count
 
 

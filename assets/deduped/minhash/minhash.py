@@ -79,21 +79,23 @@ def shingle_sets(
 
     Text i has values[offsets[i] : offsets[i + 1]]: none if it is null or has no words.
     """
+    return sets_and_edges(texts, config, 0)[:2]
+
+
+def sets_and_edges(
+    texts: pl.Series, config: DedupConfig, edge: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
+    """Return `shingle_sets` of n texts, and the hashes of their first and last `edge` shingles.
+
+    The latter are uint64 [n, 2 * edge].
+    """
     from assets.deduped.kernels.shingle_sets import hash_sets
 
     values, sizes = [np.empty(0, np.uint64)], [np.zeros(1, np.int64)]
+    edges = [np.empty((0, 2 * edge), np.uint64)]
     for _, words in joined_words(text_buffers(texts.fill_null("")), config):
-        block, offsets = hash_sets(*words, shingle_of(config))
+        block, offsets, of_block = hash_sets(*words, shingle_of(config), edge)
         values.append(block)
         sizes.append(np.diff(offsets))
-    return np.concatenate(values), np.cumsum(np.concatenate(sizes))
-
-
-def shingle_edges(texts: pl.Series, config: DedupConfig, size: int) -> NDArray[np.uint64]:
-    """Return the hashes of the first and the last `size` shingles of n texts, [n, 2 * size]."""
-    from assets.deduped.kernels.shingle_sets import hash_edges
-
-    edges = [np.empty((0, 2 * size), np.uint64)]
-    for _, words in joined_words(text_buffers(texts.fill_null("")), config):
-        edges.append(hash_edges(*words, shingle_of(config), size))
-    return np.concatenate(edges)
+        edges.append(of_block)
+    return np.concatenate(values), np.cumsum(np.concatenate(sizes)), np.concatenate(edges)

@@ -120,6 +120,27 @@ def copy_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any, ca
 
 
 @intrinsic
+def copy_64_with_blanks(
+    typing_context: Any, data: Any, at: Any, target: Any, place: Any, marks: Any
+) -> Any:
+    """Copy the 64 bytes at data[at] to target[place], with a blank for each that is marked.
+
+    All numbers are uint64. 64 bytes must be readable, and writable.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = _vector(context, builder, signature.args[0], *arguments[:2])
+        is_marked = builder.bitcast(arguments[4], ir.VectorType(ir.IntType(1), 64))
+        blanks = ir.Constant(_BYTES, [ord(" ")] * 64)
+        copied = builder.select(is_marked, blanks, builder.load(source, align=1))
+        address = _vector(context, builder, signature.args[2], *arguments[2:4])
+        builder.store(copied, address, align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.uint64, target, types.uint64, types.uint64), generate
+
+
+@intrinsic
 def count_ones(typing_context: Any, word: Any) -> Any:
     """Count the bits that are set, uint64."""
     return types.uint64(types.uint64), lambda _, builder, __, words: builder.ctpop(words[0])

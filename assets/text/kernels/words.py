@@ -12,15 +12,24 @@ from numba import njit, types, uint32, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import INLINED, KERNEL
-from assets.text.kernels.many_bytes import copy_64, count_ones, first_one, ones_below
-from assets.text.kernels.plain_words import plain_words, word_bytes
+from assets.text.kernels.many_bytes import (
+    HIGH_BITS,
+    RUN,
+    copy_64,
+    copy_64_with_blanks,
+    count_ones,
+    first_one,
+    ones_below,
+    read_8,
+)
+from assets.text.kernels.plain_words import plain_spaces, wide_bytes, wide_spaces, word_bytes
 from assets.text.kernels.utf8 import decode
 
 # Entry of a code point in the table: its lower case (a blank if it is in no word) below these bits.
 SPACE, WORD, SINGLE = 1 << 24, 1 << 25, 3 << 25
 LOWER = (1 << 24) - 1
 BLANK = 32
-PADDING = 16  # bytes after the last word, for a hash that reads ahead
+PADDING = 64  # bytes after the last word, for a hash that reads ahead
 
 Bytes = NDArray[np.uint8]
 Entries = NDArray[np.uint32]
@@ -79,20 +88,46 @@ def _ascii_rules(entries: Entries) -> tuple[int, int]:
 
 
 @njit(**INLINED)
-def _copy_word(
-    data: Bytes, at: int, words: int, target: Bytes, rest: tuple[int, int]
-) -> tuple[int, int]:
-    """Write the first word of a mask and a blank; return the size after it, and the other words.
+def _join_plain(
+    data: Bytes,
+    window: tuple[int, int, int, int],
+    joined: Bytes,
+    starts: Offsets,
+    target: tuple[int, int, int],
+) -> tuple[int, int, int]:
+    """Append the words of up to 63 bytes of ASCII; return `target` as it is then, all uint64.
 
-    The bytes after the word are copied too, and overwritten by what follows: no loop over bytes.
+    `window` is their position, the mask of their words, their number, and what makes a capital
+    small. `target` is the sizes of `joined` and `starts`, and 0 if the last word may go on.
     """
-    size, case = rest
-    first = first_one(words)
-    last = first_one(~words & (words << _ONE))
-    copy_64(data, at + first, target, size, case)
-    size += last - first
-    target[size] = BLANK
-    return size + _ONE, words & ~ones_below(last)
+    (at, words, width, case), (size, count, between) = window, target
+    joined[size] = BLANK
+    size += ~(words | between) & _ONE  # the blank after a word that ended before
+    is_new = between | (~words & _ONE)
+    begins, ends = words & ~(words << _ONE), ~words & (words << _ONE)
+    for _ in range(count_ones(begins)):
+        starts[count] = size
+        count += is_new
+        is_new = _ONE
+        # The bytes after the word are copied too, and overwritten by what follows: no loop.
+        copy_64(data, at + first_one(begins), joined, size, case)
+        size += first_one(ends) - first_one(begins)
+        joined[size] = BLANK
+        size += _ONE
+        begins, ends = begins & (begins - _ONE), ends & (ends - _ONE)
+    between = ~words >> (width - _ONE) & _ONE
+    return size - (between ^ _ONE), count, between  # no blank after a word that may go on
+
+
+@njit(**INLINED)
+def _first_extra(blanks: int, after_blank: int, width: int) -> tuple[int, int]:
+    """Return the place of the first blank after another, and of the byte after these blanks.
+
+    `blanks` marks up to `width` bytes, and `after_blank` is 1 if a blank comes before them. Without
+    such a blank both are `width`. All uint64.
+    """
+    extra = min(width, first_one(blanks & (blanks << _ONE | after_blank)))
+    return extra, extra + first_one(~(blanks >> extra))
 
 
 @njit(
@@ -118,16 +153,13 @@ def _join_text(
     (at, stop), (size, count), between = span, target, _ONE
     case, keeps_marks = _ascii_rules(entries)
     while at < stop:
-        if between:
-            words, width = plain_words(data, (at, stop))
-            if width:
-                words = words if keeps_marks else words & word_bytes(data, at)
-                for _ in range(count_ones(words & ~(words << _ONE))):
-                    starts[count] = size
-                    count += _ONE
-                    size, words = _copy_word(data, at, words, joined, (size, case))
-                at += width
-                continue
+        if at + RUN + RUN <= uint64(len(data)) and not read_8(data, at) & HIGH_BITS:
+            width = min(stop - at, uint64(63), first_one(wide_bytes(data, at)))
+            words = ~plain_spaces(data, at) if keeps_marks else word_bytes(data, at)
+            window = at, words & ones_below(width), width, case
+            size, count, between = _join_plain(data, window, joined, starts, (size, count, between))
+            at += width
+            continue
         byte = data[at]
         if byte < 0x80:
             entry = entries[byte]
@@ -169,7 +201,7 @@ def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, 
     from word_offsets[i] up to word_offsets[i + 1].
     """
     num_bytes, num_texts = offsets[-1] - offsets[0], len(offsets) - 1
-    joined = np.empty(2 * num_bytes + num_texts + PADDING + 64, np.uint8)  # see `_copy_word`
+    joined = np.empty(2 * num_bytes + num_texts + PADDING + 64, np.uint8)  # see `copy_64`
     starts = np.empty(num_bytes + 1, np.int64)
     word_offsets = np.zeros(num_texts + 1, np.int64)
     size, count = uint64(0), uint64(0)
@@ -181,19 +213,35 @@ def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, 
     return joined[: size + uint64(PADDING)], starts[: count + _ONE], word_offsets
 
 
+@njit(**INLINED)
+def _plain_width(data: Bytes, at: int, stop: int) -> int:
+    """Return the bytes, up to 63, of whole characters before white space that is not ASCII.
+
+    0 near the end of `data`: 64 bytes can be read from any of them. All numbers are uint64.
+    """
+    if at + RUN + RUN > uint64(len(data)):
+        return uint64(0)
+    width = min(stop - at, uint64(63), first_one(wide_spaces(data, at)))
+    while data[at + width] & 0xC0 == 0x80:  # the later bytes of a character
+        width -= _ONE
+    return width
+
+
 @njit(**KERNEL)
 def _fold_text(
     data: Bytes, span: tuple[int, int], entries: Entries, folded: Bytes, size: int
 ) -> int:
     begin, (at, stop), after_space = size, span, _ONE
     while at < stop:
-        if after_space:
-            words, width = plain_words(data, (at, stop))
-            for _ in range(count_ones(words & ~(words << _ONE))):
-                size, words = _copy_word(data, at, words, folded, (size, uint64(0)))
-            at += width
-            if width:
-                continue
+        width = _plain_width(data, at, stop)
+        if width:
+            spaces = plain_spaces(data, at) & ones_below(width)
+            width, skipped = _first_extra(spaces, after_space, width)
+            copy_64_with_blanks(data, at, folded, size, spaces)
+            after_space = (spaces << _ONE | after_space) >> width & _ONE
+            size += width
+            at += skipped
+            continue
         byte = data[at]
         if byte < 0x80:
             is_space = uint64(entries[byte] >> uint32(24)) & _ONE
@@ -222,7 +270,7 @@ def _fold_text(
 )
 def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
     """Fold each run of whitespace to one blank, none at the ends: bytes, offsets int64 [n + 1]."""
-    folded = np.empty(offsets[-1] - offsets[0] + 1 + 64, np.uint8)  # see `_copy_word`
+    folded = np.empty(offsets[-1] - offsets[0] + 1 + 64, np.uint8)  # see `copy_64`
     folded_offsets = np.zeros(len(offsets), np.int64)
     size = uint64(0)
     for i in range(len(offsets) - 1):
