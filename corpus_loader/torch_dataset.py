@@ -300,7 +300,10 @@ def check_prepared(prepared: Any, loader: CorpusLoader) -> None:
         if hasattr(prepared.base_dataloader, "state_dict"):
             faults.append("its state counts a step too many (use_stateful_dataloader)")
         if split.last == "short":
-            faults.append("it needs full batches, and drop_last is False (use pad_last)")
+            why = "drop_last is False"
+            if loader.mixture.is_validation:
+                why = "its last ones are short in validation"
+            faults.append(f"it needs full batches, and {why} (use LoaderOptions(pad_last=True))")
         if loader.mixture.sequence_length is None:
             faults.append("it needs rows of one length, and those of the phase differ")
     elif type(prepared.dataset).__name__ == "IterableDatasetShard":

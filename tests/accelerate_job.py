@@ -24,6 +24,7 @@ from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEFAULTS = {
     "way": "accelerate",  # or "ddp"
+    "what": {},  # of the corpus, beside the phase
     "ranks": False,  # CorpusLoader is told the rank and the world size
     "options": {},  # of the loader
     "config": {},  # of Accelerate's DataLoaders
@@ -37,7 +38,8 @@ def open_dataset(asked: dict[str, Any]) -> CorpusDataset:
     """The dataset that a run asks for."""
     split = {"rank": RANK, "world_size": WORLD} if asked["ranks"] else {}
     options = LoaderOptions(**asked["options"])
-    return CorpusDataset(CorpusLoader(asked["store"], batch_size=4, options=options, **split))
+    what = split | asked["what"]
+    return CorpusDataset(CorpusLoader(asked["store"], batch_size=4, options=options, **what))
 
 
 def open_batches(asked: dict[str, Any], dataset: CorpusDataset, model: Any) -> tuple[Any, Any]:
@@ -63,7 +65,7 @@ def open_batches(asked: dict[str, Any], dataset: CorpusDataset, model: Any) -> t
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
     """Train for some epochs; every step needs all ranks."""
-    seen: dict[str, Any] = {"steps": [], "states": [], "repeated": []}
+    seen: dict[str, Any] = {"steps": [], "states": [], "repeated": [], "sources": []}
     try:
         dataset = open_dataset(asked)
         batches, model = open_batches(asked, dataset, torch.nn.Linear(1, 1))
@@ -73,6 +75,7 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
                 model(batch["tokens"][:, :1].float()).mean().backward()
                 seen["steps"].append(batch["tokens"][:, 0].tolist())
                 seen["repeated"].append(batch["is_repeated"].tolist())
+                seen["sources"].append(batch["sources"].tolist())
                 seen["states"].append(dataset.state_at(batch["cursor"]))
         seen["own_state"] = dataset.state_dict()
     except Exception as error:  # noqa: BLE001  the other runs go on; the test reads it

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import polars as pl
 
 from assets.bucketed.groups import Groups
-from assets.bucketed.held_out_asset import HELD_OUT
+from assets.bucketed.held_out_asset import HELD_OUT, askers_of
 from assets.deduped.index.ledger import PartKey
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
@@ -90,17 +91,26 @@ def without_held_out(
     return replace(groups, of_documents=of_documents)
 
 
-def held_out_documents(corpus: Corpus) -> dict[PartKey, list[str]]:
+class HeldOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an exported ledger says of a part, as `Ingested` has it."""
+
+    held_out: list[str]
+    holdout_tokens: tuple[int, float] | None = None
+
+
+def held_out_documents(corpus: Corpus) -> dict[PartKey, HeldOut]:
     """Return the documents that are held out, sorted, by source and name of the signed part.
 
     Parts on which nothing is decided are missing.
     """
-    manifest, found = corpus.store.newest_or_none(HELD_OUT, GLOBAL), dict[PartKey, list[str]]()
+    manifest, found = corpus.store.newest_or_none(HELD_OUT, GLOBAL), dict[PartKey, HeldOut]()
     if manifest is None:
         return found
+    askers, kept = askers_of(corpus), manifest.config.get("tokens", {})
     for part in manifest.parts:
         if (numbers := part.stats.numbers).source:
             file = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))
             held = pl.scan_parquet(file.checked()).filter("is_held").select("doc_id").collect()
-            found[numbers.key] = sorted(held["doc_id"])
+            tokens = kept.get(askers.get(numbers.source))
+            found[numbers.key] = HeldOut(sorted(held["doc_id"]), tokens and (tokens[0], tokens[1]))
     return found

@@ -128,12 +128,14 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
         again=(BAND_INDEX.name, DUPLICATES.name),
     )
     last = read_last_run(corpus, partition)
-    config = shares_of(corpus, last.manifest.config if last else {})
+    order: Order = {} if last else read_ledger(corpus)
+    kept = last.manifest.config.get("tokens", {}) if last else kept_in(corpus, order)
+    config = shares_of(corpus, kept)
     wanted = wanted_parts(corpus, clusters, sources.manifests, config["shares"])
     stays = staying_parts(corpus, last, wanted)
     changed = {key: part for key, part in wanted.items() if key not in stays}
     maker = tasks_of(corpus, HELD_OUT, partition)
-    known = Known(corpus, last, {*stays})
+    known = Known(corpus, last, {*stays}, order)
     tasks: dict[PartKey, Task[Any]] = {}
     for key, stay in stays.items():
         again = last.again(corpus, wanted[key], stay) if last and key in wanted else None
@@ -232,12 +234,14 @@ class Known:
     A document can have moved to another part of its file, so a part is looked up by its files, too.
     """
 
-    def __init__(self, corpus: Corpus, last: LastRun | None, stays: Set[PartKey]) -> None:
-        self.order: Order = {} if last else read_ledger(corpus)
-        held_out = [part.held_out for part in self.order.values()]
+    def __init__(
+        self, corpus: Corpus, last: LastRun | None, stays: Set[PartKey], order: Order
+    ) -> None:
+        self.order = order
+        held_out = [part.held_out for part in order.values()]
         self.is_exported = any(ids is not None for ids in held_out)
         self.fingerprint = last.manifest.fingerprint if last else fingerprint_of(held_out)
-        newest = (number for part in self.order.values() for _, number in part.generations)
+        newest = (number for part in order.values() for _, number in part.generations)
         self.newest = max(newest, default=0)
         self.files: dict[PartKey, PublishedFile] = {}
         self.by_file: dict[tuple[str, str], list[PartKey]] = defaultdict(list)
@@ -261,21 +265,31 @@ class Known:
         return part.inputs(tuple(self.files[each] for each in sorted(keys)), exported)
 
 
-def shares_of(corpus: Corpus, before: Mapping[str, Any]) -> dict[str, Any]:
+def kept_in(corpus: Corpus, order: Order) -> dict[str, list[float]]:
+    """Return the numbers of tokens that another build's ledger has, as `shares_of` takes them."""
+    askers = askers_of(corpus)
+    return {
+        askers[source]: [*part.holdout_tokens]
+        for (source, _), part in order.items()
+        if part.holdout_tokens is not None and source in askers
+    }
+
+
+def shares_of(corpus: Corpus, before: Mapping[str, list[float]]) -> dict[str, Any]:
     """Return the config of a manifest: the share of each source, and of `tokens` what is kept.
 
-    A number of tokens becomes a share once: `tokens` has both, by the source that asks for it, ""
-    for all that have no `holdout` of their own. Sources whose share is not known yet, as none of
-    their documents has tokens, are missing.
+    A number of tokens becomes a share once: `tokens` has both, by the source that asks for it, as
+    `before` has them of the last run. Sources whose share is not known yet, as none of their
+    documents has tokens, are missing.
     """
     settings, shares, kept = corpus.settings, dict[str, float](), dict[str, list[float]]()
-    askers = {source.name: source.name if source.holdout else "" for source in settings.sources}
+    askers = askers_of(corpus)
     for name, asker in askers.items():
         config = settings.source(name).holdout or settings.holdout
         if config is None or config.tokens is None:
             shares[name] = 0.0 if config is None else config.share or 0.0
             continue
-        found = kept.get(asker) or before.get("tokens", {}).get(asker)
+        found = kept.get(asker) or before.get(asker)
         if found is None or found[0] != config.tokens:
             among = [each for each, other in askers.items() if other == asker]
             if not (tokens := tokens_of(corpus, among)):
@@ -283,6 +297,13 @@ def shares_of(corpus: Corpus, before: Mapping[str, Any]) -> dict[str, Any]:
             found = [config.tokens, min(MOST_SHARE, config.tokens / tokens)]
         kept[asker], shares[name] = found, found[1]
     return {"shares": shares, "tokens": kept}
+
+
+def askers_of(corpus: Corpus) -> dict[str, str]:
+    """Return by source the one whose `holdout` it has: itself, or "" for that of all."""
+    return {
+        source.name: source.name if source.holdout else "" for source in corpus.settings.sources
+    }
 
 
 def tokens_of(corpus: Corpus, sources: Sequence[str]) -> int:

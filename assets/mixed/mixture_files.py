@@ -106,7 +106,7 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         seed=start.seed,
         epoch_samples=sum(source.samples for source in drawn),
         tokens=sum(source.realised_tokens for source in drawn),
-        batch_samples=config.batch_samples,
+        batch_samples=block_samples(config, drawn),
         one_bucket_batches=config.one_bucket_batches,
         window_shards=config.window_shards,
         sequence_length=same_or_none(source.sequence_length for source in inputs.sources),
@@ -118,6 +118,16 @@ def mixture_of(root: Path, inputs: PhaseInputs) -> Mixture:
         is_validation=isinstance(config, ValidationPhase),
         **as_json_object(tokens),
     )
+
+
+def block_samples(config: PhaseConfig, sources: tuple[MixtureSource, ...]) -> int:
+    """Return the samples of a block: one where all of a phase with changing weights is in one.
+
+    Samples are permuted within blocks, so that one block has the mean of the weights throughout.
+    """
+    samples = sum(source.samples for source in sources)
+    is_one_block = config.weights_at is not None and samples <= config.batch_samples
+    return 1 if is_one_block else config.batch_samples
 
 
 def order_fingerprint(
@@ -139,7 +149,7 @@ def order_fingerprint(
     config, tokenizer = inputs.config, inputs.tokens.tokenizer_fingerprint
     order: tuple[Any, ...] = (
         inputs.start.seed,
-        config.batch_samples,
+        block_samples(config, sources),
         config.window_shards,
         tokenizer,
         drawn,

@@ -6,6 +6,9 @@
     trainer = CorpusTrainer(model, args, corpus=CorpusDataLoader(CorpusDataset(loader)))
     trainer.train(resume_from_checkpoint=has_checkpoint)
 
+With eval_dataset, a CorpusDataLoader of split="validation", `evaluate` gives the mean loss of all
+held-out tokens as eval_loss, and those of each source as eval_books_loss.
+
 A checkpoint's folder has the loader's state. The Trainer itself resumes by reading batches again to
 skip them, which takes hours and is wrong for another number of ranks: it is told not to.
 """
@@ -17,12 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import torch  # noqa: TID253  whoever imports this module uses torch
+from torch.nn import functional  # noqa: TID253
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
+from corpus_loader.loader import CorpusLoader
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.torch_dataset import CorpusDataLoader
-from corpus_loader.trainers.forms import Tensors, hugging_face
+from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+from corpus_loader.trainers.forms import Tensors, hugging_face, learned
 
 STATE_FILE = "corpus_loader.json"
 
@@ -57,9 +63,11 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
     """transformers' Trainer whose training batches are those of a corpus.
 
     `form` makes a batch of the loader's tensors, by default `hugging_face`. All others are the
-    Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, or for one of
-    other ranks than those of the training.
+    Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, for an
+    `eval_dataset` of a phase, or for loaders of other ranks than those of the training.
     """
+
+    control: Any
 
     def __init__(
         self,
@@ -75,6 +83,18 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
             raise CorpusError(
                 "corpus is what is held out of training. Open its loader with split='train'."
             )
+        self.check_ranks(corpus)
+        self.check_validation()
+        if self.args.max_steps <= 0:
+            raise CorpusError(
+                "max_steps is not set, by which the training ends: its batches have no end. An "
+                f"epoch of the phase has {len(corpus.dataset):,} batches for each rank."
+            )
+        self.args.ignore_data_skip = True
+        self.add_callback(SaveLoader(corpus))
+
+    def check_ranks(self, corpus: CorpusDataLoader) -> None:
+        """Raise CorpusError for a loader of other ranks than those of the training."""
         split = corpus.dataset.loader.split
         ranks = self.args.process_index, self.args.world_size
         if (split.rank, split.world_size) != ranks:
@@ -83,13 +103,59 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 f"{ranks[0]} of {ranks[1]}. Give CorpusLoader rank=args.process_index and "
                 "world_size=args.world_size."
             )
-        if self.args.max_steps <= 0:
+
+    def check_validation(self) -> None:
+        """Raise CorpusError for an `eval_dataset` of a corpus that cannot be evaluated."""
+        held = self.eval_dataset
+        if isinstance(held, CorpusDataset | CorpusLoader):
             raise CorpusError(
-                "max_steps is not set, by which the training ends: its batches have no end. An "
-                f"epoch of the phase has {len(corpus.dataset):,} batches for each rank."
+                f"eval_dataset is a {type(held).__name__}. Give "
+                "CorpusDataLoader(CorpusDataset(loader)) of it."
             )
-        self.args.ignore_data_skip = True
-        self.add_callback(SaveLoader(corpus))
+        if not isinstance(held, CorpusDataLoader):
+            return
+        self.check_ranks(held)
+        loader = held.dataset.loader
+        if not (loader.mixture.is_validation and loader.reader.with_documents):
+            raise CorpusError(
+                "eval_dataset reads a phase, or has no documents. Open its loader with "
+                "split='validation' and LoaderOptions(with_documents=True)."
+            )
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """Return the mean losses of held-out tokens, in nats; of other datasets, as the Trainer."""
+        held = self.eval_dataset if eval_dataset is None else eval_dataset
+        if not isinstance(held, CorpusDataLoader):
+            found: dict[str, float] = super().evaluate(held, ignore_keys, metric_key_prefix)
+            return found
+        sums = self.loss_by_source(held)
+        by_source = zip(held.dataset.loader.sources, sums, strict=True)
+        metrics = {f"{metric_key_prefix}_loss": mean_of(sums.sum(0))}
+        metrics |= {f"{metric_key_prefix}_{name}_loss": mean_of(one) for name, one in by_source}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
+
+    def loss_by_source(self, held: CorpusDataLoader) -> torch.Tensor:
+        """Add up the loss and the tokens of each source over all ranks: float64 [sources, 2]."""
+        model, sums = self.model_wrapped, torch.zeros(len(held.dataset.loader.sources), 2).double()
+        model.eval()
+        for batch in held:
+            inputs = {name: one for name, one in self.form(batch).items() if name != "labels"}
+            with torch.no_grad(), self.compute_loss_context_manager():
+                logits = model(**self._prepare_inputs(inputs)).logits
+            labels = learned(batch)[:, 1:].to(logits.device)
+            of_tokens = logits.float().view(*batch["tokens"].shape, -1)[:, :-1].transpose(1, 2)
+            losses = functional.cross_entropy(of_tokens, labels, reduction="none").sum(1)
+            of_rows = torch.stack([losses, (labels >= 0).sum(1)], 1)
+            sums.index_add_(0, batch["sources"], of_rows.double().cpu())
+        if self.args.world_size > 1:
+            sums = self.accelerator.reduce(sums.to(self.args.device))
+        return sums.cpu()
 
     def get_train_dataloader(self) -> EndlessBatches:
         """Return the batches of the corpus."""
@@ -103,6 +169,11 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         if folder:
             self.corpus.load_state_dict(read_state(Path(folder) / STATE_FILE))
         return super().train(resume_from_checkpoint=folder or None, **others)
+
+
+def mean_of(sums: torch.Tensor) -> float:
+    """Return the mean of a sum and its count."""
+    return float(sums[0] / sums[1])
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
 
 STAGES = ("raw", "filtered", "signatures", "band_index", "duplicates", "held_out")
+TOKENIZED = (*STAGES[:-1], "deduped", "tokenizer", "tokenized", "held_out")
 SHARE = 0.4
 
 
@@ -44,11 +45,12 @@ def clusters(corpus: Any) -> dict[str, list[str]]:
 def check_rule(corpus: Any, before: dict[str, bool]) -> dict[str, bool]:
     """Compare all decisions with the rule, document by document; return them."""
     found = decisions(corpus)
+    share = corpus.store.newest(HELD_OUT, "all").config["shares"]["prose"]
     of_cluster = {doc_id: ids for ids in clusters(corpus).values() for doc_id in ids}
     for doc_id, is_held in found.items():
         ids = of_cluster.get(doc_id, [doc_id])
         old = {before[each] for each in ids if each in before}
-        by_first = bool(is_below(pl.Series([min(ids)]), SHARE)[0])
+        by_first = bool(is_below(pl.Series([min(ids)]), share)[0])
         assert is_held == before.get(doc_id, True in old if old else by_first)
     return found
 
@@ -81,23 +83,29 @@ def export_ledger(corpus: Any, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    "dedup",
-    [{}, {"keep": ["longest"]}, {"clusters": "components", "keep": ["cleanest"]}],
-    ids=["default", "longest", "components"],
+    ("stages", "changes"),
+    [
+        (STAGES, {}),
+        (STAGES, {"dedup": {"keep": ["longest"]}}),
+        (STAGES, {"dedup": {"clusters": "components", "keep": ["cleanest"]}}),
+        (TOKENIZED, {"holdout": {"tokens": 500}}),
+    ],
+    ids=["default", "longest", "components", "tokens"],
 )
 def test_nights_keep_what_is_decided_and_end_as_a_build_from_nothing(
     tmp_path: Path,
     build: Build,
     capsys: pytest.CaptureFixture[str],
     seed: int,
-    dedup: dict[str, Any],
+    stages: tuple[str, ...],
+    changes: dict[str, Any],
 ) -> None:
-    nightly = held(tmp_path / "nightly", dedup=dedup, part_bytes=2048)
-    build(nightly, *STAGES)
+    nightly = held(tmp_path / "nightly", **{"dedup": {}, "part_bytes": 2048} | changes)
+    build(nightly, *stages)
     found = check_rule(nightly, {})
     for night in random_nights(seed):
         play(nightly, night)
-        build(nightly, *STAGES)
+        build(nightly, *stages)
         found = check_rule(nightly, found)
     build(nightly, "held_out")
     assert read_report(nightly.store.root, "held_out", "all").parts_computed == 0
@@ -107,7 +115,7 @@ def test_nights_keep_what_is_decided_and_end_as_a_build_from_nothing(
     config["dedup"]["ledger"], config["store"] = "ledger.json", "from_nothing"
     nightly.config.write_text(yaml.safe_dump(config, sort_keys=False))
     whole = open_corpus(nightly.config, tmp_path / "from_nothing")
-    build(whole, *STAGES)
+    build(whole, *stages)
 
     assert decisions(whole) == found
     assert published(whole) == published(nightly)
@@ -185,9 +193,8 @@ def test_clusters_that_merge_are_reported_and_none_is_moved(
 
 
 def test_a_number_of_tokens_becomes_a_share_once(tmp_path: Path, build: Build) -> None:
-    tokenized = ("deduped", "tokenizer", "tokenized", "held_out")
     corpus = built(build, tmp_path, holdout={"tokens": 500})
-    build(corpus, *tokenized)
+    build(corpus, *TOKENIZED)
     tokens = sum(corpus.store.newest("tokenized", name).stats.tokens for name in ("prose", "notes"))
 
     config = corpus.store.newest(HELD_OUT, "all").config
@@ -196,7 +203,7 @@ def test_a_number_of_tokens_becomes_a_share_once(tmp_path: Path, build: Build) -
     assert 0 < sum(before.values()) < 30
 
     play(corpus, {"prose/new.jsonl": records(*(text(500 + i) for i in range(50)))})
-    build(corpus, *STAGES[:-1], *tokenized)
+    build(corpus, *TOKENIZED)
     assert corpus.store.newest(HELD_OUT, "all").config == config
     assert before.items() <= decisions(corpus).items()
 

@@ -122,6 +122,7 @@ def test_an_exported_ledger_is_read_back() -> None:
         b'[{"source": "s"}]',
         b"\xff",
         b'[{"source": "s", "part": "a", "generations": [[4, -1]]}]',
+        b'[{"source": "s", "part": "a", "holdout_tokens": [500, 1.5]}]',
         b'[{"source": "s", "part": "a", "generations": []}, {"source": "s", "part": "a", '
         b'"generations": []}]',
     ],

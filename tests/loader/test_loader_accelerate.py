@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_corpus import two_sources
+from loader_corpus import held_out, numbered_rows, two_sources
 
 from corpus_loader import CorpusLoader, LoaderOptions
 
 pytest.importorskip("accelerate")
 
+HELD = {"books": [numbered_rows(501, 5)], "web": [numbered_rows(601, 6)]}
+VALIDATION = {"split": "validation"}
 TESTS = Path(__file__).parents[1]
 RUNS: dict[str, dict[str, Any]] = {
     "defaults": {"epochs": 2},
@@ -34,6 +36,9 @@ RUNS: dict[str, dict[str, Any]] = {
     "stateful": {"config": {"use_stateful_dataloader": True}},
     "documents": {"options": {"with_documents": True}},
     "short": {"options": {"drop_last": False}},
+    "validation": {"what": VALIDATION, "options": {"pad_last": True}, "epochs": 2},
+    "validation of web": {"what": VALIDATION | {"source": "web"}, "options": {"pad_last": True}},
+    "validation, short": {"what": VALIDATION},
     "ddp": {"way": "ddp", "ranks": True, "workers": 1, "epochs": 2},
     "ddp, resumed": {"way": "ddp", "ranks": True, "state": 16, "epochs": 2},
 }
@@ -41,8 +46,8 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """37 rows, each of whose tokens is the row's number."""
-    return two_sources(tmp_path_factory.mktemp("corpus"))
+    """37 rows, each of whose tokens is the row's number; 11 are held out."""
+    return held_out(two_sources(tmp_path_factory.mktemp("corpus")), HELD)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +151,8 @@ def test_ddp_with_the_counting_loader_has_one_state_on_all_ranks(
         ("split", "batch_size` is None"),  # of Accelerate
         ("stateful", "use_stateful_dataloader"),
         ("documents", "with_documents"),
-        ("short", "use pad_last"),
+        ("short", "drop_last is False"),
+        ("validation, short", r"short in validation \(use LoaderOptions\(pad_last=True\)\)"),
         ("resumed, epoch forgotten", "state is of epoch 1, and Accelerate begins with 0"),
     ],
 )
@@ -156,3 +162,25 @@ def test_what_accelerate_would_split_wrongly_is_refused_before_the_first_batch(
     for rank in seen[run]:
         assert rank["steps"] == []
         assert re.search(message, rank["error"])
+
+
+@pytest.mark.parametrize(
+    ("run", "books", "epochs"), [("validation", True, 2), ("validation of web", False, 1)]
+)
+def test_validation_gives_each_row_of_its_sources_once_over_all_ranks(
+    seen: dict[str, list[Any]], run: str, books: bool, epochs: int
+) -> None:
+    ranks = seen[run]
+    rows = [
+        (number, source)
+        for rank in ranks
+        for step in zip(rank["steps"], rank["sources"], rank["repeated"], strict=True)
+        for number, source, is_repeated in zip(*step, strict=True)
+        if not is_repeated
+    ]
+
+    of_books = [(number, 0) for number in range(501, 506) if books]
+    assert sorted(rows) == sorted(
+        epochs * [*of_books, *((number, int(books)) for number in range(601, 607))]
+    )
+    assert len(ranks[0]["steps"]) == len(ranks[1]["steps"])

@@ -1,5 +1,9 @@
 """Validation under torch: every iteration gives each row once, in one order, with any workers."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from corpus_loader import CorpusError, CorpusLoader
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 HELD = {"books": [numbered_rows(501, 5)], "web": [numbered_rows(601, 6)]}
+JOB = Path(__file__).parents[1] / "trainer_validation_job.py"
 NUMBERS = [*range(501, 506), *range(601, 607)]
 
 
@@ -73,6 +78,60 @@ def test_the_trainer_of_transformers_does_not_train_on_it(store: Path, tmp_path:
     args = transformers.TrainingArguments(str(tmp_path), max_steps=1, use_cpu=True, report_to=[])
     with pytest.raises(CorpusError, match="held out of training"):
         CorpusTrainer(torch.nn.Linear(1, 1), args, corpus=CorpusDataLoader(dataset_of(store)))
+
+
+def losses_of_rows(store: Path) -> dict[str, float]:
+    """The mean loss of all held-out tokens, and those of each source, row by row."""
+    from trainer_validation_job import small_model
+
+    from corpus_loader import LoaderOptions
+    from corpus_loader.torch_dataset import CorpusDataset
+    from corpus_loader.trainers.forms import hugging_face
+
+    options = LoaderOptions(with_documents=True)
+    loader = CorpusLoader(store, batch_size=1, options=options, split="validation")
+    model, sums = small_model(), {"books": [0.0, 0], "web": [0.0, 0]}
+    for batch in CorpusDataset(loader):
+        given = hugging_face(batch)
+        tokens = int((given["labels"][:, 1:] >= 0).sum())
+        loss = float(model(**given).loss)
+        for each in ("books", "web"):
+            if loader.sources[int(batch["sources"][0])] == each:
+                sums[each] = [sums[each][0] + loss * tokens, sums[each][1] + tokens]
+    whole = [sum(each) for each in zip(*sums.values(), strict=True)]
+    by_source = {f"eval_{name}_loss": loss / tokens for name, (loss, tokens) in sums.items()}
+    return {"eval_loss": whole[0] / whole[1], **by_source}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_trainer_of_transformers_evaluates_every_row_once_over_two_ranks(
+    store: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("transformers")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {"PYTHONPATH": str(JOB.parents[1]), "OMP_NUM_THREADS": "1"}
+    job = [*command, str(JOB), str(store), str(tmp_path / "out")]
+    subprocess.run(job, env=os.environ | environment, timeout=240, check=True)
+    one, other = (json.loads((tmp_path / f"out.{rank}.json").read_text()) for rank in (0, 1))
+
+    assert one["before"] == other["before"]
+    assert one["before"].pop("epoch") == 0
+    assert one["before"] == pytest.approx(losses_of_rows(store), rel=1e-5)
+    [logged] = one["logged"]
+    assert logged["eval_books_loss"] == one["again"]["eval_books_loss"]
+    assert logged["eval_loss"] != one["before"]["eval_loss"]
+
+
+def test_a_phase_is_not_evaluated(store: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+    from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
+
+    args = transformers.TrainingArguments(str(tmp_path), max_steps=1, use_cpu=True, report_to=[])
+    phase = CorpusDataLoader(CorpusDataset(CorpusLoader(store, batch_size=2)))
+    for held, message in ((phase, "split='validation'"), (dataset_of(store), "CorpusDataLoader")):
+        with pytest.raises(CorpusError, match=message):
+            CorpusTrainer(torch.nn.Linear(1, 1), args, corpus=phase, eval_dataset=held)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import open_corpus, write_corpus
+from builders import open_corpus, play, records, write_corpus
 from chat_corpus import write_chat_corpus
 from every_stage import build as build_stages
 
@@ -189,6 +189,31 @@ def test_commands_say_what_is_held_out(corpus: Any, command: Command) -> None:
     assert "kept, held out for validation" in command("find", text)
     described = MIXED.describe(corpus, corpus.store.newest(MIXED, "validation"))
     assert described["epochs/prose"] == described["epochs/notes"] == 1
+
+
+def test_a_removed_copy_says_that_what_stays_for_it_is_held_out(
+    corpus: Any, command: Command
+) -> None:
+    kept = min(read(corpus, source="prose"))
+    other = min(tokenized(corpus, "prose").keys() - read(corpus, source="prose").keys())
+    manifest = corpus.store.newest("deduped", "prose")
+    for part in manifest.parts:
+        table = pl.read_parquet(corpus.store.path_of(manifest, part.file("documents")))
+        texts = dict(table.select("doc_id", "text").iter_rows())
+        copied = [texts[doc_id] for doc_id in (kept, other) if doc_id in texts]
+        play(corpus, {f"notes/{part.name[:8]}.jsonl": records(*copied)})
+    build(corpus)
+
+    manifest = corpus.store.newest("duplicates", "all")
+    files = [file for part in manifest.parts if (file := part.file("clusters"))]
+    clusters = pl.concat([pl.read_parquet(corpus.store.path_of(manifest, f)) for f in files])
+    copies = clusters.filter(pl.col("method").is_not_null())
+    by_kept = dict(copies.select("kept_doc_id", "doc_id").iter_rows())
+    assert f"of {kept} (prose), which is held out for validation, cluster" in command(
+        "trace", by_kept[kept]
+    )
+    assert json.loads(command("trace", by_kept[kept], "--json"))["kept_split"] == "validation"
+    assert "held out" not in command("trace", by_kept[other])
 
 
 def test_reports_say_what_is_held_out(corpus: Any) -> None:

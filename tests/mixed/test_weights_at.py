@@ -274,3 +274,16 @@ def test_a_phase_too_short_for_a_sample_is_refused(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, MAIN | {"weights_at": weights_at, "tokens": 3})
     with pytest.raises(MixError, match="draws no sample"):
         plan_mixed(corpus, "main")
+
+
+@pytest.mark.parametrize("batch_samples", [13, 512])
+def test_a_phase_of_one_block_follows_the_line_sample_by_sample(
+    tmp_path: Path, batch_samples: int
+) -> None:
+    found = mixture(corpus_with(tmp_path, MAIN | {"batch_samples": batch_samples}), "main")
+    order = found.order(found.seed)
+
+    of_prose = np.cumsum(order.samples(np.arange(13)).source == 0)
+    assert of_prose.tolist() == [1, 2, 3, 3, 4, 4, 5, 5, 5, 5, 5, 6, 6]
+    line = [n / 13 * (1 - n / 26) * 12 for n in range(1, 14)]  # 6 of 13 samples at the end
+    assert np.abs(of_prose - line).max() < 1

@@ -9,7 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+from builders import Build, open_corpus, write_corpus
 from format_folders import about_of, seeded_rows, shard_of, write_shards
 
 # its reader leaves index.json to the garbage collector
@@ -41,3 +43,26 @@ def test_streaming_reads_and_would_write_the_same(
     assert [read[row]["tokens"].tolist() for row in range(len(read))] == shards[0] + shards[1]
     for name in ("shard.00000.mds", "index.json"):
         assert (first / name).read_bytes() == (theirs / name).read_bytes()
+
+
+def test_streaming_reads_what_is_held_out(tmp_path: Path, build: Build) -> None:
+    streaming = pytest.importorskip("streaming", exc_type=ImportError)
+    changes = {
+        "buckets": {"mode": "pack", "sequence_length": 64},
+        "shards": {"target_bytes": 2048, "formats": ["mds", "parquet"]},
+        "holdout": {"share": 0.3},
+    }
+    corpus = open_corpus(write_corpus(tmp_path, **changes))
+    build(corpus)
+
+    rows = {}
+    for split in ("", "validation-"):
+        folder = corpus.store.partition("sharded", "prose").folder
+        local = next(folder.glob(f"{split}mds-*"))
+        read = streaming.StreamingDataset(
+            local=str(local), shuffle=False, batch_size=1, validate_hash="sha256"
+        )
+        rows[split] = [read[row]["tokens"].tolist() for row in range(len(read))]
+        parquet = next(folder.glob(f"{split}parquet-*")) / "*.parquet"
+        assert rows[split] == pl.read_parquet(parquet)["tokens"].to_list()
+    assert rows["validation-"] and all(row not in rows[""] for row in rows["validation-"])

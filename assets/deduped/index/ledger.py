@@ -10,9 +10,10 @@ detected.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import msgspec
+from msgspec import Meta
 
 PartKey = tuple[str, str]  # source, name of the part
 Generations = tuple[tuple[int, int], ...]  # (row that they end before, generation), by row
@@ -23,12 +24,14 @@ class Ingested(NamedTuple):
     """A part in the ingest order: its position there, and what its ledger entry says.
 
     `held_out`: its documents that are held out of training, None if nothing was decided on them.
+    `holdout_tokens`: a number of tokens and the share that it became, of a source that has one.
     """
 
     position: int
     generations: Generations
     files: FileRows = ()
     held_out: tuple[str, ...] | None = None
+    holdout_tokens: tuple[int, float] | None = None
 
 
 Order = Mapping[PartKey, Ingested]
@@ -158,6 +161,7 @@ class _Exported(msgspec.Struct):
     generations: Generations = ()  # of a part without rows
     files: FileRows = ()
     held_out: tuple[str, ...] | None = None
+    holdout_tokens: tuple[int, Annotated[float, Meta(ge=0, le=1)]] | None = None
 
 
 def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
@@ -173,7 +177,9 @@ def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
             "`corpus duplicates ledger`."
         ) from error
     order = {
-        (part.source, part.part): Ingested(position, part.generations, part.files, part.held_out)
+        (part.source, part.part): Ingested(
+            position, part.generations, part.files, part.held_out, part.holdout_tokens
+        )
         for position, part in enumerate(exported)
     }
     if len(order) < len(exported) or any(g < 1 for part in exported for _, g in part.generations):

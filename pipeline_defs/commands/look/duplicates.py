@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import polars as pl
 from cyclopts import Parameter
+from msgspec import to_builtins
 
 from assets.bucketed.held_document_files import held_out_documents
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
@@ -106,8 +107,8 @@ def ledger_of_build() -> int:
     keys = ("source", "part", "generations", "files")
     exported = [{key: record[key] for key in keys if record.get(key)} for record in ledger]
     for record in exported:
-        if (ids := held_out.get((record["source"], record["part"]))) is not None:
-            record["held_out"] = ids
+        if (of_part := held_out.get((record["source"], record["part"]))) is not None:
+            record |= to_builtins(of_part)
     print_json(exported)
     return 0
 

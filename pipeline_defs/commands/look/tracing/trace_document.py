@@ -90,7 +90,8 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     """Result of each stage for a document; None if the stage has not seen it.
 
     removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn;
-    split: "validation" if it is held out of training, then its rows are drawn by validation alone.
+    split: "validation" if it is held out of training, then its rows are drawn by validation alone;
+    kept_split: the same of the document that stays for it, if it was removed as a copy.
     """
 
     doc_id: str
@@ -103,6 +104,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     sharded: list[ShardRow]
     removed_rows: int
     split: str | UnsetType = UNSET
+    kept_split: str | UnsetType = UNSET
 
 
 class ShardRows(NamedTuple):
@@ -121,17 +123,21 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     manifest, part, doc_id, decision = find_decision(corpus, prefix)
     source = manifest.partition
     rows, removed_rows, split = rows_of(corpus, source, doc_id)
+    member = cluster_of(corpus, source, part, doc_id)
+    is_copy = member is not None and member.method is not None
+    kept = rows_of(corpus, member.kept_source, member.kept_doc_id) if member and is_copy else None
     return DocumentTrace(
         doc_id=doc_id,
         source=source,
         raw=raw_of(corpus, manifest, part, doc_id),
         filtered=decision,
-        duplicates=cluster_of(corpus, source, part, doc_id),
+        duplicates=member,
         deduped=deduped_of(corpus, source, part, doc_id),
         tokenized=tokens_of(corpus, source, part, doc_id),
         sharded=rows,
         removed_rows=removed_rows,
         split=split or UNSET,
+        kept_split=(kept and kept.split) or UNSET,
     )
 
 

@@ -94,7 +94,7 @@ def print_document(trace: DocumentTrace) -> None:
     print_lines(console, safe(raw))
     lines = {
         "filtered": filtered_text(trace.filtered),
-        "duplicates": cluster_text(trace.duplicates),
+        "duplicates": cluster_text(trace.duplicates, trace.kept_split),
         "deduped": deduped_text(trace.deduped),
         "tokenized": tokens_text(trace.tokenized),
         "sharded": held_out_text(trace) + rows_text(trace.sharded, trace.removed_rows),
@@ -110,8 +110,8 @@ def filtered_text(decision: Decision) -> str:
     return f"{verdict}; in {decision.other_language}, none of its source's languages"
 
 
-def cluster_text(member: Membership | None) -> str:
-    """Describe the document's cluster."""
+def cluster_text(member: Membership | None, kept_split: str | UnsetType) -> str:
+    """Describe the document's cluster, and whether the one that stays for it is held out."""
     if member is None:
         return "no copy of it was found"
     cluster = f"cluster {member.cluster_id} of {member.cluster_size:,}"
@@ -119,7 +119,8 @@ def cluster_text(member: Membership | None) -> str:
         return f"stays for {cluster}"
     survivor = f"{member.kept_doc_id} ({member.kept_source})"
     measure = f"{member.method}, similarity {likeness(member.similarity)}"
-    return f"a copy ({measure}) of {survivor}, {cluster}"
+    held = "" if isinstance(kept_split, UnsetType) else f", which is held out for {kept_split}"
+    return f"a copy ({measure}) of {survivor}{held}, {cluster}"
 
 
 def deduped_text(deduped: Deduped | None) -> str:
