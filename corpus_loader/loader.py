@@ -36,7 +36,7 @@ from corpus_loader.batch import Batch, Documents, Group
 from corpus_loader.mixture import Mixture, mixtures
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
-from corpus_loader.reader import LoaderOptions, Reader
+from corpus_loader.reader import LoaderOptions, Reader, check_data
 from corpus_loader.split import Split, Steps
 from corpus_loader.validation import VALIDATION, Asked, Part, find_part
 
@@ -118,6 +118,7 @@ class CorpusLoader:
         source: str | None = None,
     ) -> None:
         check_types(path, phase, seed, options)
+        check_data(data)
         for name, count in (("rank", rank), ("world_size", world_size), ("batch_size", batch_size)):
             check_whole(name, count)
         options = options or LoaderOptions()
@@ -162,6 +163,7 @@ class CorpusLoader:
 
         So does one that loaded the state of that epoch's end: the next iteration gives nothing.
         """
+        check_whole("epoch", epoch)
         if not 0 <= epoch < LARGEST // self.split.epoch_samples:
             raise CorpusError(f"epoch is {epoch}; it must be 0 or more, and not beyond counting")
         start = epoch * self.split.epoch_samples
@@ -254,8 +256,11 @@ class CorpusLoader:
         return max(1, READ_BYTES // (length * token_bytes * self.split.batch_size))
 
     def samples(self, positions: npt.ArrayLike) -> Batch:
-        """Read the samples at any positions of the phase, as one batch."""
-        lookup = self.reader.look_up(np.asarray(positions, np.int64).ravel())
+        """Read the samples at any positions of the phase, as one batch.
+
+        Raises CorpusError for what are no whole numbers from 0 on.
+        """
+        lookup = self.reader.look_up(checked_positions(positions))
         return self.reader.read(lookup, self.cursor)
 
     def state_dict(self) -> dict[str, Any]:
@@ -305,6 +310,17 @@ def check_whole(name: str, value: object) -> None:
     """Raise CorpusError for what is no whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise CorpusError(f"{name} is {value!r:.100}; it must be a whole number")
+
+
+def checked_positions(positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return positions as int64 [n]; CorpusError for what are none."""
+    try:
+        given = np.asarray(positions).ravel()
+    except ValueError:  # of rows of different lengths
+        given = np.array([None])
+    if given.size == 0 or (given.dtype.kind in "iu" and given.min() >= 0 and given.max() < LARGEST):
+        return given.astype(np.int64)
+    raise CorpusError(f"positions are {positions!r:.100}; they must be whole numbers from 0 on")
 
 
 def check_state(

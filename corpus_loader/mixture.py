@@ -276,8 +276,8 @@ def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
     newest = files.newest(f"{folder}/_manifests")
     if newest is None:
         raise CorpusError(
-            f"mixed[{phase}] is not materialized (looked for {folder}/_manifests/*.json). "
-            "Materialize `mixed` first: run the job `mix_corpus`."
+            f"mixed[{phase}] is not materialized (looked for {folder}/_manifests/*.json). If the "
+            "path is that of a store, materialize `mixed` first: run the job `mix_corpus`."
         )
     seen = set()
     for number in range(int(PurePosixPath(newest).stem), 0, -1):  # old ones go from the lowest up

@@ -22,6 +22,12 @@ from corpus_loader.split import Last, Skipped, skipped
 Dtype = Literal["stored", "int32", "int64"]
 
 
+def check_data(data: object) -> None:
+    """Raise CorpusError for what names no mixture."""
+    if data is not None and not isinstance(data, str):
+        raise CorpusError(f"data is {data!r:.100}; it must be a tag or a fingerprint")
+
+
 @dataclass(frozen=True)
 class LoaderOptions:
     """Options of a loader.
@@ -39,7 +45,8 @@ class LoaderOptions:
     every rank, and given again when a state from before them is loaded;
     cache, cache_bytes: folder and size of the local copies of a remote corpus.
 
-    Raises CorpusError for a dtype or a `verify` that does not exist.
+    Raises CorpusError for a dtype or a `verify` that does not exist, and for `data` or `skip` of
+    another type.
     """
 
     with_documents: bool = False
@@ -53,11 +60,12 @@ class LoaderOptions:
     skip: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse values outside of the choices of `dtype` and `verify`."""
+        """Refuse values outside of the choices, and of other types."""
         for name, values in (("dtype", get_args(Dtype)), ("verify", get_args(Verify))):
             value = getattr(self, name)
             if value not in values:
                 raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
+        check_data(self.data)
         skipped(self.skip)
 
     def last_of(self, part: str) -> Last:

@@ -39,11 +39,16 @@ class Skipped:
         return numbers + np.asarray(out[before], np.int64)
 
 
+RANGES = "it takes ranges of positions, (first, stop) with 0 <= first < stop"
+
+
 def skipped(ranges: Iterable[tuple[int, int]]) -> Skipped:
     """Return ranges [first, stop) of positions in order, joined where they meet.
 
     Raises CorpusError for one that is empty or negative, or not two whole numbers.
     """
+    if not isinstance(ranges, Iterable):
+        raise CorpusError(f"skip is {ranges!r:.100}; {RANGES}")
     joined: list[tuple[int, int]] = []
     for first, stop in sorted(map(checked_range, ranges)):
         if joined and first <= joined[-1][1]:
@@ -59,9 +64,7 @@ def checked_range(given: tuple[int, int]) -> tuple[int, int]:
         first, stop = map(int, given)
         if 0 <= first < stop:
             return first, stop
-    raise CorpusError(
-        f"skip has {given!r}; it takes ranges of positions, (first, stop) with 0 <= first < stop"
-    )
+    raise CorpusError(f"skip has {given!r:.100}; {RANGES}")
 
 
 class Steps(NamedTuple):

@@ -26,13 +26,20 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noqa: TID253
 
 from corpus_loader.batch import Batch, Documents, Group
-from corpus_loader.loader import CorpusLoader, LoaderStats
+from corpus_loader.loader import CorpusLoader, LoaderStats, check_whole
 from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
 
 LOADED = -1  # instead of a seed in `used`: workers loaded the state of another epoch's end
 AHEAD = -2  # Accelerate iterates in this process, some batches ahead
+OF_THE_CORPUS = {  # options of torch's DataLoader
+    "batch_size": "give it to CorpusLoader, which makes the batches",
+    "sampler": "the phase has its order; CorpusLoader takes another seed",
+    "batch_sampler": "the phase has its order; CorpusLoader takes another seed",
+    "shuffle": "the samples are shuffled already; CorpusLoader takes another seed",
+    "drop_last": "give it to LoaderOptions",
+}
 OTHER_WAYS = (
     "Use CorpusDataLoader, which counts them; or go on after a batch with "
     "dataset.load_state_dict(dataset.state_at(batch['cursor'])), and call dataset.set_epoch(epoch) "
@@ -48,6 +55,8 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
     """
 
     def __init__(self, loader: CorpusLoader) -> None:
+        if not isinstance(loader, CorpusLoader):
+            raise CorpusError(f"loader is {loader!r:.100}; it must be a CorpusLoader")
         if loader.reader.dtype.kind == "u":  # torch has uint16 and uint32, but can do little
             loader.reader.dtype = np.dtype(np.int64)
         self.loader = loader
@@ -222,9 +231,17 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
     other number. Every iteration goes on where the one before was left: at its last batch, or in
     the next epoch. `options` are those of torch's DataLoader; with persistent_workers=True only one
     iteration at a time.
+
+    Raises CorpusError for the options that decide on batches or their order.
     """
 
     def __init__(self, dataset: CorpusDataset, num_workers: int = 0, **options: Any) -> None:
+        if not isinstance(dataset, CorpusDataset):
+            raise CorpusError(f"dataset is {dataset!r:.100}; it must be a CorpusDataset")
+        check_whole("num_workers", num_workers)
+        for name, instead in OF_THE_CORPUS.items():
+            if given := options.pop(name, None):
+                raise CorpusError(f"{name} is {given!r:.100}: {instead}")
         options = {"collate_fn": as_it_is} | options  # torch's looks at every tensor: 5 us
         super().__init__(dataset, batch_size=None, num_workers=num_workers, **options)
         self._stats = LoaderStats()

@@ -284,6 +284,38 @@ def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
         LoaderOptions(verify="always")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"skip": 3}, "skip is 3; it takes ranges"),
+        ({"skip": None}, "skip is None; it takes ranges"),
+        ({"skip": [(1,)]}, r"skip has \(1,\); it takes ranges"),
+        ({"data": 3}, "data is 3; it must be a tag or a fingerprint"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(option: Any, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        LoaderOptions(**option)
+
+
+def test_arguments_of_another_type_are_refused(store: Path) -> None:
+    loader = every_sample(store)
+    with pytest.raises(CorpusError, match="data is b'v1'; it must be a tag or a fingerprint"):
+        CorpusLoader(store, data=b"v1")  # type: ignore[arg-type]
+    for epoch in ("1", None, 1.5):
+        with pytest.raises(CorpusError, match=r"epoch is .*; it must be a whole number"):
+            loader.set_epoch(epoch)  # type: ignore[arg-type]
+    wrong: list[Any] = [["a"], [-1], None, [10**30], [1.5], [True], [[1], [1, 2]], [1 << 62]]
+    for positions in wrong:
+        with pytest.raises(CorpusError, match=r"positions are .*; they must be whole numbers"):
+            loader.samples(positions)
+    assert len(loader.samples([]).tokens) == 0
+    assert (
+        loader.samples([[3, 1], [0, 3]]).tokens.tolist()
+        == loader.samples([3, 1, 0, 3]).tokens.tolist()
+    )
+
+
 def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
     shard = {"path": SHARD, "rows": 3, "files": {}}
     change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])

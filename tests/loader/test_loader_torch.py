@@ -174,6 +174,35 @@ def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, wor
         assert numbers(data_loader(dataset, workers)) == expected
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"batch_size": 8}, "batch_size is 8: give it to CorpusLoader"),
+        ({"shuffle": True}, "shuffle is True: the samples are shuffled already"),
+        ({"drop_last": True}, "drop_last is True: give it to LoaderOptions"),
+        ({"num_workers": "2"}, "num_workers is '2'; it must be a whole number"),
+    ],
+)
+def test_options_that_decide_on_batches_are_refused(
+    store: Path, option: dict[str, Any], message: str
+) -> None:
+    from corpus_loader.torch_dataset import CorpusDataLoader
+
+    with pytest.raises(CorpusError, match=message):
+        CorpusDataLoader(dataset_of(store), **option)
+    as_torch_has_them = {"batch_size": None, "sampler": None, "shuffle": False, "drop_last": False}
+    assert numbers(CorpusDataLoader(dataset_of(store), **as_torch_has_them)) == whole(store)
+
+
+def test_a_path_is_no_loader_and_a_loader_no_dataset(store: Path) -> None:
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+
+    with pytest.raises(CorpusError, match=r"loader is .*; it must be a CorpusLoader"):
+        CorpusDataset(store)
+    with pytest.raises(CorpusError, match=r"dataset is .*; it must be a CorpusDataset"):
+        CorpusDataLoader(every_sample(store))
+
+
 @pytest.mark.parametrize("taken", [3, None])
 def test_a_worker_that_stays_is_refused_a_second_iteration(
     store: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
