@@ -5,11 +5,9 @@ import os
 
 # Polars' allocator returns freed pages at once and requests them again for the next column. To keep
 # them for ten seconds makes `filtered` a tenth faster. In huge pages it takes another quarter less,
-# and a build of 1 GB 75 CPU s instead of 86: Linux clears and maps 2 MB at once, not 4 KB. With an
-# arena for each thread, what one thread frees is no use to the next: one for all saves another 5 s.
-# Read when polars is imported.
-ALLOCATOR = "dirty_decay_ms:10000,muzzy_decay_ms:10000,thp:always,narenas:1"
-os.environ.setdefault("_RJEM_MALLOC_CONF", ALLOCATOR)
+# and a build of 1 GB 75 CPU s instead of 86: Linux clears and maps 2 MB at once, not 4 KB. It reads
+# this when polars is imported.
+os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000,thp:always")
 
 # Parts are encoded side by side. Threads of its own, as many as cores in every worker, would each
 # learn the words anew: `tokenized` took a tenth more CPU. Read when fastokens first encodes.
