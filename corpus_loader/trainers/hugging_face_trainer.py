@@ -16,7 +16,7 @@ skip them, which takes hours and is wrong for another number of ranks: it is tol
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,9 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 "corpus is what is held out of training. Open its loader with split='train'."
             )
         self.check_ranks(corpus)
-        self.check_validation()
+        is_named = isinstance(self.eval_dataset, Mapping)
+        for held in self.eval_dataset.values() if is_named else [self.eval_dataset]:
+            self.check_validation(held)
         if self.args.max_steps <= 0:
             raise CorpusError(
                 "max_steps is not set, by which the training ends: its batches have no end. An "
@@ -104,9 +106,8 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 "world_size=args.world_size."
             )
 
-    def check_validation(self) -> None:
+    def check_validation(self, held: object) -> None:
         """Raise CorpusError for an `eval_dataset` of a corpus that cannot be evaluated."""
-        held = self.eval_dataset
         if isinstance(held, CorpusDataset | CorpusLoader):
             raise CorpusError(
                 f"eval_dataset is a {type(held).__name__}. Give "

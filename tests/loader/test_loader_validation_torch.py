@@ -122,6 +122,32 @@ def test_the_trainer_of_transformers_evaluates_every_row_once_over_two_ranks(
     assert logged["eval_loss"] != one["before"]["eval_loss"]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_several_loaders_of_validation_are_evaluated_by_name(store: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    from trainer_validation_job import small_model
+
+    from corpus_loader import LoaderOptions
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+    from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
+
+    def batches(**what: Any) -> CorpusDataLoader:
+        options = LoaderOptions(with_documents=True)
+        return CorpusDataLoader(
+            CorpusDataset(CorpusLoader(store, batch_size=2, options=options, **what))
+        )
+
+    args = transformers.TrainingArguments(str(tmp_path), max_steps=1, use_cpu=True, report_to=[])
+    named = {name: batches(split="validation", source=name) for name in ("web", "books")}
+    found = CorpusTrainer(small_model(), args, corpus=batches(), eval_dataset=named).evaluate()
+
+    whole = losses_of_rows(store)
+    assert found["eval_web_loss"] == pytest.approx(whole["eval_web_loss"], rel=1e-5)
+    assert found["eval_books_loss"] == pytest.approx(whole["eval_books_loss"], rel=1e-5)
+    with pytest.raises(CorpusError, match="split='validation'"):
+        CorpusTrainer(small_model(), args, corpus=batches(), eval_dataset={"web": batches()})
+
+
 def test_a_phase_is_not_evaluated(store: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
