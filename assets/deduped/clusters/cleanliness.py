@@ -78,13 +78,13 @@ def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> p
     from assets.deduped.kernels.agreement import EDGE
 
     is_ranked = "cleanest" in config.keep
-    facts = damage_of(texts, num_words) if is_ranked else pl.DataFrame()
-    if not config.compares_shingles:
-        return facts
-    values, offsets, edges = sets_and_edges(texts, config, EDGE)
-    if is_ranked:
-        facts = facts.with_columns(edges=pl.Series(edges, dtype=pl.Array(pl.UInt64, 2 * EDGE)))
-    return facts.with_columns(shingles=list_series(values, offsets))
+    facts = damage_of(texts, num_words).to_dict() if is_ranked else {}
+    if config.compares_shingles:
+        values, offsets, edges = sets_and_edges(texts, config, EDGE)
+        if is_ranked:
+            facts["edges"] = pl.Series(edges, dtype=pl.Array(pl.UInt64, 2 * EDGE))
+        facts["shingles"] = list_series(values, offsets)
+    return pl.DataFrame(facts)
 
 
 def cleanliness(
