@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import BinaryIO, cast
 
 from assets.raw.places.open_input import fetch_of, open_input
-from assets.raw.places.range_files import Fetch
+from assets.raw.places.range_files import Fetch, PlacedFile
 from assets.raw.readers.input_file import InputFile
 
 BLOCK_BYTES = 4 << 20
@@ -31,31 +31,12 @@ def cached_blocks(fetch: Fetch, num_bytes: int) -> Block:
     return block
 
 
-class CachedBlocks(io.RawIOBase):
+class CachedBlocks(PlacedFile):
     """The bytes of a remote file, read by blocks."""
 
     def __init__(self, block: Block, num_bytes: int) -> None:
+        super().__init__(num_bytes)
         self._block = block
-        self._num_bytes = num_bytes
-        self._at = 0
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return the place of the next byte."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to another place; nothing is fetched for it."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._num_bytes}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Read bytes from where the file is, up to the end of a block."""
