@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 from builders import SMALL_CORPUS, Build, open_corpus, write_corpus
+from hypothesis import settings
 from markers import is_fast, needs_peers, starts_something
 
 os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # for pipeline_defs.definitions
 os.environ.pop("TOKENMILL_STORE", None)
+
+# An example that takes 200 ms, as one that compiles kernels or runs on a busy machine, is no fault.
+settings.register_profile("tokenmill", deadline=None)
+settings.load_profile("tokenmill")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
