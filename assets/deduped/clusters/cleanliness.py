@@ -80,7 +80,7 @@ def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> p
     is_ranked = "cleanest" in config.keep
     facts = damage_of(texts, num_words).to_dict() if is_ranked else {}
     if config.compares_shingles:
-        values, offsets, edges = sets_and_edges(texts, config, EDGE)
+        values, offsets, edges = sets_and_edges(texts, config, EDGE if is_ranked else 0)
         if is_ranked:
             facts["edges"] = pl.Series(edges, dtype=pl.Array(pl.UInt64, 2 * EDGE))
         facts["shingles"] = list_series(values, offsets)
