@@ -186,7 +186,7 @@ def test_wide_tokens_stay_wide(config: BucketConfig) -> None:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(MODES.values())))
 def test_spans_cover_each_document_once_with_its_own_tokens(
     lengths: list[int], config: BucketConfig
@@ -204,7 +204,7 @@ def test_spans_cover_each_document_once_with_its_own_tokens(
     assert counts.tokens_truncated == counts.tokens_overlapped == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(COUNTED_MODES.values())))
 def test_what_is_repeated_or_cut_off_is_counted(lengths: list[int], config: BucketConfig) -> None:
     documents = tokenized(*lengths)
@@ -218,7 +218,7 @@ def test_what_is_repeated_or_cut_off_is_counted(lengths: list[int], config: Buck
         assert under == tokens[doc_id][start : start + len(under)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(MODES.values())))
 def test_stored_lengths_and_limits_hold(lengths: list[int], config: BucketConfig) -> None:
     sequences, counts = make_sequences([tokenized(*lengths)], config, END)

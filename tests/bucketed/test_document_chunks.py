@@ -75,7 +75,7 @@ def test_powers_of_two_from_the_longest_down_and_a_rest() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(0, 70), max_size=20),
     st.sampled_from(

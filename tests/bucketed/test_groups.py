@@ -44,7 +44,7 @@ def grouped(
     return make_sequences([documents], config, END, groups=of_documents)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=20),
     st.sampled_from(list(MODES.values())),

@@ -148,7 +148,7 @@ def nights(draw: st.DrawFn) -> list[tuple[dict[int, int], list[list[int]]]]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(nights(), st.randoms(use_true_random=False))
 def test_decisions_are_kept_and_new_copies_follow_them(
     played: list[tuple[dict[int, int], list[list[int]]]], random: object

@@ -77,7 +77,7 @@ def placed(runs: NDArray[np.int64]) -> list[list[int]]:
     return [sorted(lengths) for lengths in sequences]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(lengths_lists, st.just(1 << 40) | st.integers(1, 5))
 @example([6, 5, 5, 3, 3, 2], 1 << 40)
 @example([8] * 10 + [2] * 20, 3)
@@ -90,7 +90,6 @@ def test_plans_equal_packing_one_sequence_at_a_time(lengths: list[int], limit: i
     assert placed(runs) == plain_plan(lengths, limit)
 
 
-@settings(deadline=None)
 @given(lengths_lists, st.just(1 << 40) | st.integers(1, 5))
 def test_assigned_segments_are_those_of_the_plan(lengths: list[int], limit: int) -> None:
     histogram = np.bincount(np.array(lengths, np.int64), minlength=CAPACITY + 1)
@@ -116,7 +115,6 @@ def test_assigned_segments_are_those_of_the_plan(lengths: list[int], limit: int)
         assert numbers == taken
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=30), st.randoms(use_true_random=False))
 def test_places_are_sorted_by_key(keys: list[int], random: Random) -> None:
     order = list(range(len(keys)))
@@ -128,7 +126,6 @@ def test_places_are_sorted_by_key(keys: list[int], random: Random) -> None:
     assert starts.tolist() == [sum(key < bound for key in keys) for bound in range(7)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 10)), max_size=5), st.booleans())
 def test_tokens_are_copied_to_their_places(spans: list[tuple[int, int]], is_wide: bool) -> None:
     dtype = np.uint32 if is_wide else np.uint16

@@ -76,7 +76,7 @@ def test_a_limit_spreads_short_pieces_over_the_sequences() -> None:
     assert packed(lengths, CAPACITY, max_segments=2) == [[2, 2]] * 5 + [[2, 8]] * 10
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(lengths_lists, st.none() | st.integers(1, 5))
 def test_every_piece_is_in_a_sequence_that_holds_it(
     lengths: list[int], max_segments: int | None
@@ -88,7 +88,7 @@ def test_every_piece_is_in_a_sequence_that_holds_it(
     assert all(len(each) <= (max_segments or CAPACITY) for each in found)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=CAPACITY, max_size=CAPACITY), st.integers(1, 50))
 def test_a_plan_places_each_length_as_often_as_it_occurs(counts: list[int], times: int) -> None:
     histogram = np.array([0, *counts], np.int64) * times
@@ -188,7 +188,7 @@ def test_a_rest_that_just_fits_with_what_is_missing_leaves_no_padding() -> None:
     assert np.bincount(sequence, extended.lengths).tolist() == [10] * 5
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, 40), max_size=20), st.none() | st.integers(1, 4))
 def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
     num_tokens: list[int], max_segments: int | None
@@ -206,7 +206,7 @@ def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
     assert (np.bincount(sequence) <= (max_segments or CAPACITY)).all()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_a_counting_sort_is_a_stable_sort(keys: list[int]) -> None:
     order = np.arange(len(keys), dtype=np.uint32)[::-1].copy()
@@ -239,7 +239,7 @@ def as_sets(sequence: Int64s, named: UInt64s) -> set[frozenset[int]]:
     return {frozenset(each.tolist()) for each in np.split(named[order], edges)}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(lengths_lists, st.none() | st.integers(1, 5), st.integers(1, 60), st.randoms())
 def test_groups_place_every_segment_once_whatever_their_order(
     lengths: list[int], limit: int | None, group_tokens: int, random: Random

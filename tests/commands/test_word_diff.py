@@ -4,7 +4,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_defs.commands.look.word_diff import Segment, diff_texts, fold
@@ -53,7 +53,6 @@ def test_the_pieces_give_back_both_texts(one: str, other: str) -> None:
     check_complete(one, other, diff_texts(one, other).segments)
 
 
-@settings(deadline=None)
 @pytest.mark.parametrize("limits", [(0, 10), (0, 0), (1000, 10)], ids=["lines", "text", "words"])
 @given(one=TEXTS, other=TEXTS)
 def test_every_unit_gives_back_both_texts(limits: tuple[int, int], one: str, other: str) -> None:

@@ -56,7 +56,7 @@ def flags(parts: dict[int, list[int]], size: int) -> NDArray[np.bool_]:
 
 
 @given(parts_of_keys)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_pairs_of_a_build_from_nothing_equal_the_reference(parts: list[list[int]]) -> None:
     run = merge_runs((entries(i, keys) for i, keys in enumerate(parts)), 0)
 
@@ -67,7 +67,7 @@ def test_pairs_of_a_build_from_nothing_equal_the_reference(parts: list[list[int]
 
 @given(parts_of_keys, st.sets(st.integers(0, 6)), st.integers(1, 3))
 @example([[1], [1], [1, 1]], {0}, 2)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
     parts: list[list[int]], gone: set[int], width: int
 ) -> None:
@@ -94,7 +94,7 @@ def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=80), st.integers(1, 6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_merging_sorts_by_key_and_keeps_the_order_of_equal_ones(keys: list[int], runs: int) -> None:
     keys = [key // 2**60 * 2**60 if key % 2 else key for key in keys]
     all_keys, row_ids = np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint64)

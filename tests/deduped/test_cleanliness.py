@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from dedup_flow import clusters_of, removed_of
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assets.deduped.clusters.cleanliness import (
@@ -71,7 +71,6 @@ between_plain = st.lists(st.tuples(strange, st.integers(0, 150))).map(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(strange | between_plain), st.booleans())
 @example(
     ["\u00e2\ufffd\ufffdx\u00e2\ufffd\u00e2\ufffd", "Ab aB \u00f0\u0178\u02dc\u20ac", ""], True

@@ -67,7 +67,7 @@ def read_pairs(path: Path) -> list[Pair]:
     return [(a, b) for a, b in np.fromfile(path, np.uint64).reshape(-1, 2).tolist()]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(pairs_of_file, max_size=4), st.integers(1, 9))
 def test_components_equal_the_reference_in_and_out_of_memory(
     files: list[list[Pair]], documents_in_memory: int
@@ -85,7 +85,7 @@ def test_components_equal_the_reference_in_and_out_of_memory(
         assert names == {"members.refs", "members.labels"}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(pairs_of_file, max_size=4), st.integers(1, 5), st.sampled_from([256, 1024, MUCH]))
 def test_batches_hold_every_pair_once_and_whole_components(
     files: list[list[Pair]], batches: int, memory_bytes: int

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -60,7 +60,6 @@ def test_no_parts_number_nothing() -> None:
     assert number_pairs(row_ids([]), numbering).shape == (0, 2)
 
 
-@settings(deadline=None)
 @given(st.lists(few_pairs, max_size=6))
 def test_merged_runs_are_their_union_sorted(runs: list[list[tuple[int, int]]]) -> None:
     merged = merge_pairs([row_ids(sorted(set(run))) for run in runs])
@@ -70,7 +69,6 @@ def test_merged_runs_are_their_union_sorted(runs: list[list[tuple[int, int]]]) -
     )
 
 
-@settings(deadline=None)
 @given(few_pairs, st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_rows_up_to_counts_pairs_not_after(
     pairs: list[tuple[int, int]], last: tuple[int, int]

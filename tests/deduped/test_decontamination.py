@@ -134,7 +134,7 @@ texts = st.lists(st.sampled_from(["a", "b", "B,", "é", "中", "中文", "-", ".
 )
 @example(["a b a b"], ["a a"], "characters", 2, 1)
 @example(["a b", "", "b a b a b a"], ["a b a", "b a b"], "words", 3, 2)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_hits_equal_the_reference(
     docs: list[str], table: list[str], unit: str, size: int, min_words: int
 ) -> None:

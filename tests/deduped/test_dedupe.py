@@ -103,7 +103,7 @@ short_texts = st.lists(st.sampled_from("abcdefgh"), max_size=12).map(" ".join)
 
 
 @given(st.lists(short_texts, max_size=30), st.sampled_from(CONFIGS), st.integers(0, 9))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_removal_loses_nothing_repeats_nothing_and_ignores_order(
     texts: list[str], given_config: dict[str, Any], seed: int
 ) -> None:

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -79,7 +79,6 @@ def test_a_part_without_duplicates_counts_its_documents() -> None:
     assert not any(found.values())
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(WEB + BOOKS)), st.integers(0, 30))
 def test_summaries_of_parts_add_up_to_that_of_the_whole(rows: list[Row], cut: int) -> None:
     parts = [summarize_clusters(clusters(part), "web", 50) for part in (rows[:cut], rows[cut:])]

@@ -149,7 +149,7 @@ def test_exact_verification_measures_shingles(threshold: float, similarities: li
 
 
 @given(st.lists(st.sets(st.integers(0, 2**64 - 1) | st.integers(0, 9), min_size=1), min_size=2))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_an_exact_similarity_is_the_share_of_common_shingles(sets: list[set[int]]) -> None:
     members = table([doc(i, signature=(1, 1, 1, 1)) for i in range(len(sets))])
     values = np.array([value for each in sets for value in sorted(each)], np.uint64)

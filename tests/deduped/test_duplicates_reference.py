@@ -191,7 +191,7 @@ policies = st.builds(
 
 
 @given(doc_lists(), policies, st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_clusters_equal_the_reference_in_any_order(
     docs: list[Doc], policy: DedupConfig, random: Random
 ) -> None:
@@ -208,7 +208,7 @@ def test_clusters_equal_the_reference_in_any_order(
 
 
 @given(doc_lists(), policies)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_was_kept_stays_when_generations_are_added(
     docs: list[Doc], policy: DedupConfig
 ) -> None:

@@ -1,7 +1,7 @@
 """Sets of candidates against Python sets, whatever the order of joins."""
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assets.deduped.kernels.candidate_sets import (
@@ -28,7 +28,6 @@ def chain(sets: CandidateSets, row: int, field: str) -> list[int]:
     return found
 
 
-@settings(deadline=None)
 @given(steps)
 @example([*range(LIMIT), *((row, row + 1) for row in range(LIMIT)), LIMIT + 1])
 @example([*range(SIZE), *((row, SIZE - 1 - row) for row in range(SIZE)), (0, 1), (2, 3)])

@@ -15,7 +15,7 @@ row_ids = st.builds(
 words = st.integers(0, 2) | st.sampled_from([1 << 32, 2**64 - 1])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sets(row_ids, min_size=1), st.data())
 @example({7 << 32}, None)
 @example({0, 3 << 32}, None)  # no row above 0: others would be read as parts
@@ -39,7 +39,6 @@ def test_row_ids_of_pairs_become_rows(ids: set[int], data: st.DataObject | None)
     assert rows.tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.tuples(words, words, words), st.booleans()), max_size=40))
 def test_the_first_equal_row_is_that_of_a_dictionary(
     rows: list[tuple[tuple[int, int, int], bool]],
@@ -58,7 +57,6 @@ def test_the_first_equal_row_is_that_of_a_dictionary(
     assert firsts.tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3)), max_size=120))
 @example([(i % 32, 1) for i in range(64)])
 @example([(i % 33, 1) for i in range(66)])

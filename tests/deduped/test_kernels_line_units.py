@@ -37,7 +37,7 @@ def compared(unit: str, folds: bool, min_chars: int) -> bytes:
     return form.encode() if len(form) >= min_chars else b""
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts, st.booleans(), st.booleans(), st.integers(0, 4))
 @example(["a\n\n b\n", "", "\n"], True, True, 1)
 @example(["é中", "aa "], False, False, 3)
@@ -60,7 +60,7 @@ def test_units_have_the_hash_of_their_compared_form(
     ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts, st.booleans(), st.data())
 @example(["a\n\n\nb\n", "c"], True, None)
 def test_the_other_units_remain(

@@ -70,7 +70,6 @@ def table_of(ngrams: Texts, key_bits: int) -> Table:
     )
 
 
-@settings(deadline=None)
 @given(texts)
 @example([["a", "中文𝒜"], [], ["é"]])
 def test_words_are_split_into_characters(contents: Texts) -> None:
@@ -81,7 +80,6 @@ def test_words_are_split_into_characters(contents: Texts) -> None:
     assert np.diff(offsets).tolist() == [len("".join(text)) for text in contents]
 
 
-@settings(deadline=None)
 @given(st.lists(words, min_size=1, max_size=9), st.sampled_from([1, 7, 64]), st.data())
 def test_windows_have_the_hash_of_their_bytes(
     text: list[str], key_bits: int, data: st.DataObject
@@ -113,7 +111,6 @@ def test_a_filter_has_twelve_bits_per_gram_and_two_of_each_set() -> None:
     assert len(many) == 512  # 700 n-grams of 3 grams: 25,200 bits
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), words), max_size=20), st.integers(1, 3))
 @example([(0, "a"), (0, "a"), (1, "a"), (2, "a")], 2)
 def test_an_ngram_is_kept_once_per_item_in_the_first_items(
@@ -143,7 +140,7 @@ def test_an_ngram_is_kept_once_per_item_in_the_first_items(
         assert is_kept.tolist() == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     texts,
     st.lists(st.lists(words, min_size=1, max_size=5), min_size=1, max_size=6, unique_by=tuple),

@@ -99,7 +99,7 @@ TWINS: dict[str, Any] = {
 }
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(documents())
 @example(TWINS)
 @example({**TWINS, "verify": BY_SIGNATURE})
@@ -113,7 +113,6 @@ def test_similarity_and_duplicates_equal_the_definitions(docs: dict[str, Any]) -
             assert is_duplicate(compared, a, b) == expected_duplicate(docs, a, b)
 
 
-@settings(deadline=None)
 @given(documents(), st.lists(st.integers(0, 2), min_size=3, max_size=3))
 def test_rows_are_compared_with_their_survivors(docs: dict[str, Any], survivors: list[int]) -> None:
     compared = evidence(**docs)

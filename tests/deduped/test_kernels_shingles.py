@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import xxhash
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -57,7 +57,6 @@ def all_shingles(text: str, shingle: tuple[int, bool]) -> list[bytes]:
     return found
 
 
-@settings(deadline=None)
 @given(texts.filter(bool), shingles)
 @example("a " * (BLOCK + 3), (4, False))  # ends with a block
 @example("é" * (BLOCK + 4), (4, True))  # a shingle more than a block
@@ -69,7 +68,6 @@ def test_shingles_are_the_slices_of_units(text: str, shingle: tuple[int, bool]) 
     assert all_shingles(text, shingle) == plain_shingles(text, shingle)
 
 
-@settings(deadline=None)
 @given(st.lists(texts, max_size=4), shingles)
 @example(["a " * 3 * BLOCK, "", "a b " * BLOCK], (2, False))
 def test_sets_are_the_sorted_distinct_hashes(
@@ -93,7 +91,6 @@ def finalized(value: int) -> int:
     return value
 
 
-@settings(deadline=None)
 @given(st.lists(texts, max_size=3), shingles)
 @example(["a b " * BLOCK, "", "é 中 " * 40], (3, False))
 @example(["", "a" * 50], (1, True))

@@ -18,7 +18,6 @@ def columns(rows: list[Row]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return keys, ids
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 2**64 - 1) | few_keys, max_size=40),
     st.sampled_from([1, 10, 30]),
@@ -41,7 +40,7 @@ def test_rows_are_sorted_by_key_and_stay_in_order(
     assert by_key.tolist() == repeated[order].tolist()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(runs, min_size=1, max_size=2), runs, st.sets(st.integers(0, 3)))
 @example([[(1, 0), (1, 1), (1, 2)]], [(1, 1), (1, 3), (2, 0)], {0})
 @example([[(1, row) for row in range(9)] + [(2, 0)]], [(2, 1)], {0})

@@ -124,7 +124,7 @@ def run(kernel: Any, compared: Evidence, stops: list[int], order: list[int]) -> 
     return survivors.tolist(), ranks.tolist()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(corpora())
 def test_components_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> None:
     compared, _, similar = inputs(corpus)
@@ -134,7 +134,7 @@ def test_components_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> Non
     assert survivors == component_reference(similar, corpus["texts"], corpus["stops"], ranks)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(corpora())
 def test_stars_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> None:
     compared, likeness, similar = inputs(corpus)

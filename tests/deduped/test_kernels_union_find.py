@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -47,7 +47,6 @@ def components(pairs: list[Pair]) -> list[set[int]]:
     return parts
 
 
-@settings(deadline=None)
 @given(any_pairs, any_pairs)
 def test_two_sets_of_pairs_become_their_sorted_union(left: list[Pair], right: list[Pair]) -> None:
     merged = merge_two(array(sorted(set(left))), array(sorted(set(right))))
@@ -55,13 +54,11 @@ def test_two_sets_of_pairs_become_their_sorted_union(left: list[Pair], right: li
     assert [tuple(pair) for pair in merged.tolist()] == sorted({*left, *right})
 
 
-@settings(deadline=None)
 @given(any_pairs, st.tuples(HUGE, HUGE))
 def test_pairs_up_to_one_are_counted(pairs: list[Pair], last: Pair) -> None:
     assert rows_up_to(array(sorted(pairs)), array([last])) == sum(pair <= last for pair in pairs)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(row_ids, row_ids), max_size=4))
 @example([(0, 1), (2, 2 << 32), (2 << 32, 2 << 32 | 1)])
 @example([(0, 3)])
@@ -82,7 +79,6 @@ def test_row_ids_are_numbered_up_to_the_first_bad_pair(pairs: list[Pair]) -> Non
     assert numbered[:count].tolist() == [[numbers[a], numbers[b]] for a, b in pairs[:count]]
 
 
-@settings(deadline=None)
 @given(ranged_pairs, st.sampled_from([np.uint32, np.int64]))
 @example([(10, 11), (11, 12), (3, 12)], np.uint32)
 def test_labels_are_the_smallest_numbers_of_components(pairs: list[Pair], dtype: type) -> None:
@@ -102,7 +98,6 @@ def test_labels_are_the_smallest_numbers_of_components(pairs: list[Pair], dtype:
     assert {LOW + int(i) for i in np.flatnonzero(is_member)} == inner
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 4), max_size=30), st.sampled_from([np.uint64, np.int64]))
 def test_rows_are_sorted_by_group_and_stay_in_order(groups: list[int], dtype: type) -> None:
     rows = array([(i, i * i) for i in range(len(groups))], dtype)
@@ -114,7 +109,6 @@ def test_rows_are_sorted_by_group_and_stay_in_order(groups: list[int], dtype: ty
     assert ends.tolist() == [sum(group <= last for group in groups) for last in range(5)]
 
 
-@settings(deadline=None)
 @given(st.sets(HUGE, min_size=1), st.data())
 def test_labels_are_those_of_a_dictionary(ids: set[int], data: st.DataObject) -> None:
     ordered = sorted(ids)

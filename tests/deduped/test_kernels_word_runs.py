@@ -41,7 +41,6 @@ def unit_places(text: str, by_word: bool = True) -> list[Span]:
     return places
 
 
-@settings(deadline=None)
 @given(st.lists(texts, max_size=3))
 def test_words_are_hashed_without_and_with_the_blank(contents: list[str]) -> None:
     entries = code_point_entries(False, "keep")
@@ -71,7 +70,6 @@ def hash_of_run(hashes: list[int], words: int, wanted: int) -> int:
     return int(join_hashes(np.uint64(first), np.uint64(last)))
 
 
-@settings(deadline=None)
 @given(hash_lists, st.integers(1, 4), st.integers(0, 9))
 @example([1, 2, 3, 0, 1, 2, 3, 3], 1, 7)
 @example([1, 2, 3, 0, 1, 2, 3, 3], 3, 3)
@@ -88,7 +86,7 @@ def test_longer_runs_are_hashed_from_the_shorter_ones(
     ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(hash_lists, max_size=3), st.integers(1, 6), st.integers(1, 6))
 @example([[1, 1, 1, 1, 1]], 2, 2)
 @example([[0, 1, 2, 0]], 4, 4)
@@ -116,7 +114,6 @@ def test_picks_are_the_least_hashes_of_each_run(
     assert picks.tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2) | st.just(2**63)), max_size=40))
 @example([(2**40 * i, 0) for i in range(9)] * 2)
 def test_equal_columns_have_the_number_of_the_first(columns: list[Span]) -> None:
@@ -128,7 +125,7 @@ def test_equal_columns_have_the_number_of_the_first(columns: list[Span]) -> None
     ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(texts, max_size=3), st.data())
 @example(["a中b. é", "中中 a"], None)
 def test_words_are_located_in_their_texts(contents: list[str], data: st.DataObject | None) -> None:
@@ -149,7 +146,7 @@ def test_words_are_located_in_their_texts(contents: list[str], data: st.DataObje
     assert [tuple(place) for place in places.T.tolist()] == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(texts, max_size=3), st.booleans(), st.data())
 @example(["a中b. é", "中中 a"], True, None)
 @example(["a中b. é", "", "中中 a"], False, None)

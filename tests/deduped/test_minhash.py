@@ -121,7 +121,7 @@ def test_words_of_every_script_equal_the_reference(text: str) -> None:
 
 @given(any_text, configs)
 @example("\x00\u0301", SMALL)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_words_of_any_text_equal_the_reference(text: str, config: DedupConfig) -> None:
     assert kernel_words(text, config) == words_of(text, config)
 
@@ -178,7 +178,7 @@ def test_signatures_of_every_script_equal_datasketch(text: str) -> None:
 
 
 @given(any_text, configs)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_signatures_of_any_text_and_option_equal_datasketch(text: str, config: DedupConfig) -> None:
     assert signature(text, config) == datasketch_values(text, config)
 
@@ -256,7 +256,7 @@ def sets_of(texts: list[str | None], config: DedupConfig) -> list[list[int]]:
 
 
 @given(st.lists(any_text | st.none(), max_size=4), configs)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_set_has_one_hash_for_each_different_shingle(
     texts: list[str | None], config: DedupConfig
 ) -> None:

@@ -117,7 +117,7 @@ def plain_cut(text: str, repeated: set[str], config: RepeatedLinesConfig, unit: 
     return "\n".join(kept)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS, CONFIGS, UNITS)
 def test_everything_equals_plain_python(
     texts: list[str], config: RepeatedLinesConfig, unit: Unit
@@ -282,7 +282,6 @@ def test_ten_million_newlines() -> None:
     st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=5),
     st.sampled_from([0, 1 << 30]),
 )
-@settings(deadline=None)
 def test_counts_add_up_in_any_pieces(parts: list[list[str]], held_bytes: int) -> None:
     config = RepeatedLinesConfig(min_chars=1)
     tables = [count_lines(pl.Series(part, dtype=pl.String), config, "lines") for part in parts]

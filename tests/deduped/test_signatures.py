@@ -88,7 +88,7 @@ def test_a_text_without_words_has_a_hash_but_no_bands(exact_text: str) -> None:
     st.text() | st.lists(st.sampled_from([" ", "\n", "a", "\u2003", "\u3000", "é"])).map("".join)
 )
 @example("\u200b \ue000\u2028")
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_text_hash_is_xxh3_of_the_text_with_whitespace_folded(text: str) -> None:
     folded = " ".join(text.split()).encode()
 
@@ -248,7 +248,7 @@ def test_dates_are_microseconds_or_the_number_given() -> None:
 
 
 @given(st.lists(st.text() | st.datetimes(timezones=st.timezones()).map(str) | st.none()))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_any_text_is_a_date_or_none(texts: list[str | None]) -> None:
     times = times_of(pl.Series(texts, dtype=pl.String))
 

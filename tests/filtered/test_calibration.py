@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.filtered.rules.calibration import (
@@ -45,7 +45,6 @@ counts = st.integers(0, 40).map(float)
 amounts = st.floats(0, 1e6) | st.just(0.0)
 
 
-@settings(deadline=None)
 @given(st.lists(shares, min_size=1), st.integers(0, 20), st.booleans())
 def test_a_share_cuts_no_more_than_it_may(
     scores: list[float], cut: int, is_inclusive: bool
@@ -59,7 +58,6 @@ def test_a_share_cuts_no_more_than_it_may(
     assert cut_by(column, rule, limit) <= cut
 
 
-@settings(deadline=None)
 @given(st.lists(counts, min_size=1), st.integers(0, 20), st.booleans())
 def test_a_count_is_whole_and_cuts_no_more_than_it_may(
     scores: list[float], cut: int, is_inclusive: bool
@@ -70,7 +68,6 @@ def test_a_count_is_whole_and_cuts_no_more_than_it_may(
     assert cut_by(np.array(scores), rule, limit) <= cut
 
 
-@settings(deadline=None)
 @given(st.lists(amounts, min_size=1), st.integers(0, 20))
 def test_an_amount_cuts_no_more_than_it_may(scores: list[float], cut: int) -> None:
     column = np.array(scores)
@@ -118,7 +115,6 @@ def test_what_other_rules_reject_is_part_of_the_loss() -> None:
     assert longest_cut(tails, lost, 0.95) == 0
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 0.9, 0.95, 0.99]), st.integers(100, 400))
 def test_all_rules_together_keep_what_was_asked(seed: int, keep: float, number: int) -> None:
     draw = np.random.default_rng(seed)

@@ -116,13 +116,13 @@ def test_features_of_nasty_texts_are_those_of_the_reference(shape: tuple[int, in
     assert buckets_of(NASTY, shape) == [sorted(buckets_slowly(text, shape)) for text in NASTY]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(TEXT, max_size=5), SHAPES)
 def test_features_are_those_of_the_reference(texts: list[str], shape: tuple[int, int, int]) -> None:
     assert buckets_of(texts, shape) == [sorted(buckets_slowly(text, shape)) for text in texts]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(TEXT, max_size=5), SHAPES)
 def test_scores_are_those_of_the_reference(texts: list[str], shape: tuple[int, int, int]) -> None:
     weights = np.random.default_rng(1).normal(0, 3, 1 << shape[1]).astype(np.float32)

@@ -72,7 +72,7 @@ def test_windows_around_clues_have_the_candidates_of_the_whole_text(scan: Scan) 
     )
     texts = st.lists(matches | between, max_size=6).map("".join)
 
-    @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
     @given(st.lists(texts, min_size=1, max_size=4))
     def check(found: list[str]) -> None:
         found = [text.encode(errors="ignore").decode() for text in found]

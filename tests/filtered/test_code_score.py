@@ -202,7 +202,7 @@ def share_slowly(lines: list[tuple[str, float]]) -> float:
     return next(iter(found)) if len(found) == 1 else math.nan  # a tie: any will do
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=4))
 def test_scores_match_a_plain_twin(texts: list[str]) -> None:
     found = score_code(pl.Series(texts, dtype=pl.String))
@@ -217,7 +217,7 @@ def test_scores_match_a_plain_twin(texts: list[str]) -> None:
             assert share == pytest.approx(slow)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(TEXTS)
 def test_lines_weigh_the_same_where_64_bytes_follow_them(text: str) -> None:
     assert scores(text + "\n" * 70) == scores(text)
@@ -237,7 +237,6 @@ def test_evidence_has_a_bound_on_each_line() -> None:
     assert room[0].tolist() == [LIMIT, -LIMIT]
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, max_size=5))
 def test_the_score_alone_is_that_with_the_share(texts: list[str]) -> None:
     series = pl.Series(texts, dtype=pl.String)

@@ -246,7 +246,7 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     assert_frame_equal(count_code(texts, names), pl.concat(halves))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from([*NAMES, None])), min_size=1, max_size=6))
 def test_counts_equal_the_reference(files: list[tuple[str, str | None]]) -> None:
     texts = pl.Series([text for text, _ in files], dtype=pl.String)
@@ -256,7 +256,7 @@ def test_counts_equal_the_reference(files: list[tuple[str, str | None]]) -> None
     assert found.select(COLUMNS[:9]).to_dicts() == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(TEXTS, st.sampled_from(NAMES))
 def test_parts_are_no_larger_than_the_whole(text: str, name: str) -> None:
     found = count(text, name)

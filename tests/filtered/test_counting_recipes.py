@@ -118,7 +118,7 @@ def dclm_reference(text: str) -> dict[str, int]:
     return counts
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_counts_of_dolma_equal_the_reference(texts: list[str]) -> None:
     rows = count_dolma(pl.Series(texts, dtype=pl.String), STOP_WORDS).to_dicts()
@@ -127,7 +127,7 @@ def test_counts_of_dolma_equal_the_reference(texts: list[str]) -> None:
         assert {name: row[name] for name in expected} == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_counts_of_dclm_equal_the_reference(texts: list[str]) -> None:
     rows = count_dclm(pl.Series(texts, dtype=pl.String), STOP_WORDS).to_dicts()

@@ -157,7 +157,7 @@ def test_counts_of_nasty_texts_equal_the_reference() -> None:
         assert counts == count_slowly(text), text
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_counts_equal_the_reference(texts: list[str]) -> None:
     stripped = ["\n".join(line.strip() for line in text.split("\n")) for text in texts]
@@ -165,7 +165,7 @@ def test_counts_equal_the_reference(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(text=TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_chunks_are_cut_as_the_whole_text(language: str, text: str) -> None:
     assert our_words(text, language) == words_of(text, language)

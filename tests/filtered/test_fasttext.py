@@ -83,7 +83,7 @@ def test_every_known_word_is_judged_as_by_fasttext() -> None:
     assert_equal_to_fasttext([word.decode() for word in model()[0].words])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(EVERY_CHARACTER | WORDS, max_size=20))
 @example([])
 def test_random_texts_are_judged_as_by_fasttext(texts: list[str]) -> None:

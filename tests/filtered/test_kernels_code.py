@@ -92,14 +92,12 @@ def test_is_blank_holds_for_ascii_blanks_within_a_line() -> None:
     assert [byte for byte in range(256) if is_blank(byte)] == sorted(BLANKS)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=40), st.integers(0, 40))
 def test_find_newline_is_find_or_the_end(data: bytes, at: int) -> None:
     at = min(at, len(data))
     assert find_newline(np.frombuffer(data, np.uint8), at) == at + len(data[at:].split(b"\n")[0])
 
 
-@settings(deadline=None)
 @given(PAGES)
 def test_count_visible_leaves_tags_out(text: str) -> None:
     tags = r"<!--.*?(?:-->|\Z)"
@@ -124,7 +122,6 @@ def test_byte_classes() -> None:
         assert np.flatnonzero(classes & bit).tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.sets(st.text("abz_", min_size=1, max_size=code.KEYWORD_BYTES), max_size=500))
 def test_hash_words_holds_each_word_once(words: set[str]) -> None:
     table = hash_words(sorted(words))
@@ -158,7 +155,7 @@ def comments_slowly(text: str) -> tuple[int, int]:
     return lines, marked.count("c")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(FILES)
 def test_count_comments_of_c(text: str) -> None:
     counts = np.zeros(len(Count), np.int64)
@@ -193,7 +190,7 @@ def counts_slowly(text: str, has_syntax: bool) -> dict[Count, int]:
     }
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(FILES, st.sampled_from([-1, 0])), min_size=1, max_size=4))
 def test_count_documents(files: list[tuple[str, int]]) -> None:
     data, starts = text_buffers(pl.Series([text for text, _ in files], dtype=pl.String))
@@ -223,7 +220,6 @@ def kinds_slowly(text: str) -> int:
     return sum(1 << i for i, pattern in enumerate(patterns) if re.search(pattern, text))
 
 
-@settings(deadline=None)
 @given(st.lists(LONG, max_size=4))
 def test_kinds_of_texts_are_those_of_their_characters(texts: list[str]) -> None:
     found = kinds_of(*text_buffers(pl.Series(texts, dtype=pl.String)), tell_kinds(PATTERNS))
@@ -253,7 +249,6 @@ def test_matching_codes_are_those_that_match_alone(pattern: str) -> None:
     assert matching_codes(pattern, some).tolist() == [c for c in some.tolist() if c in expected]
 
 
-@settings(deadline=None)
 @given(st.lists(LONG | ODD, max_size=4))
 def test_dominant_groups_weigh_letters_by_their_bytes(texts: list[str]) -> None:
     members = {1: "яЯ", 2: "aZxy", 3: "é", 5: "漢字", 7: "😀"}

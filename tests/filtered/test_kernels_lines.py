@@ -64,7 +64,6 @@ def lower(text: str) -> str:
     return re.sub("[A-Z]+", lambda match: match[0].lower(), text)
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_skip_passes_the_leading_characters_of_a_class(text: str) -> None:
     data, size = as_bytes(f"a{text} a"), len(text.encode())
@@ -76,7 +75,6 @@ def test_skip_passes_the_leading_characters_of_a_class(text: str) -> None:
     assert kinds == np.bitwise_or.reduce(CLASSES[[ord(c) for c in run]], initial=np.uint16(0))
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_trim_is_strip(text: str) -> None:
     data, size = as_bytes(f" {text} "), len(text.encode())
@@ -84,7 +82,6 @@ def test_trim_is_strip(text: str) -> None:
     assert bytes(data[start:stop]).decode() == text.strip()
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_scan_line_ends_at_the_newline_and_counts_words(text: str) -> None:
     line = text.split("\n")[0]
@@ -94,14 +91,12 @@ def test_scan_line_ends_at_the_newline_and_counts_words(text: str) -> None:
     assert (bool(kinds & scan.BRACKET), bool(kinds & scan.BRACE)) == ("[" in line, "{" in line)
 
 
-@settings(deadline=None)
 @given(st.characters(exclude_categories=["Cs"]))
 def test_is_word_holds_for_letters_digits_and_the_underscore(character: str) -> None:
     expected = character == "_" or character.isalnum()
     assert is_word(as_bytes(f" {character}"), 1, CLASSES) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 5))
 def test_copy_writes_a_slice(source: bytes, start: int, stop: int, size: int) -> None:
     data, out = np.frombuffer(source, np.uint8), np.zeros(40, np.uint8)
@@ -146,7 +141,6 @@ def test_character_classes_know_the_marks(characters: str, bit: int) -> None:
     assert {int(CLASSES[ord(character)]) & ends for character in characters} == {bit}
 
 
-@settings(deadline=None)
 @given(st.sampled_from(PIECES), st.integers(0, NUM_PHRASES - 1), st.booleans(), st.integers(0, 3))
 def test_begins_compares_a_phrase(piece: str, phrase: int, fold: bool, cut: int) -> None:
     wanted = PHRASES.split("/")[phrase]
@@ -156,7 +150,6 @@ def test_begins_compares_a_phrase(piece: str, phrase: int, fold: bool, cut: int)
         assert begins(data, 2, stop, phrase, fold) == is_there * (2 + len(wanted.encode()))
 
 
-@settings(deadline=None)
 @given(PAGES)
 def test_phrases_in_finds_them_in_any_case(text: str) -> None:
     names = PHRASES.split("/")
@@ -213,7 +206,7 @@ def c4_slowly(text: str, rules: C4Settings) -> tuple[str, Counter[LineCount]]:
     return "\n".join(kept).strip() if rules.is_on else text, +counts
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(PAGES, max_size=4), st.sampled_from(SETTINGS))
 def test_edit_c4_keeps_the_lines_of_the_reference(texts: list[str], rules: C4Settings) -> None:
     edited, counts = run_edit(edit_c4, texts, rules)
@@ -243,7 +236,7 @@ def refinedweb_slowly(text: str, rules: RefinedWebSettings) -> str:
     return re.sub("\n{3,}", "\n\n", "\n".join(kept).strip("\n"))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(PAGES, max_size=4), st.sampled_from([(0.5, 0.5, 1), (1.0, 0.25, 3)]))
 def test_edit_refinedweb_drops_the_lines_of_the_reference(
     texts: list[str], limits: tuple[float, float, int]

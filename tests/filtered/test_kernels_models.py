@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.fasttext import NGRAM_CHARS, NUM_BUCKETS, Lookup, sum_words
@@ -76,7 +76,6 @@ TEXTS = st.lists(st.text(st.sampled_from("ab é漢1 \n"), max_size=20), max_size
 SHAPE = (2, 10, 12)
 
 
-@settings(deadline=None)
 @given(TEXTS, st.floats(-2, 2))
 def test_score_texts_is_the_logistic_of_the_mean_weight(texts: list[str], bias: float) -> None:
     data, offsets = text_buffers(pl.Series(texts, dtype=pl.String))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.filtered.kernels import text_words
@@ -69,7 +69,6 @@ def test_character_classes_are_those_of_str() -> None:
         assert np.flatnonzero(CLASSES & bit).tolist() == expected
 
 
-@settings(deadline=None)
 @given(
     TEXTS | st.sampled_from(["a" * 999 + " é", "漢" * 400, "é " * 600, "ab" * 600 + "漢"]),
     st.sampled_from([1, 128]),
@@ -102,14 +101,12 @@ def test_count_words_of_a_text(text: str, after: int) -> None:
     assert len({*hashes[: len(words)].tolist()}) == len({*words})
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("..….a \n"), max_size=80), st.booleans())
 def test_count_ellipses_from_left_to_right(text: str, is_wide: bool) -> None:
     expected = text.count("...") + is_wide * text.count("…")
     assert count_ellipses(as_bytes(text), is_wide) == expected
 
 
-@settings(deadline=None)
 @given(
     TEXTS | st.lists(st.sampled_from(["a", "bé", " ", "", "- c.", "d…", "e" * 31])).map("\n".join)
 )
@@ -150,7 +147,6 @@ def copies_slowly(items: list[str], first: int) -> dict[int, int]:
     return dict(enumerate((len(later), sizes[0], len(repeated), sizes[1]), start=first))
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), max_size=40), max_size=3))
 def test_count_ngrams_of_texts(texts: list[list[str]]) -> None:
     rng = np.random.default_rng(0)
@@ -201,7 +197,6 @@ def hash_slowly(word: str) -> int:
 LISTED = st.text(st.sampled_from("aAéÉ1漢'’_ -"), max_size=30)
 
 
-@settings(deadline=None)
 @given(st.lists(LISTED, max_size=4))
 def test_word_hashes_of_terms(texts: list[str]) -> None:
     texts = [*texts, "aa1 " * 40]  # the words before the end of the buffer are read in runs
@@ -217,7 +212,6 @@ def test_is_plain_word_holds_for_letters_that_join(bits: int) -> None:
     assert is_plain_word(np.uint64(bits | 97)) == (bits & SINGLE == WORD)
 
 
-@settings(deadline=None)
 @given(st.integers(0, MASK), st.integers(0, MASK))
 def test_chained_is_the_hash_of_a_longer_term(key: int, word: int) -> None:
     expected = ((key ^ (word * int(SPREAD) & MASK)) * int(PRIME) + 1) & MASK
@@ -237,7 +231,6 @@ def empty_tables(size: int, num_stop_words: int = 0, max_words: int = 1) -> Tabl
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, MASK), st.booleans()), max_size=15), st.integers(1, MASK))
 def test_enter_and_find_are_a_dict(entered: list[tuple[int, bool]], other: int) -> None:
     tables = empty_tables(16)
@@ -292,7 +285,6 @@ def hits_slowly(words: list[str], column: int, wanted: int) -> list[tuple[str, .
 SPACED = st.lists(st.sampled_from([*"aé1漢", "aa", "b"]), max_size=12).map(" ".join)
 
 
-@settings(deadline=None)
 @given(st.lists(SPACED, max_size=3), st.integers(0, 3), st.sampled_from([0, BUFFER_WORDS - 3]))
 def test_count_words_of_the_lists(texts: list[str], language: int, padding: int) -> None:
     texts = ["b " * padding + text for text in texts]

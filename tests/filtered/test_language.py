@@ -134,7 +134,7 @@ def test_scripts_are_told_by_bytes_of_letters() -> None:
     assert dominant_scripts(pl.Series(texts, dtype=pl.String)).to_list() == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.sampled_from("aZ1 .éяЖ漢字かก\n🙂")).map(lambda text: text * 20)))
 def test_scripts_match_a_plain_count(texts: list[str]) -> None:
     def reference(text: str) -> str | None:
@@ -243,7 +243,7 @@ def reference_cut(text: str, min_chars: int) -> list[str]:
     return pieces if len(pieces) != 1 else reference_pieces(text, min_chars, r"[^\n]*\n?")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.text(st.sampled_from("abé漢 \n\n\n"), max_size=40)), st.integers(1, 5))
 def test_pieces_match_a_plain_reference(texts: list[str], min_chars: int) -> None:
     texts = [text.strip() for text in texts]

@@ -188,7 +188,7 @@ def assert_equals_slow(texts: list[str], rules: C4Lines | None) -> None:
 
 @pytest.mark.parametrize("rules", [None, PAPER, DATATROVE, LENIENT, C4Lines(end_marks=("。", "."))])
 @given(texts=st.lists(TEXTS, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> None:
     assert_equals_slow(texts, rules)
 
@@ -197,7 +197,7 @@ def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> No
     "rules", [RefinedWebLines(), RefinedWebLines(min_words=0, max_uppercase=1, max_numeric=0.2)]
 )
 @given(text=TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_refinedweb_equals_its_plain_twin(rules: RefinedWebLines, text: str) -> None:
     result, counts = edit(text, refinedweb=rules)
 
@@ -207,7 +207,7 @@ def test_refinedweb_equals_its_plain_twin(rules: RefinedWebLines, text: str) -> 
 
 
 @given(texts=st.lists(TEXTS, max_size=5), cut=st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_text_does_not_depend_on_its_neighbours(texts: list[str], cut: int) -> None:
     config = LinesConfig(c4=DATATROVE, refinedweb=RefinedWebLines(), remove_copyright=True)
     column = pl.Series("text", texts, pl.String)

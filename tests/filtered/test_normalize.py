@@ -115,14 +115,14 @@ def test_one_megabyte_line_survives() -> None:
     assert normalize(text + "\r\n") == [text]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=4))
 def test_twice_is_once(texts: list[str]) -> None:
     once = normalize(*texts)
     assert normalize(*once) == once
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=4))
 def test_words_survive_in_order(texts: list[str]) -> None:
     noise = re.compile(
@@ -216,7 +216,7 @@ def test_code_keeps_form_feeds_and_decomposed_literals() -> None:
     assert normalize(code, **NORMALIZE_FOR["code"]) == [code.replace("\r", "")]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=4), st.sampled_from(SWITCHES))
 def test_twice_is_once_with_every_switch(texts: list[str], switches: dict[str, object]) -> None:
     switches = {**switches, "mojibake": False}
@@ -224,7 +224,7 @@ def test_twice_is_once_with_every_switch(texts: list[str], switches: dict[str, o
     assert normalize(*once, **switches) == once
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(TEXTS | TEXTS.map(lambda text: text.join(["x" * 127] * 3)), max_size=4))
 def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     rows = pl.Series("text", texts, dtype=pl.String)
@@ -235,7 +235,7 @@ def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     assert normalize(*texts) == plain.to_list()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.text("ae<\u0301\u0344\u0338\u1100\u1161\u0958\u200b\u202a\r\n"), max_size=4))
 def test_marks_at_the_edges_of_lines_are_composed_as_in_the_whole_text(texts: list[str]) -> None:
     rows = pl.Series("text", texts, dtype=pl.String)
@@ -257,7 +257,7 @@ def test_the_scan_finds_what_the_regex_finds_for_all_characters(bit: int) -> Non
     assert matching_codes(KINDS[bit]).tolist() == pl.Series(codes).filter(found).to_list()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=4))
 def test_the_scan_ors_the_kinds_of_a_text(texts: list[str]) -> None:
     rows = pl.Series(
@@ -287,7 +287,6 @@ def test_mojibake_needs_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
         normalize("a", mojibake=True)
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.text(" \n\t\x0b\x85\xa0\u2003\u3000aé漢", max_size=12), max_size=5))
 def test_edges_lose_what_is_blank_and_nulls_stay(texts: list[str | None]) -> None:
     off = dict.fromkeys(("nfc", "line_ends", "control_characters", "bidi_controls"), False)

@@ -387,7 +387,7 @@ AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
 ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL | ASSIGNED
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example([("http://a,", "jo@b.com", " ")])
 @example([("", "4111 1111 1111 1112", "")])
 @example([("", "4444444444444444", "")])
@@ -539,7 +539,7 @@ REPEATED_PARTS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @example(["password is "], 300, "1")
 @example(["22 12 34 56\n", "é"], 120, "password")
 @given(st.lists(REPEATED_PARTS, min_size=1, max_size=4), st.integers(1, 120), REPEATED_PARTS)
@@ -762,7 +762,7 @@ PIECES = st.one_of(
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_text_outside_the_spans_is_unchanged(text: str) -> None:
     (changed,), (spans,), frame = find(text)
@@ -771,7 +771,7 @@ def test_text_outside_the_spans_is_unchanged(text: str) -> None:
     assert frame["pii_total"].to_list() == [len(spans)]
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     (once,), _, _ = find(text)
@@ -780,7 +780,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert (twice, spans) == (once, [])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=4), st.lists(TEXTS, max_size=4))
 def test_rows_do_not_know_each_other(first: list[str], second: list[str]) -> None:
     both, spans, _ = find(*first, *second)

@@ -37,7 +37,7 @@ def test_counts_do_not_depend_on_the_neighbours(text: str) -> None:
     assert count_text(pl.Series([text])).row(0, named=True) == count_slowly(text)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.text(st.sampled_from("ab.…\n\n \t\u3000\u00a0-*•é4漢😀!”#AⒶ²ﾊ"))
@@ -50,14 +50,14 @@ def test_counts_equal_the_reference(texts: list[str]) -> None:
     assert counts.rows(named=True) == [count_slowly(text) for text in texts]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.text(st.sampled_from("aé漢 \n "), min_size=5, max_size=300), max_size=3))
 def test_counts_of_repetitive_texts_equal_the_reference(texts: list[str]) -> None:
     counts = count_text(pl.Series(texts, dtype=pl.String))
     assert counts.rows(named=True) == [count_slowly(text) for text in texts]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["a", "bb", "ccc", PASSAGE, "日本", "wordswithmanyletters", "\n"])))
 def test_counts_of_repeated_passages_equal_the_reference(parts: list[str]) -> None:
     text = " ".join(parts)

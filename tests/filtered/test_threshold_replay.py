@@ -123,7 +123,7 @@ SCORES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(SCORES, st.integers(1, 140))
 def test_tallies_equal_a_count_by_hand(rows: list[tuple[int, int | None, int]], many: int) -> None:
     schema = {"num_bytes": pl.UInt32, "x": pl.Float64, "y": pl.Float64}
@@ -206,7 +206,7 @@ def test_lines_and_words_beyond_the_threshold_are_found() -> None:
 NASTY = st.text(st.sampled_from("ab .…\n\n \t\u3000-*•#{é4漢😀!\x00\u0301")) | st.text()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(NASTY)
 def test_spans_of_any_text_are_ascending_and_inside(text: str) -> None:
     from assets.filtered.passages import FINDERS

@@ -135,13 +135,13 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(TEXTS, st.sampled_from(["en", "ru", "zh", "fi", None]))
 def test_counts_are_those_of_the_reference(text: str, lang: str | None) -> None:
     assert count(text, lang) == reference(text, lang)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from(["en", "ru", None])), max_size=8))
 def test_a_row_does_not_depend_on_its_neighbours(rows: list[tuple[str, str | None]]) -> None:
     texts = pl.Series([text for text, _ in rows], dtype=pl.String)

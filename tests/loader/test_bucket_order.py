@@ -62,7 +62,7 @@ ORDERS = st.builds(
 ).filter(len)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(ORDERS)
 def test_whole_blocks_are_of_one_bucket_and_rests_go_from_short_to_long(
     order: OneBucketOrder,
@@ -77,7 +77,7 @@ def test_whole_blocks_are_of_one_bucket_and_rests_go_from_short_to_long(
     assert all(count < order.batch_samples for count in counts.values())
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(ORDERS)
 def test_every_source_gives_its_samples_and_every_row_of_it_once_an_epoch(
     order: OneBucketOrder,
@@ -92,7 +92,7 @@ def test_every_source_gives_its_samples_and_every_row_of_it_once_an_epoch(
         assert np.isin(times, (epochs, epochs + 1)).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ORDERS)
 def test_the_next_epoch_of_a_phase_goes_on_where_each_bucket_of_a_source_stands(
     order: OneBucketOrder,
@@ -105,7 +105,7 @@ def test_the_next_epoch_of_a_phase_goes_on_where_each_bucket_of_a_source_stands(
     assert max(seen.values()) == 1  # no row twice in one pass through its bucket
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ORDERS, st.data())
 def test_any_position_is_found_by_itself(order: OneBucketOrder, data: st.DataObject) -> None:
     wanted = data.draw(st.lists(st.integers(0, 3 * len(order) - 1), min_size=1, max_size=9))
@@ -119,7 +119,7 @@ def test_any_position_is_found_by_itself(order: OneBucketOrder, data: st.DataObj
         )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ORDERS)
 def test_the_blocks_of_a_prefix_hold_the_buckets_at_their_shares(order: OneBucketOrder) -> None:
     names = buckets_of(order, everything(order))[:: order.batch_samples][: order.blocks.total]
@@ -129,7 +129,7 @@ def test_the_blocks_of_a_prefix_hold_the_buckets_at_their_shares(order: OneBucke
         assert np.abs(had - share).max() < LARGEST_ERROR
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ORDERS)
 def test_each_block_holds_the_sources_of_its_bucket_to_within_two(order: OneBucketOrder) -> None:
     found = everything(order)
@@ -141,7 +141,7 @@ def test_each_block_holds_the_sources_of_its_bucket_to_within_two(order: OneBuck
         assert np.abs(there - drawn * (size / drawn.sum())).max() < 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SOURCE.filter(lambda source: any(rows for _, rows in source[0])), st.integers(0, 300))
 def test_samples_are_counted_as_the_phase_draws_them(
     source: tuple[list[tuple[str, int]], float], count: int
@@ -159,7 +159,7 @@ def test_samples_are_counted_as_the_phase_draws_them(
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(SOURCE.filter(lambda source: any(rows for _, rows in source[0])), st.integers(0, 300))
 def test_each_bucket_of_a_source_has_its_share_of_the_samples(
     source: tuple[list[tuple[str, int]], float], count: int
@@ -176,7 +176,7 @@ def test_each_bucket_of_a_source_has_its_share_of_the_samples(
 STEPS = st.sampled_from([(1, 8), (2, 4), (4, 1), (1, 2), (2, 2), (8, 1), (1, 1)])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     ORDERS.map(lambda order: OneBucketOrder(order.seed, 8, None, order.bucketed)),
     st.lists(st.tuples(STEPS, st.integers(0, 6)), min_size=1, max_size=4),

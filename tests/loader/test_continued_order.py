@@ -45,7 +45,7 @@ def first_of_each(order: PhaseOrder, counts: list[int]) -> set[tuple[int, int, i
     return whole
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(COUNTS, st.integers(1, 9), st.floats(0, 2)), min_size=2, max_size=4),
     st.sampled_from([None, 1, 2]),
@@ -66,7 +66,7 @@ def test_a_chain_of_phases_draws_the_first_samples_of_each_source_once(
     assert set(seen) == first_of_each(order, order.starts.tolist())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(COUNTS, COUNTS, st.integers(1, 9))
 def test_any_position_computed_alone_equals_the_sequence(
     first: list[int], then: list[int], block: int

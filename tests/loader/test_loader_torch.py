@@ -240,7 +240,7 @@ def test_what_was_read_ahead_does_not_count(store: Path, context: str) -> None:
         assert seen + numbers(resumed) + numbers(resumed) == some_epochs(store, 2)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(
     workers=st.lists(st.integers(0, 3), min_size=2, max_size=3),
     taken=st.lists(st.integers(0, 24), min_size=1, max_size=2),

@@ -39,7 +39,7 @@ def list_of(samples: Samples) -> list[tuple[int, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(COUNTS | SKEWED, st.integers(1, 40))
 def test_counts_are_exact_and_every_block_is_within_two_of_its_share(
     counts: list[int], block: int
@@ -53,7 +53,7 @@ def test_counts_are_exact_and_every_block_is_within_two_of_its_share(
         assert np.abs(np.bincount(piece, minlength=len(counts)) - share).max() < 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(COUNTS | SKEWED, st.integers(1, 40))
 def test_the_samples_of_a_source_come_in_their_order(counts: list[int], block: int) -> None:
     total, counts = sum(counts), [count for count in counts if count]

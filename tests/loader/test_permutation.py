@@ -24,7 +24,7 @@ def test_large_sizes_are_bijections(size: int) -> None:
     assert is_permutation(size, key=7)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(4097, 20_000), st.integers(0, 2**64 - 1))
 def test_feistel_sizes_are_bijections_for_every_key(size: int, key: int) -> None:
     assert is_permutation(size, key)
@@ -37,7 +37,7 @@ def test_another_key_gives_another_order(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [300, 5000])
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(cuts=st.lists(st.integers(0, 300), max_size=5).map(sorted))
 def test_order_does_not_depend_on_how_indices_are_batched(size: int, cuts: list[int]) -> None:
     indices = np.arange(300)[::-1]

@@ -88,7 +88,7 @@ def shards_and_removed(draw: st.DrawFn) -> tuple[list[int], Removed]:
     return sizes, {number: which for number, which in gone.items() if which}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(shards_and_removed(), st.sampled_from([None, 1, 2]))
 def test_removed_rows_give_what_shards_without_them_give(
     found: tuple[list[int], Removed], window: int | None

@@ -23,7 +23,7 @@ def largest_error(counts: list[int]) -> float:
     return float(np.abs(had - shares).max())
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(COUNTS | SKEWED)
 def test_every_prefix_is_near_the_shares(counts: list[int]) -> None:
     assert largest_error(counts) < LARGEST_ERROR
@@ -34,7 +34,7 @@ def test_equal_and_worst_counts_are_near_too(counts: list[int], error: float) ->
     assert largest_error(counts) <= error
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(COUNTS | SKEWED, st.data())
 def test_turns_are_numbered_and_counted_exactly(counts: list[int], data: st.DataObject) -> None:
     turns, total = Turns(counts), sum(counts)

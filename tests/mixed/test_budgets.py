@@ -59,7 +59,7 @@ def test_unimax_as_in_its_paper() -> None:
     }
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SIZES, st.data())
 def test_budgets_sum_to_the_length_and_keep_to_their_shares(
     sizes: dict[str, int], data: st.DataObject
@@ -75,7 +75,7 @@ def test_budgets_sum_to_the_length_and_keep_to_their_shares(
         assert abs(budget.planned - total * exact) < 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SIZES, st.sampled_from(["weights", "natural", "temperature", "unimax"]), st.data())
 def test_default_length_needs_no_second_epoch_and_a_source_runs_out(
     sizes: dict[str, int], weighting: str, data: st.DataObject
@@ -89,7 +89,7 @@ def test_default_length_needs_no_second_epoch_and_a_source_runs_out(
     assert any(b.planned >= b.available - 1 for b in found.budgets)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SIZES, st.integers(1, 10**14))
 def test_unimax_is_equal_shares_but_for_sources_at_their_cap(
     sizes: dict[str, int], total: int
@@ -113,7 +113,7 @@ SHARES: list[dict[str, Any]] = [
 ]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.integers(1, 10**6), min_size=1),
     st.sampled_from(SHARES),

@@ -164,7 +164,7 @@ def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> li
     return shards
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=9), min_size=1, max_size=6),
     stored=st.sampled_from([8, None]),

@@ -30,7 +30,7 @@ def slow_count(lengths: list[int], planned: int) -> tuple[int, int]:
         samples, tokens = samples + 1, longer
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(LENGTHS, st.integers(0, 2000), st.sampled_from([3, 1 << 20]))
 def test_samples_are_counted_as_if_one_by_one(lengths: list[int], planned: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -40,7 +40,7 @@ def test_samples_are_counted_as_if_one_by_one(lengths: list[int], planned: int, 
     assert abs(found[1] - planned) <= max(lengths) / 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 50), st.integers(1, 9), st.integers(0, 2000))
 def test_samples_of_one_length_are_a_division(length: int, rows: int, planned: int) -> None:
     assert nearest_equal_samples(planned, length) == count([length] * rows, planned)

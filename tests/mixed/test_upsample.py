@@ -71,7 +71,7 @@ def test_a_class_gets_its_tokens_times_its_weight(
     assert list(found) == ["a/class-0", "a/class-1", "a/class-2", "b"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.tuples(*[st.integers(1, 10**12)] * 3), st.integers(1, 10**12), st.floats(0.01, 0.99))
 def test_classes_sum_to_the_budget_and_keep_to_their_weights(
     tokens: tuple[int, int, int], total: int, weight: float

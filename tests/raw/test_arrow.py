@@ -193,7 +193,7 @@ def test_feather_1_is_refused_with_a_remedy(tmp_path: Path) -> None:
     assert chunk.quarantine["next_step"].to_list() == ["Write the table again as Feather 2."]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=500), st.integers(0, 20_000), st.integers(0, 7), st.booleans())
 def test_no_damage_of_arrow_ends_the_reading(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int, packs: bool

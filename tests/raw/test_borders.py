@@ -64,7 +64,7 @@ def assert_same_in_slices(path: Path, part_bytes: int, options: dict[str, object
     assert cut.rows_in == in_one.rows_in
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_documents_and_faults_do_not_depend_on_the_slices(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

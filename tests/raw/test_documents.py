@@ -249,7 +249,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "id", "lang", "x"]), JSON) | st.binary()))
 def test_no_record_is_lost(records: list[dict[str, object] | bytes]) -> None:
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
@@ -262,7 +262,7 @@ def test_no_record_is_lost(records: list[dict[str, object] | bytes]) -> None:
     assert chunk.rows_in == len(lines) == total
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(max_size=5), JSON))
 def test_meta_holds_the_other_fields_unchanged(fields: dict[str, object]) -> None:
     line = json.dumps({**fields, "text": "t"}).encode()

@@ -119,7 +119,7 @@ def test_a_page_nested_without_end_keeps_its_words() -> None:
 WORDS = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="<>&"), min_size=1)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(WORDS, min_size=1, max_size=8), st.sampled_from(["p", "div", "li", "td", "h2"]))
 def test_every_word_of_a_page_is_kept_in_order(words: list[str], tag: str) -> None:
     page = "".join(f"<{tag}>{html.escape(word)}</{tag}>" for word in words)
@@ -127,7 +127,7 @@ def test_every_word_of_a_page_is_kept_in_order(words: list[str], tag: str) -> No
     assert found == "".join("".join(words).replace("•", "").split())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from('<>/&;!-= "pbdiv\n')))
 def test_any_text_has_a_plain_text(text: str) -> None:
     assert len(plain_text(text)) <= 2 * len(text) + 100

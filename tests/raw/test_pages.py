@@ -64,7 +64,7 @@ def test_aliases_of_front_matter_do_not_explode() -> None:
     assert split_front_matter(data) == ({}, data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_any_front_matter_leaves_the_text_whole(front: str) -> None:
     data = f"---\n{front}\n---\nend".encode()
@@ -155,7 +155,7 @@ def test_a_child_that_is_killed_costs_its_page() -> None:
     assert page_text(PAGE.format("The next page is read.").encode()) == "The next page is read."
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_page_or_an_error(data: bytes) -> None:
     try:

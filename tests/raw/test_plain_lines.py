@@ -143,7 +143,7 @@ def assert_same_by_either_reader(
         assert [c.documents.schema for c in plain] == [c.documents.schema for c in careful]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     lines=st.lists(encoded() | st.sampled_from(LINES), max_size=8),
     part_bytes=st.sampled_from([100, 300, 10_000]),

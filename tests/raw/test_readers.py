@@ -62,7 +62,7 @@ def test_repeated_id_is_kept_once(tmp_path: Path) -> None:
     assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.text(max_size=9), max_size=8), st.integers(1, 60), st.booleans())
 def test_slices_hold_every_line_once_and_ids_do_not_depend_on_them(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], part: int, is_ended: bool
@@ -621,7 +621,7 @@ def test_sample_files_are_read_whole(name: str, num_documents: int) -> None:
     assert chunk.documents["text"].str.len_bytes().gt(0).all()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     data=st.binary(max_size=300),
     name=st.sampled_from(["jsonl", "json", "csv", "tsv", "parquet", "txt", "warc"]),

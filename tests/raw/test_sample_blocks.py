@@ -163,7 +163,7 @@ def test_a_file_too_large_to_be_read_whole_is_named(
     assert sample_source([file], SOURCE, 0.1, np.random.default_rng(0)).unread == ["a.json"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lines=st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"x")), max_size=12),
     width=st.integers(1, 20),

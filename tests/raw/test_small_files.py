@@ -125,7 +125,6 @@ def test_a_million_small_files_would_be_some_sixty_parts() -> None:
 
 
 @given(st.dictionaries(st.text("abc", max_size=6), st.integers(0, 120)), st.text("abc", max_size=6))
-@settings(deadline=None)
 def test_a_file_that_comes_or_goes_changes_three_parts_at_most(
     sizes: dict[str, int], name: str
 ) -> None:
@@ -138,7 +137,7 @@ def test_a_file_that_comes_or_goes_changes_three_parts_at_most(
 
 @given(FOLDER, st.sampled_from(["txt", "txt.gz"]))
 @example({"a": ["x" * 600], "b": ["y" * 9000]}, "txt.gz")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_documents_are_those_of_one_part_per_file(
     tmp_path_factory: pytest.TempPathFactory, folder: dict[str, list[str]], suffix: str
 ) -> None:

@@ -225,7 +225,7 @@ def test_a_sample_with_broken_json_goes_to_quarantine(tmp_path: Path) -> None:
     assert (texts(chunk), len(chunk.quarantine)) == (["b"], 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=2000), st.integers(0, 5000), st.integers(0, 7))
 def test_no_damage_of_a_tar_ends_the_reading(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int

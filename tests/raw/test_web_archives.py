@@ -122,7 +122,7 @@ def test_a_damaged_web_archive_is_read_in_one_piece(tmp_path: Path) -> None:
     assert borders(write(tmp_path, "a.warc", b"".join([*parts[:70], b"junk", *parts[70:]]))) == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.binary(max_size=300), st.integers(0, 2000), st.integers(0, 7))
 def test_no_damage_of_a_web_archive_ends_the_reading(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int

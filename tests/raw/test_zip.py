@@ -180,7 +180,7 @@ def test_names_that_come_twice_are_two_documents(tmp_path: Path) -> None:
     assert chunk.documents["doc_id"].n_unique() == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=500), st.integers(0, 5000), st.integers(0, 7))
 def test_no_damage_of_a_zip_ends_the_reading(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int, bit: int

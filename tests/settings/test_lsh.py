@@ -21,7 +21,7 @@ def test_solution_is_datasketchs(threshold: float, weight: float, num_perm: int)
 
 
 @given(st.floats(0.02, 0.98), st.floats(0.02, 0.98))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_any_solution_is_datasketchs(threshold: float, weight: float) -> None:
     assert solve_bands(threshold, weight, 32) == _optimal_param(threshold, 32, 1 - weight, weight)
 

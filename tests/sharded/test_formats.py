@@ -176,7 +176,7 @@ def test_rows_come_back_in_order(name: str, length: int | None, dtype: str, tmp_
     assert READERS[name](tmp_path, dtype) == [row for rows in shards for row in rows]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(lengths=st.lists(st.integers(1, 300), min_size=1, max_size=8))
 @pytest.mark.parametrize("name", ["mds", "litdata", "webdataset"])
 def test_rows_of_any_lengths_come_back(

@@ -231,7 +231,7 @@ def parts_of(sets: list[set[int]]) -> list[PartRows]:
     return parts
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(nights)
 def test_every_night_holds_every_sequence_once(sets: list[list[set[int]]]) -> None:
     states: list[State] = []
@@ -253,7 +253,7 @@ def parts_by_key(parts: list[PartRows]) -> dict[tuple[str, str], set[int]]:
     return {rows.key: set(rows.read().tokens.tolist()) for rows in parts}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(nights, st.integers(0, 7))
 def test_an_exported_ledger_gives_the_same_generations(
     sets: list[list[set[int]]], exported_after: int
@@ -305,7 +305,6 @@ def drawn(states: Sequence[State]) -> list[int]:
     return [rows[row] for row in order.rows(np.arange(len(rows)))[0].tolist()]
 
 
-@settings(deadline=None)
 @given(nights)
 def test_the_loader_draws_every_sequence_of_the_last_night_once(
     sets: list[list[set[int]]],

@@ -1,13 +1,12 @@
 """Rows of bytes in their places against slices."""
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assets.sharded.kernels.place_rows import place_rows
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=70), st.integers(0, 3)), max_size=6))
 @example([(b"", 0), (bytes(range(1, 65)), 1), (b"\xff", 0)])
 def test_rows_are_written_to_their_places_and_nowhere_else(rows: list[tuple[bytes, int]]) -> None:

@@ -192,7 +192,7 @@ class LifeOfACorpus(RuleBasedStateMachine):
             assert self.state(source) == fingerprints_of_flow
 
 
-LifeOfACorpus.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+LifeOfACorpus.TestCase.settings = settings(max_examples=20, stateful_step_count=20)
 TestTheLifeOfACorpus = LifeOfACorpus.TestCase
 
 

@@ -100,7 +100,7 @@ def test_extra_sums_counts_and_drops_what_is_none() -> None:
     assert total.numbers == {"documents": 5, "lengths": {"a": 2, "b": 2}, "only_here": 1}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 100), COUNTS, st.integers(0, 9), st.integers(0, 9))))
 def test_sum_of_conserved_stats_is_conserved(
     parts: list[tuple[int, dict[str, int], int, int]],

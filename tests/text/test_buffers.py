@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.text.buffers import shared_buffers, text_buffers
@@ -29,7 +29,6 @@ def test_buffers_of_a_column_are_made_once_while_they_are_shared() -> None:
     assert first is not third
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=8))
 def test_shared_buffers_are_those_of_the_column(wanted: list[tuple[int, int, bool]]) -> None:
     column = pl.Series(TEXTS)

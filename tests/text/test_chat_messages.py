@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.filtered.normalize import normalize_text
@@ -20,7 +20,6 @@ def test_messages_come_back(messages: list[Message]) -> None:
     assert split_messages(join_messages(messages)) == messages
 
 
-@settings(deadline=None)  # the kernels load
 @given(CHATS)
 def test_roles_survive_normalisation_and_placeholders(messages: list[Message]) -> None:
     text = pl.Series("text", [join_messages(messages)])

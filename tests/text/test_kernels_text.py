@@ -67,7 +67,7 @@ NASTY_TEXT = st.text(
 PLAIN_TEXT = st.text(st.sampled_from("aaBz_1'-. \t\n\x1cé"), max_size=150)
 LAST = "The end of the buffer, where words are read byte by byte.\n" * 3
 RANDOM = random.Random(7)
-compiled = settings(max_examples=200, deadline=None)  # the first call may compile
+compiled = settings(max_examples=200)  # the first call may compile
 
 
 def uint64s(*numbers: int) -> tuple[np.uint64, ...]:

@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 import polars as pl
 from builders import sentence
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.text.marks import (
@@ -81,7 +81,6 @@ def test_a_mark_is_a_check_and_a_sha256_of_what_it_marks() -> None:
     assert text == len(b"two words ").to_bytes(4, "little") + sha256(b"two words ").digest()[:16]
 
 
-@settings(deadline=None)  # the first example may compile kernels
 @given(st.lists(st.sampled_from(IDS), max_size=5), st.binary(max_size=40), st.booleans())
 def test_ids_are_found_in_bytes_at_any_place_in_both_spellings(
     wanted: list[str], between: bytes, is_hex: bool

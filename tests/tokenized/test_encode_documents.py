@@ -55,7 +55,7 @@ def test_the_begin_id_comes_first() -> None:
     assert encode("the mill", "x", form=form) == [[7, *slow_ids("the mill"), 0], [7, 88, 0]]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(TEXTS, max_size=8), st.integers(1, 60), st.sampled_from([None, 999]))
 def test_slices_do_not_show(texts: list[str], slice_bytes: int, begin_id: int | None) -> None:
     first = [] if begin_id is None else [begin_id]
@@ -159,7 +159,7 @@ def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
     return encode_documents(documents(*texts), encoders, form)["offsets"].to_list()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4))
 def test_the_bytes_from_offset_to_offset_are_the_tokens(texts: list[str]) -> None:
     tokenizer = load_encoders(trained()).reference.tokenizer
@@ -254,7 +254,6 @@ def test_a_document_is_found_by_the_head_of_its_id() -> None:
     assert rows.tolist() == [1, 3, 0, 2]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**128 - 1), unique=True, max_size=40))
 def test_the_index_finds_every_document(numbers: list[int]) -> None:
     doc_ids = pl.Series([f"{number:032x}" for number in numbers], dtype=pl.String)

@@ -58,7 +58,7 @@ def test_the_fast_encoder_is_taken_without_a_warning_and_equals_the_reference() 
     assert split(encoders.best, sample_texts()) == split(encoders.reference, sample_texts())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS | st.sampled_from([*PROBE_TEXTS, *SPELLINGS]), max_size=5))
 def test_fast_and_reference_ids_are_equal(texts: list[str]) -> None:
     fast, slow = both()
@@ -79,7 +79,7 @@ def test_no_texts_give_no_ids(encoder: Encoder) -> None:
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(TEXTS | st.sampled_from(PROBE_TEXTS), min_size=1, max_size=4))
 def test_ids_decode_to_the_texts(texts: list[str]) -> None:
     encoders = load_encoders(trained())

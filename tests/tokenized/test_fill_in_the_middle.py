@@ -119,7 +119,7 @@ def slow_form(text: str, is_rearranged: bool, is_spm: bool, numbers: list[int]) 
     return pairs
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(TEXTS, max_size=8), st.sampled_from([None, 999]), st.sampled_from([0.0, 0.5, 1.0]))
 def test_ids_and_offsets_are_those_of_the_sections_and_give_the_text(
     texts: list[str], begin_id: int | None, spm_rate: float

@@ -112,7 +112,7 @@ def publish_tokenizer(corpus: Any, stage: Stage[Any, Any]) -> Manifest:
     return committed
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(SOURCE_STATES, min_size=1, max_size=5))
 def test_no_sequence_of_added_and_removed_documents_changes_it(
     tmp_path_factory: pytest.TempPathFactory, states: list[Contents]

@@ -33,7 +33,7 @@ def decoded(ids: list[list[int]], texts: list[bytes], dtype: type = np.uint16) -
     return is_equal
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(id_lists, st.data())
 @example([[3, 0], [4, 1], [7]], None)
 def test_a_text_is_decoded_if_its_tokens_join_to_it(

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_token
 
@@ -41,7 +41,6 @@ def test_every_document_is_compared(begin_id: int | None) -> None:
     assert failures(texts, trained(), form, wrong) == [150, len(texts) - 2, len(texts) - 1]
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS.filter(bool), max_size=5), st.data())
 def test_what_is_found_is_what_decoding_finds(texts: list[str], data: st.DataObject) -> None:
     encoders = load_encoders(with_token("caf\u00e9", special=False))

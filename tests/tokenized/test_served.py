@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizer import changed, trained
 
@@ -153,7 +153,6 @@ def test_bytes_of_models_that_fall_back_to_them_are_counted() -> None:
     assert count_kinds(ids, np.zeros(4, np.uint8)).sum() == 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), max_size=6))
 def test_ids_and_kinds_are_counted_as_a_loop_does(ids: list[list[int]]) -> None:
     kinds = np.array([0, 0, BYTE_TOKEN, UNKNOWN_TOKEN, BYTE_TOKEN, 0], np.uint8)

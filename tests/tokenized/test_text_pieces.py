@@ -60,7 +60,7 @@ def whole(texts: list[str]) -> tuple[list[int], list[int]]:
     return ids.tolist(), offsets.tolist()
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(texts=st.lists(TEXTS, max_size=3), size=st.integers(1, 12))
 def test_pieces_have_the_ids_of_the_whole(texts: list[str], size: int) -> None:
     assert in_pieces(texts, size) == whole(texts)

@@ -63,7 +63,7 @@ def test_documents_of_all_kinds_train_the_tokenizer_of_tokenizers(
     assert trained(documents, *config) == by_tokenizers(documents, *config)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts, st.sampled_from([260, 264, 300, 400]), st.integers(1, 4))
 @example(["aaaaaaa aaa aaaa", "ababab bababa"], 300, 1)
 @example([f"a{NEWER}b  {NEWER}  12"] * 3, 300, 1)

@@ -4,7 +4,7 @@ import hashlib
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.tokenized.training_sample import (
@@ -37,7 +37,6 @@ def test_the_sample_is_shared_out_by_weight_and_what_is_short_goes_to_the_others
     assert sample_quotas({"web": 600, "books": 400}, config) == quotas
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10**12), min_size=1),
     st.dictionaries(st.sampled_from("abcdef"), st.floats(1e-6, 1e6), min_size=1) | st.none(),

@@ -269,7 +269,7 @@ def _read_signs(
     words &= inside
     signs = Signs(
         words, words & ~later | singles & inside, letters & words, uppers & words, digits & words,
-        joints & words, clauses & words, closings & words, singles & inside, damages & inside,
+        joints & words, clauses & words, closings & words, singles & inside, damages & words,
     )  # fmt: skip
     return signs, mark_byte(data, at, LINE_FEED) & inside, size
 
@@ -362,7 +362,8 @@ def _count_odd(data: Bytes, at: int, signs: Signs, counts: Integers) -> None:
     words, letters, uppers, joints = signs.words, signs.letters, signs.uppers, signs.joints
     lower = letters & ~uppers
     after_lower = run_on(joints, joints & lower << ONE)
-    after_letters = letters | after_lower | run_on(joints, joints & uppers << ONE)
+    upper_letters = uppers & letters  # circled letters and Roman numerals are no letters
+    after_letters = letters | after_lower | run_on(joints, joints & upper_letters << ONE)
     switches = uppers & (lower | after_lower) << ONE
     gaps = words & ~after_letters
     later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
