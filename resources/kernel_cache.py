@@ -9,6 +9,8 @@ kernels may call across files. Values from anywhere else must come as arguments.
 What loads kernels pays for no more than that, in every process: numba would make itself ready to
 compile, and import SciPy, which it needs for linear algebra in kernels. Both took 0.5 s of CPU.
 
+A package may have folders of kernels, one level deep.
+
 The folder is in NUMBA_CACHE_DIR if that is set, else in `__pycache__` of the package or, where that
 is read-only, in the user's cache folder. In `__pycache__` the last three versions are kept; a
 process that still runs an older one compiles again and continues.
@@ -81,8 +83,8 @@ class StageLocator(_CacheLocator):  # type: ignore[misc]
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self | None:
         """Return a locator for a function of a registered package, else None."""
-        folder = _folders.get(Path(py_file).parent)
-        return None if folder is None else cls(py_func, folder)
+        packages = (package for package in Path(py_file).parents if package in _folders)
+        return next((cls(py_func, _folders[package]) for package in packages), None)
 
     def get_cache_path(self) -> str:
         """Return the folder of the compiled kernels."""
@@ -115,8 +117,8 @@ def load_compiled(package: str) -> Iterator[int]:
     types is loaded when it is imported.
     """
     modules = []
-    for found in pkgutil.iter_modules(import_module(package).__path__):
-        modules.append(import_module(f"{package}.{found.name}"))
+    for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        modules.append(import_module(found.name))
         yield 0
     named = names_in_python(package.partition(".")[0])
     for module in modules:
@@ -150,12 +152,15 @@ def load_kernel(kernel: CPUDispatcher) -> int:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """Return 16 hexadecimal digits that change with any Python file of the folders."""
+    """Return 16 hexadecimal digits that change with any Python file of the folders.
+
+    Also of folders in them, but not in those: compiled kernels are many files.
+    """
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(folder.glob("*.py")):
+        for path in sorted(chain(folder.glob("*.py"), folder.glob("*/*.py"))):
             content = path.read_bytes()
-            digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.kernel_cache import digest_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted((ROOT / "assets").glob("*/kernels"))
 INIT = """
@@ -28,26 +30,26 @@ def add(number):
     return number + {added}
 """
 CALL = """
-from kernels.caller import answer
+from kernels.below.caller import answer
 result = answer(1)
 print(result, sum(answer.stats.cache_hits.values()), sum(answer.stats.cache_misses.values()))
 """
 
 USER = """
 def use():
-    from kernels.caller import answer
+    from kernels.below.caller import answer
     return answer(1)
 """
 LOAD = """
 from kernels.callee import add
-from kernels.caller import answer
+from kernels.below.caller import answer
 from resources.kernel_cache import load_compiled
 sum(load_compiled("kernels"))
 print(len(answer.overloads), len(add.overloads))
 """
 NEEDED = """
 import sys
-from kernels.caller import answer
+from kernels.below.caller import answer
 print(answer(1), [name for name in ("scipy", "numba.np.npyimpl") if name in sys.modules])
 import scipy
 print(answer(1.5), sum(answer.stats.cache_misses.values()))
@@ -55,10 +57,11 @@ print(answer(1.5), sum(answer.stats.cache_misses.values()))
 
 
 def write_kernels(folder: Path, added: int) -> None:
-    """A package with our `__init__`, and a kernel that calls one of another file."""
-    (folder / "kernels").mkdir(parents=True, exist_ok=True)
+    """A package with our `__init__`, and a kernel in a folder below that calls one of it."""
+    (folder / "kernels/below").mkdir(parents=True, exist_ok=True)
     (folder / "kernels/__init__.py").write_text(INIT)
-    (folder / "kernels/caller.py").write_text(CALLER)
+    (folder / "kernels/below/__init__.py").touch()
+    (folder / "kernels/below/caller.py").write_text(CALLER)
     (folder / "kernels/callee.py").write_text(CALLEE.format(added=added))
 
 
@@ -84,6 +87,14 @@ def test_a_changed_callee_in_another_file_is_noticed(tmp_path: Path) -> None:
     write_kernels(tmp_path, added=20)
 
     assert (before, call(tmp_path)) == ([11, 0, 1], [21, 0, 1])
+
+
+def test_the_digest_covers_folders_below(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    before = digest_of([tmp_path / "kernels"])
+    (tmp_path / "kernels/below/caller.py").write_text(CALLER + "\n")
+
+    assert digest_of([tmp_path / "kernels"]) != before
 
 
 def test_unchanged_kernels_are_not_compiled_again(tmp_path: Path) -> None:
@@ -164,7 +175,7 @@ def test_kernels_inline_only_what_their_digest_covers(package: Path) -> None:
     own = f"assets.{package.parent.name}.kernels"
     plain = ("assets.text.table_rows", "resources.kernel_cache")  # no kernels to inline
     allowed = (own, "assets.text.kernels", *plain)
-    for path in package.glob("*.py"):
+    for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 is_ours = node.module.split(".")[0] in ("assets", "resources", "pipeline_defs")

@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.kernels.page_form import (
-    Form,
-    count_form,
-    form_classes,
-    pair_table,
-)
+from assets.filtered.kernels.pages.page_counts import Form, form_classes
+from assets.filtered.kernels.pages.page_form import count_form, pair_table
 from assets.filtered.pages.page_files import load_models
 from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
 from assets.text.buffers import text_buffers

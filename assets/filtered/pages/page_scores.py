@@ -2,7 +2,7 @@
 
 Purpose: six kinds of junk (boilerplate, menus, keywords, lists of links, noise, pages that were
 cut), each with a score from 0 to 1, and the repetition within windows of fixed size.
-Method: shares of the counts of `kernels.page_form` and of two lists of words; each kind is a
+Method: shares of the counts of `kernels.pages` and of two lists of words; each kind is a
 logistic model over these shares, their squares and some products, with the weights in
 data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a word's: models see the
 form of a page, and hold for languages and subjects that they were not trained on.
@@ -70,7 +70,8 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
 
 
 def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
-    from assets.filtered.kernels.page_form import Form, count_form, form_classes
+    from assets.filtered.kernels.pages.page_counts import Form, form_classes
+    from assets.filtered.kernels.pages.page_form import count_form
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
@@ -91,7 +92,7 @@ def _features() -> list[pl.Expr]:
 
 @cache
 def _pairs() -> NDArray[np.uint8]:
-    from assets.filtered.kernels.page_form import pair_table
+    from assets.filtered.kernels.pages.page_form import pair_table
 
     return pair_table(load_models().letter_pairs)
 

@@ -1,0 +1,176 @@
+"""Count words and their characters: those of a mask together, a longer one on its own.
+
+Method: what a run of ones of a mask holds is found by an addition, whose carry marks the place
+after the run. Only words that may be addresses or noise are looked at one by one.
+"""
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+
+import numpy as np
+from numba import njit, uint64
+
+from assets.filtered.kernels.pages.page_counts import (
+    CLAUSE,
+    CLOSING,
+    DAMAGE,
+    DIGIT,
+    JOINT,
+    LETTER,
+    SINGLE,
+    SPACE,
+    UPPER,
+    Bytes,
+    Classes,
+    Form,
+    Integers,
+)
+from assets.filtered.kernels.pages.sign_masks import Signs
+from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.many_bytes import (
+    ONE,
+    count_ones,
+    first_one,
+    held,
+    ones_below,
+    run_on,
+    size_of,
+)
+from assets.text.kernels.plain_words import mark_byte
+from assets.text.kernels.utf8 import decode
+
+DOT, SLASH, W, SMALL_W = (ord(sign) for sign in "./Ww")
+LONG_WORD = 30  # characters; longer ones are no words of spaced scripts
+
+
+@njit(**INLINED)
+def count_signs(signs: Signs, counts: Integers) -> None:
+    """Count the characters and words of a mask."""
+    words, heads, letters, uppers = signs.words, signs.heads, signs.letters, signs.uppers
+    lower = letters & ~uppers
+    switches = uppers & (lower | run_on(signs.joints, signs.joints & lower << ONE)) << ONE
+    starts, ends = words & ~(words << ONE), ~words & (words << ONE)
+    ending = signs.clauses << ONE
+    clause_ends = (ending | signs.closings + (signs.closings & ending)) & ends
+    with_letter, with_digit = held(words, letters), held(words, signs.digits)
+    spaced = with_letter & ~(signs.singles << ONE)
+    counts[Form.WORDS] += np.int64(count_ones(starts))
+    counts[Form.CHARACTERS] += np.int64(count_ones(heads))
+    counts[Form.LETTERS] += np.int64(count_ones(letters & heads))
+    counts[Form.UPPERS] += np.int64(count_ones(uppers & heads))
+    counts[Form.DIGITS] += np.int64(count_ones(signs.digits & heads))
+    counts[Form.DAMAGES] += np.int64(count_ones(signs.damages))
+    counts[Form.SINGLES] += np.int64(count_ones(signs.singles))
+    counts[Form.LETTER_WORDS] += np.int64(count_ones(spaced))
+    counts[Form.CASED_WORDS] += np.int64(count_ones(held(words, uppers) & ~held(words, switches)))
+    counts[Form.ONE_LETTER_WORDS] += np.int64(count_ones(spaced & ~held(words, heads & ~starts)))
+    counts[Form.MARK_WORDS] += np.int64(count_ones(ends & ~with_letter & ~with_digit))
+    counts[Form.NUMBERS] += np.int64(count_ones(with_digit & ~with_letter))
+    counts[Form.CLAUSE_WORDS] += np.int64(count_ones(clause_ends))
+
+
+@njit(**INLINED)
+def count_odd(data: Bytes, at: int, signs: Signs, counts: Integers) -> None:
+    """Count the characters of words that mix letters with digits, marks or capitals; of addresses.
+
+    Few words are either, so that only these are looked at one by one.
+    """
+    words, letters, uppers, joints = signs.words, signs.letters, signs.uppers, signs.joints
+    lower = letters & ~uppers
+    after_lower = run_on(joints, joints & lower << ONE)
+    upper_letters = uppers & letters  # circled letters and Roman numerals are no letters
+    after_letters = letters | after_lower | run_on(joints, joints & upper_letters << ONE)
+    switches = uppers & (lower | after_lower) << ONE
+    gaps = words & ~after_letters
+    later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
+    odd = held(words, switches | later_runs) | held(words, letters) & held(words, signs.digits)
+    starts, long = words & ~(words << ONE), words
+    for i in range(4):
+        long &= long >> (ONE << uint64(i))
+    long &= long >> uint64(LONG_WORD - 15)
+    slashes, dots = mark_byte(data, at, SLASH) & words, mark_byte(data, at, DOT)
+    w = mark_byte(data, at, W) | mark_byte(data, at, SMALL_W)
+    doubled, dotted = slashes & slashes << ONE, starts & w & dots >> uint64(3)
+    looked_at = odd | held(words, doubled | dotted | long)
+    while looked_at:
+        end = ones_below(first_one(looked_at))
+        looked_at &= looked_at - ONE
+        own = end & ~ones_below(size_of(starts & end) - ONE)
+        heads = signs.heads & own
+        before_slash = heads & ones_below(size_of(doubled & own))
+        characters = count_ones(heads)
+        is_url = count_ones(before_slash) > 4 or (dotted & own and characters > 4)
+        if is_url:
+            counts[Form.URL_CHARACTERS] += np.int64(characters)
+        elif odd & (end + ONE) or characters > LONG_WORD:
+            counts[Form.ODD_CHARACTERS] += np.int64(characters)
+
+
+@njit(**KERNEL)
+def read_word(
+    data: Bytes, span: tuple[int, int], classes: Classes, counts: Integers
+) -> tuple[int, int, int]:
+    """Count a word; return its end, its characters, and the class of the last but for closings."""
+    (at, stop), start = span, span[0]
+    characters = letters = digits = uppers = damages = runs = switches = np.int64(0)
+    before = end_bits = last = slashes = np.int64(0)
+    while at < stop:
+        wide, width = decode(data, at)
+        code, bits = np.int64(wide), np.int64(classes[wide])
+        if bits & (SPACE | SINGLE) and (bits & SPACE or at > start):
+            break
+        at += width
+        characters += 1
+        letters += _has(bits, LETTER)
+        digits += _has(bits, DIGIT)
+        uppers += _has(bits, UPPER)
+        damages += _has(bits, DAMAGE)
+        runs += _has(bits, LETTER) & (_has(before, LETTER) ^ 1)
+        switches += _has(bits, UPPER) & _has(before, LETTER) & (_has(before, UPPER) ^ 1)
+        slashes |= np.int64(code == SLASH) & np.int64(last == SLASH) & np.int64(characters > 4)
+        before, last = before if bits & JOINT else bits, code
+        end_bits = end_bits if bits & CLOSING else bits
+        if bits & SINGLE:
+            break
+    is_url = slashes != 0 or (
+        characters > 4 and data[start] | 0x20 == SMALL_W and data[start + uint64(3)] == DOT
+    )
+    sizes, parts = (characters, letters, digits, uppers, damages), (runs, switches)
+    _add_word(sizes, parts, is_url, (end_bits, before), counts)
+    return at, characters, end_bits
+
+
+@njit(**INLINED)
+def _add_word(
+    sizes: tuple[int, int, int, int, int],
+    parts: tuple[int, int],
+    is_url: bool,
+    ends: tuple[int, int],
+    counts: Integers,
+) -> None:
+    characters, letters, digits, uppers, damages = sizes
+    runs, switches = parts
+    end_bits, last_bits = ends
+    is_single = (last_bits & SINGLE) != 0 and characters == 1
+    counts[Form.WORDS] += 1
+    counts[Form.CHARACTERS] += characters
+    counts[Form.LETTERS] += letters
+    counts[Form.UPPERS] += uppers
+    counts[Form.DIGITS] += digits
+    counts[Form.DAMAGES] += damages
+    counts[Form.SINGLES] += is_single
+    counts[Form.LETTER_WORDS] += letters > 0 and not is_single
+    counts[Form.CASED_WORDS] += uppers > 0 and switches == 0
+    counts[Form.ONE_LETTER_WORDS] += letters == 1 and characters == 1 and not is_single
+    counts[Form.MARK_WORDS] += letters + digits == 0
+    counts[Form.NUMBERS] += digits > 0 and letters == 0
+    counts[Form.CLAUSE_WORDS] += (end_bits & CLAUSE) != 0
+    is_odd = runs > 1 or switches > 0 or (letters > 0 and digits > 0) or characters > LONG_WORD
+    if is_url:
+        counts[Form.URL_CHARACTERS] += characters
+    elif is_odd:
+        counts[Form.ODD_CHARACTERS] += characters
+
+
+@njit(**INLINED)
+def _has(bits: int, bit: int) -> int:
+    """Return 1 if a bit is set, else 0, without a branch."""
+    return np.int64((bits & bit) != 0)
