@@ -22,8 +22,8 @@ from assets.filtered.kernels.pages.page_lines import (
     end_line,
     look_at_end,
 )
+from assets.filtered.kernels.pages.page_words import count_odd, count_signs, read_word
 from assets.filtered.kernels.pages.sign_masks import LINE_FEED, read_signs
-from assets.filtered.kernels.pages.word_counts import count_odd, count_signs, read_word
 from assets.filtered.kernels.pages.word_windows import (
     SLOTS,
     WINDOW,

@@ -2,7 +2,7 @@
 
 Method: vector instructions mark the classes of ASCII. Of other characters, each is looked up once,
 and its class is written for all its bytes, so that vector instructions mark these as well. Words
-of more bytes, and of characters of four, are left to `word_counts`.
+of more bytes, and of characters of four, are left to `page_words`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
