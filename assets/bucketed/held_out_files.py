@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
-from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
-import xxhash
 
 from assets.bucketed.held_out import (
     HELD,
@@ -21,12 +18,13 @@ from assets.bucketed.held_out import (
     mixed_clusters,
 )
 from assets.deduped.index.ledger import Generations, PartKey
+from resources.content_task import task_by_content
 from resources.passes import PassFiles
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.store.store import StoreError
-from resources.tasks import Task, TaskMaker
+from resources.tasks import Task
 
 MARKS = "marks"  # the part with the marks of all parts
 CODE_VERSION = "1"
@@ -159,7 +157,7 @@ def decide_part(task: Task[DecideInputs | StayingInputs]) -> list[PartRecord]:
     numbers = msgspec.structs.replace(
         numbers, held=len(ids), held_ids=fingerprint_of(ids) if ids else ""
     )
-    own = task_by_content(task, [decisions, marks], numbers)
+    own = task_by_content(task, CODE_VERSION, msgspec.to_builtins(numbers), [decisions, marks])
     if isinstance(task.payload, StayingInputs) and own.fingerprint != task.fingerprint:
         raise StoreError(
             f"{task.title} has lost its decisions, and not all can be told from what is left. "
@@ -178,27 +176,13 @@ def publish_marks(task: Task[MarksInputs]) -> list[PartRecord]:
     marks = task.payload.read()
     mixed = mixed_clusters(marks)
     numbers = HeldOutNumbers(mixed=mixed.height, trained=int(mixed["trained"].sum()))
-    own = task_by_content(task, [marks, mixed], numbers)
+    own = task_by_content(task, CODE_VERSION, msgspec.to_builtins(numbers), [marks, mixed])
     if published := own.published():
         return published
     writer = own.writer()
     writer.write_parquet("marks", marks)
     writer.write_parquet("mixed", mixed)
     return [writer.publish(Stats(numbers=numbers))]
-
-
-def task_by_content(
-    task: Task[Any], tables: list[pl.DataFrame], numbers: HeldOutNumbers
-) -> Task[None]:
-    """Return a task whose fingerprint is that of its content, as of uncompressed Parquet."""
-    digest = xxhash.xxh3_128()
-    for table in tables:
-        content = BytesIO()
-        table.rechunk().write_parquet(content, compression="uncompressed")
-        digest.update(content.getbuffer())
-    make = TaskMaker(*task.place[:2], CODE_VERSION, task.partition, task.compression)
-    made_of = (msgspec.to_builtins(numbers), digest.hexdigest())
-    return make.task(task.name, made_of, None, work_bytes=0)
 
 
 def read_known(inputs: PartInputs) -> pl.DataFrame:

@@ -1,88 +1,42 @@
 """duplicates: clusters of equal and near-equal documents, and the document of each that stays.
 
-Five passes: find the components of all pairs, which is one task; gather the members to decide on,
-part by part; decide them, in batches of whole components; publish the clusters of each signed part;
-publish what the next run compares. Parts of the first three are removed when the manifest is
-committed.
+`clusters.pass_files` plans the five passes that find them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from io import BytesIO
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
-import xxhash
 
 from assets.deduped.band_index_asset import BAND_INDEX, IndexManifest
-from assets.deduped.clusters.candidate_files import (
-    BatchNumbers,
-    GatherInputs,
-    PairInputs,
-    PartMembers,
-    SignedFiles,
-    find_members,
-    gather_members,
+from assets.deduped.clusters.candidate_files import SignedFiles
+from assets.deduped.clusters.cluster_files import NOTHING_DECIDED, Decided, DecidedPart
+from assets.deduped.clusters.pass_files import PASSES, ClusteringInputs
+from assets.deduped.clusters.publish_files import (
+    CODE_VERSION,
+    DuplicatesNumbers,
+    PartSummary,
+    publish_part,
+    read_names,
 )
-from assets.deduped.clusters.cluster_files import (
-    NOTHING_DECIDED,
-    BatchInputs,
-    Decided,
-    DecidedPart,
-    decide_batch,
-    known_rows,
-    rows_of_part,
-)
-from assets.deduped.clusters.duplicates import IS_REMOVED
-from assets.deduped.clusters.report import (
-    TOP_CLUSTERS,
-    duplicates_markdown,
-    largest_clusters,
-    summarize_clusters,
-)
+from assets.deduped.clusters.report import TOP_CLUSTERS, duplicates_markdown
 from assets.deduped.dedup_warm_up import dedup_warm_ups
 from assets.deduped.index.ledger import LedgerEntry, PartKey
-from assets.deduped.signatures_asset import (
-    SIGNATURES,
-    Signed,
-    signed_documents,
-    signed_sources,
-)
+from assets.deduped.signatures_asset import SIGNATURES, Signed, signed_documents, signed_sources
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
-from resources.passes import (
-    Earlier,
-    Pass,
-    PassFiles,
-    derive_task,
-    file_of,
-    list_files,
-    run_passes,
-)
-from resources.settings.dedup import DedupConfig
+from resources.passes import run_passes
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.published import PublishedFile
-from resources.store.records import (
-    FileRecord,
-    Manifest,
-    PartRecord,
-    Stats,
-    fingerprint_of,
-    numbers_of,
-    required_file,
-    to_json,
-)
+from resources.store.records import Manifest, PartRecord, required_file
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
-from resources.tasks import Outcome, Plan, Task, TaskMaker, Work, tasks_of, with_costs
+from resources.tasks import Outcome, Plan, Task, Work, tasks_of, with_costs
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
-DECISION_BYTES = 150  # of a member
 CLUSTER_COLUMNS = {
     "row": "row of the document in its part",
     "doc_id": "a document with at least one copy",
@@ -95,63 +49,12 @@ CLUSTER_COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class ClusteringInputs:
-    """Inputs of the clustering: all signed parts, the files of their pairs, the last decisions."""
-
-    parts: list[SignedFiles]
-    pairs: list[PublishedFile]
-    config: DedupConfig
-    decided: Decided
-
-
-@dataclass(frozen=True)
-class PublishInputs:
-    """Inputs of the fourth pass over a signed part: its members, old and new decisions on them."""
-
-    part: SignedFiles
-    members: PartMembers
-    before: DecidedPart | None
-    decisions: PassFiles | None
-
-
-class PublishedName(msgspec.Struct, frozen=True):
-    """A published part of clusters: its fingerprint, and the rows of it that had a candidate."""
-
-    fingerprint: str
-    candidates: int
-
-
-@dataclass(frozen=True)
-class StateInputs:
-    """Inputs of the last pass: the digests that the first one wrote, and the published parts."""
-
-    digests: FileRecord
-    names: dict[str, PublishedName]
-
-
 class DuplicatesProvenance(msgspec.Struct, frozen=True):
     """Fingerprints of the index and of the signatures, and the ledger that numbers the parts."""
 
     band_index: str
     ledger: list[LedgerEntry]
     signatures: list[str]
-
-
-class DuplicatesNumbers(msgspec.Struct, frozen=True):
-    """The filtered part of a part of clusters, and a digest of its removed doc_ids.
-
-    Empty for the part `STATE`, and for the total of a manifest.
-    """
-
-    source: str = ""
-    part: str = ""
-    removed_ids: str = ""
-
-    @property
-    def key(self) -> PartKey:
-        """Source and name of the filtered part."""
-        return self.source, self.part
 
 
 ClustersManifest = Manifest[DuplicatesProvenance, DuplicatesNumbers]
@@ -261,166 +164,6 @@ def run_clustering(corpus: Corpus, tasks: list[Task], _: Work) -> list[Outcome]:
     return with_costs(outcomes, costs)
 
 
-def plan_components(
-    _: Corpus, tasks: list[Task[ClusteringInputs]], __: Earlier
-) -> list[Task[PairInputs]]:
-    """Plan the first pass: one task over all pairs."""
-    state, inputs = tasks[-1], tasks[-1].payload
-    rows = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
-    numbers = np.array(rows, np.int64).reshape(-1, 2)
-    text_bytes = sum(part.text_bytes for part in inputs.parts) / max(1, int(numbers[:, 1].sum()))
-    digests = inputs.decided.digests
-    made_of = inputs.config.memory_bytes, digests.xxh3 if digests else None
-    pairs = PairInputs(numbers, inputs.pairs, digests, text_bytes, inputs.config)
-    return [derive_task(state, "found", made_of, pairs, 0)]  # pairs are streamed
-
-
-def members_by_part(found: Outcome) -> dict[int, PartMembers]:
-    """Return the place of each part's members among those that the first pass found."""
-    counts = np.fromfile(file_of(found, "counts").checked(), np.int64).reshape(3, -1)
-    stops, files = np.cumsum(counts[1]), list_files([found], "components")
-    places = np.stack([counts[0], stops - counts[1], stops, counts[2]], axis=1)
-    return {number: PartMembers(files, *place) for number, *place in places.tolist()}
-
-
-def batches_of(found: Outcome) -> int:
-    """Return the number of batches that the first pass made."""
-    return numbers_of(found.records[0], BatchNumbers).batches
-
-
-def plan_gather(
-    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
-) -> Iterator[Task[GatherInputs]]:
-    """Plan the second pass: one task per signed part that has members to decide on."""
-    [[found]], inputs = earlier, tasks[-1].payload
-    members, batches = members_by_part(found), batches_of(found)
-    for part in inputs.parts:
-        place = members[part.entry.id]
-        if place.to_decide:
-            name, of_part = f"members-{part.entry.id:08d}", part.signatures.bytes
-            gather = GatherInputs(part, place, batches, inputs.config)
-            if inputs.config.reads_candidates:
-                of_part += part.documents.bytes
-            yield derive_task(found.task, name, [name], gather, of_part)
-
-
-def plan_decide(
-    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
-) -> Iterator[Task[BatchInputs]]:
-    """Plan the third pass: one task per batch."""
-    [found], gathered = earlier
-    if not gathered:
-        return
-    batches, config = batches_of(found), tasks[-1].payload.config
-    members = list_files(gathered, "members")
-    of_batch = sum(file_of(each, "members").bytes for each in gathered) // batches
-    for batch in range(batches):
-        name = f"decisions-{batch:05d}"
-        inputs = BatchInputs(batch, members, file_of(found, f"pairs-{batch}"), config)
-        yield derive_task(found.task, name, [name], inputs, of_batch)
-
-
-def plan_publish(
-    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
-) -> Iterator[Task[Any]]:
-    """Plan the fourth pass: one task per signed part; those that are as they were are published."""
-    if not earlier[0]:
-        yield from tasks[:-1]
-        return
-    [found], _gathered, decided = earlier
-    state, inputs, members = tasks[-1], tasks[-1].payload, members_by_part(found)
-    decisions = list_files(decided, "decisions") if decided else None
-    for part in inputs.parts:
-        place, before = members[part.entry.id], inputs.decided.parts.get(part.entry.id)
-        publish = PublishInputs(part, place, before, decisions)
-        name, work_bytes = f"{part.entry.id:08d}", DECISION_BYTES * place.count
-        if before is not None and before.candidates == place.count and not place.to_decide:
-            yield state.sibling(name, before.fingerprint, publish, work_bytes=work_bytes)
-        else:  # its fingerprint is known when its clusters are
-            yield derive_task(found.task, name, [name], publish, work_bytes)
-
-
-def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier) -> list[Task[Any]]:
-    """Plan the last pass: the task that names all parts."""
-    state, (components, *_others, published) = tasks[-1], earlier
-    if not components:
-        return [state]
-    members = members_by_part(components[0])
-    names = {
-        record.name: PublishedName(record.fingerprint, members[int(record.name)].count)
-        for outcome in published
-        for record in outcome.records
-    }
-    digests = components[0].records[0].file("digests")
-    assert digests is not None
-    return [state.sibling(state.name, state.fingerprint, StateInputs(digests, names), work_bytes=0)]
-
-
-def publish_part(task: Task[PublishInputs]) -> list[PartRecord]:
-    """Publish the clusters of one signed part, decided now or in the last run."""
-    inputs = task.payload
-    rows = [*rows_of_part(inputs.part.entry.id, inputs.decisions)]
-    if inputs.before is not None:
-        rows.append(known_rows(inputs.members.read(), inputs.before))
-    clusters = pl.concat(rows).sort("row", maintain_order=True).rechunk()
-    return [publish_clusters(task, inputs.part, clusters)]
-
-
-def publish_clusters(
-    task: Task[PublishInputs], part: SignedFiles, clusters: pl.DataFrame
-) -> PartRecord:
-    """Publish the clusters of one signed part; one that has not changed is not written again.
-
-    The part's fingerprint is that of its content, as Parquet: in an Arrow file the bytes of strings
-    depend on the tables that they were gathered from.
-    """
-    content = BytesIO()
-    clusters.write_parquet(content, compression="uncompressed")
-    digest = xxhash.xxh3_128_hexdigest(content.getbuffer())
-    make = TaskMaker(*task.place[:2], DUPLICATES.code_version, task.partition, task.compression)
-    part_task = make.task(
-        f"{part.entry.id:08d}", (part.entry.fingerprint, digest), None, work_bytes=0
-    )
-    if published := part_task.published():
-        return published[0]
-    removed = clusters.filter(IS_REMOVED)["doc_id"]
-    rows, num_removed = part.entry.rows, len(removed)
-    writer = part_task.writer()
-    writer.write_parquet("clusters", clusters)
-    counts = summarize_clusters(clusters, part.entry.source, rows)
-    summary = PartSummary(counts, largest_clusters(clusters))
-    writer.write_text("summary", "json", to_json(summary).decode())
-    stats = Stats(
-        rows_in=rows,
-        rows_kept=rows - num_removed,
-        duplicates=num_removed,
-        text_bytes=part.text_bytes,
-        numbers=DuplicatesNumbers(*part.entry.key, fingerprint_of(sorted(removed))),
-    )
-    return writer.publish(stats)
-
-
-def publish_state(task: Task[StateInputs]) -> list[PartRecord]:
-    """Publish, after all other parts, what the next run compares to decide only changes."""
-    inputs, writer = task.payload, task.writer()
-    writer.link_file("digests", inputs.digests, writer.new_file("digests", "bin")[1])
-    writer.write_text("parts", "json", to_json(inputs.names).decode())
-    return [writer.publish(Stats())]
-
-
-def read_names(listed: PublishedFile) -> dict[str, PublishedName]:
-    """Read the parts that `publish_state` names."""
-    content = listed.checked().read_bytes()
-    return msgspec.json.decode(content, type=dict[str, PublishedName])
-
-
-class PartSummary(msgspec.Struct, frozen=True):
-    """Summary file of a part: counts that add up, and its largest clusters."""
-
-    counts: Summary
-    largest: list[tuple[int, str]]
-
-
 def cluster_parts(manifest: ClustersManifest) -> list[ClustersPart]:
     """Return the parts of a manifest that hold the clusters of a signed part."""
     return [part for part in manifest.parts if part.name != STATE]
@@ -451,17 +194,9 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
     return str(texts.first() or "")
 
 
-PASSES = (
-    Pass(find_members, plan_components, shares_memory=True, is_kept=False),
-    Pass(gather_members, plan_gather, is_kept=False),
-    Pass(decide_batch, plan_decide, shares_memory=True, is_kept=False),
-    Pass(publish_part, plan_publish),
-    Pass(publish_state, plan_state),
-)
-
 DUPLICATES = Stage(
     name="duplicates",
-    code_version="4",
+    code_version=CODE_VERSION,
     description="Clusters of equal and near-equal documents over all sources, and which of each "
     "stays.",
     group="deduplicate",

@@ -23,7 +23,8 @@ from builders import (
 )
 from builders import edited_text as text
 
-from assets.deduped.duplicates_asset import DUPLICATES, PASSES, cluster_parts, plan_duplicates
+from assets.deduped.clusters.pass_files import PASSES
+from assets.deduped.duplicates_asset import DUPLICATES, cluster_parts, plan_duplicates
 from resources.passes import run_passes
 from resources.run_reports import read_report
 

@@ -14,11 +14,7 @@ from typing import Any
 import polars as pl
 
 from assets.deduped.clusters.duplicates import drop_duplicates
-from assets.deduped.duplicates_asset import (
-    DUPLICATES,
-    ClustersManifest,
-    cluster_parts,
-)
+from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.signatures_asset import SIGNATURES, signed_documents, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
