@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from assets.bucketed.groups import Groups
-from assets.bucketed.held_out_asset import HELD_OUT, askers_of
+from assets.bucketed.held_out_asset import HELD_OUT
+from assets.bucketed.held_out_shares import askers_of
 from assets.deduped.index.ledger import PartKey
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
@@ -106,7 +107,7 @@ def held_out_documents(corpus: Corpus) -> dict[PartKey, HeldOut]:
     manifest, found = corpus.store.newest_or_none(HELD_OUT, GLOBAL), dict[PartKey, HeldOut]()
     if manifest is None:
         return found
-    askers, kept = askers_of(corpus), manifest.config.get("tokens", {})
+    askers, kept = askers_of(corpus.settings), manifest.config.get("tokens", {})
     for part in manifest.parts:
         if (numbers := part.stats.numbers).source:
             file = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))

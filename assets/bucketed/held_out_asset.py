@@ -8,41 +8,45 @@ parts; decide; publish the marks for the next run.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from assets.bucketed.held_before_files import (
+    HeldOutManifest,
+    HeldOutProvenance,
+    Known,
+    LastRun,
+    Wanted,
+    staying_parts,
+)
 from assets.bucketed.held_out import Shares
 from assets.bucketed.held_out_files import (
     CODE_VERSION,
     MARKS,
     DecideInputs,
-    Exported,
     HeldOutNumbers,
     MarksInputs,
     PartInputs,
-    StayingInputs,
     decide_part,
     join_marks,
     mark_part,
     publish_marks,
 )
+from assets.bucketed.held_out_shares import kept_in, shares_of
 from assets.deduped.band_index_asset import BAND_INDEX, read_ledger
 from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
-from assets.deduped.index.ledger import Generations, Order, PartKey
+from assets.deduped.index.ledger import Order, PartKey
 from assets.deduped.signatures_asset import SIGNATURES, Signed, signed_sources
 from assets.tokenized.asset import TOKENIZED
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.passes import Earlier, Pass, derive_task, file_of, in_passes, list_files
-from resources.settings.holdout import MOST_SHARE
 from resources.stage import Conclusion, MainTable, Metadata, Stage
-from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
+from resources.store.records import fingerprint_of, required_file
 from resources.store.snapshot import Listing
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
@@ -52,70 +56,6 @@ DECISION_COLUMNS = {
     "doc_id": "the document",
     "is_held": "whether it is held out of training",
 }
-
-
-class HeldOutProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the clusters."""
-
-    duplicates: str
-
-
-HeldOutManifest = Manifest[HeldOutProvenance, HeldOutNumbers]
-HeldOutPart = PartRecord[HeldOutNumbers]
-
-
-@dataclass(frozen=True)
-class LastRun:
-    """Decisions of the last run: its parts by source and name of the signed part."""
-
-    manifest: HeldOutManifest
-    parts: Mapping[PartKey, HeldOutPart]
-    marks: HeldOutPart
-    listing: Listing
-
-    def file(self, corpus: Corpus, part: HeldOutPart, kind: str) -> PublishedFile:
-        """Return a file of a part."""
-        return corpus.store.file_of(self.manifest, required_file(self.manifest, part, kind))
-
-    def whole_file(self, corpus: Corpus, part: HeldOutPart, kind: str) -> PublishedFile | None:
-        """Return a file of a part, None if it is lost."""
-        is_there = self.listing.has_size(required_file(self.manifest, part, kind))
-        return self.file(corpus, part, kind) if is_there else None
-
-    def again(self, corpus: Corpus, wanted: Wanted, part: HeldOutPart) -> StayingInputs:
-        """Return what a part that stays is made of again if it is lost."""
-        return StayingInputs(
-            wanted.inputs(),
-            self.whole_file(corpus, part, "decisions"),
-            self.whole_file(corpus, part, "marks"),
-            self.whole_file(corpus, self.marks, "marks"),
-        )
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A signed part to decide on, and the files that it is decided by."""
-
-    numbers: HeldOutNumbers
-    shares: Shares
-    signatures: PublishedFile
-    clusters: PublishedFile | None
-    text_bytes: int
-    generations: Generations
-
-    def inputs(
-        self, before: tuple[PublishedFile, ...] = (), exported: Exported | None = None
-    ) -> PartInputs:
-        """Return the inputs of its task."""
-        return PartInputs(
-            self.numbers,
-            self.shares,
-            self.signatures,
-            self.clusters,
-            self.text_bytes,
-            before,
-            exported,
-        )
 
 
 def plan_held_out(corpus: Corpus, partition: str) -> Plan:
@@ -129,8 +69,8 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     )
     last = read_last_run(corpus, partition)
     order: Order = {} if last else read_ledger(corpus)
-    kept = last.manifest.config.get("tokens", {}) if last else kept_in(corpus, order)
-    config = shares_of(corpus, kept)
+    kept = last.manifest.config.get("tokens", {}) if last else kept_in(corpus.settings, order)
+    config = shares_of(corpus.settings, kept, partial(tokens_of, corpus))
     wanted = wanted_parts(corpus, clusters, sources.manifests, config["shares"])
     stays = staying_parts(corpus, last, wanted)
     changed = {key: part for key, part in wanted.items() if key not in stays}
@@ -203,107 +143,6 @@ def wanted_parts(
             ledger[key].generations,
         )
     return wanted
-
-
-def staying_parts(
-    corpus: Corpus, last: LastRun | None, wanted: Mapping[PartKey, Wanted]
-) -> dict[PartKey, HeldOutPart]:
-    """Return the parts of the last run that stay: those as they were, and of sources left out.
-
-    A source that is left out of this run for a fault must not lose its decisions.
-    """
-    if last is None:
-        return {}
-    is_same_code = last.manifest.code_version == CODE_VERSION
-    left_out = {*corpus.settings.source_names()} - {source for source, _ in wanted}
-    return {
-        key: part
-        for key, part in last.parts.items()
-        if key[0] in left_out
-        or (
-            is_same_code
-            and key in wanted
-            and wanted[key].numbers.made_of == part.stats.numbers.made_of
-        )
-    }
-
-
-class Known:
-    """What was decided before on documents of parts that have changed.
-
-    A document can have moved to another part of its file, so a part is looked up by its files, too.
-    """
-
-    def __init__(
-        self, corpus: Corpus, last: LastRun | None, stays: Set[PartKey], order: Order
-    ) -> None:
-        self.order = order
-        held_out = [part.held_out for part in order.values()]
-        self.is_exported = any(ids is not None for ids in held_out)
-        self.fingerprint = last.manifest.fingerprint if last else fingerprint_of(held_out)
-        newest = (number for part in order.values() for _, number in part.generations)
-        self.newest = max(newest, default=0)
-        self.files: dict[PartKey, PublishedFile] = {}
-        self.by_file: dict[tuple[str, str], list[PartKey]] = defaultdict(list)
-        for key, part in last.parts.items() if last else ():
-            if key not in stays:
-                assert last is not None
-                self.files[key] = last.file(corpus, part, "decisions")
-                for name in part.stats.numbers.files:
-                    self.by_file[key[0], name].append(key)
-
-    def inputs_of(self, part: Wanted) -> PartInputs:
-        """Return the inputs of a part that has changed, or is new."""
-        key = part.numbers.key
-        keys = {other for name in part.numbers.files for other in self.by_file[key[0], name]}
-        keys |= {key} & self.files.keys()
-        exported = None
-        if self.is_exported:
-            ingested = self.order.get(key)
-            held_out = (ingested.held_out if ingested else None) or ()
-            exported = Exported(part.generations, self.newest, held_out)
-        return part.inputs(tuple(self.files[each] for each in sorted(keys)), exported)
-
-
-def kept_in(corpus: Corpus, order: Order) -> dict[str, list[float]]:
-    """Return the numbers of tokens that another build's ledger has, as `shares_of` takes them."""
-    askers = askers_of(corpus)
-    return {
-        askers[source]: [*part.holdout_tokens]
-        for (source, _), part in order.items()
-        if part.holdout_tokens is not None and source in askers
-    }
-
-
-def shares_of(corpus: Corpus, before: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Return the config of a manifest: the share of each source, and of `tokens` what is kept.
-
-    A number of tokens becomes a share once: `tokens` has both, by the source that asks for it, as
-    `before` has them of the last run. Sources whose share is not known yet, as none of their
-    documents has tokens, are missing.
-    """
-    settings, shares, kept = corpus.settings, dict[str, float](), dict[str, list[float]]()
-    askers = askers_of(corpus)
-    for name, asker in askers.items():
-        config = settings.source(name).holdout or settings.holdout
-        if config is None or config.tokens is None:
-            shares[name] = 0.0 if config is None else config.share or 0.0
-            continue
-        found = kept.get(asker) or before.get(asker)
-        if found is None or found[0] != config.tokens:
-            among = [each for each, other in askers.items() if other == asker]
-            if not (tokens := tokens_of(corpus, among)):
-                continue
-            found = [config.tokens, min(MOST_SHARE, config.tokens / tokens)]
-        kept[asker], shares[name] = found, found[1]
-    return {"shares": shares, "tokens": kept}
-
-
-def askers_of(corpus: Corpus) -> dict[str, str]:
-    """Return by source the one whose `holdout` it has: itself, or "" for that of all."""
-    return {
-        source.name: source.name if source.holdout else "" for source in corpus.settings.sources
-    }
 
 
 def tokens_of(corpus: Corpus, sources: Sequence[str]) -> int:

@@ -70,6 +70,8 @@ def class_weights(steps: Steps, limits: Sequence[float]) -> tuple[Fraction, ...]
     Weights are as they are written: 0.1 is a tenth. Raises ValueError if the steps do not end at
     limits, or do not reach beyond the last.
     """
+    from corpus_loader.changing_weights import as_written
+
     *inner, last = (border for border, _ in steps)
     known = ", ".join(f"{limit:g}" for limit in limits)
     for border in inner:
@@ -84,6 +86,6 @@ def class_weights(steps: Steps, limits: Sequence[float]) -> tuple[Fraction, ...]
             f"end at {known}). Add a last pair for them, such as [1.0, 1]"
         )
     return tuple(
-        next(Fraction(repr(weight)) for border, weight in steps if border >= upper)
+        next(as_written(weight) for border, weight in steps if border >= upper)
         for upper in (*limits, last)
     )
