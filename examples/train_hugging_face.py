@@ -2,12 +2,13 @@
 
     torchrun --nproc-per-node 2 examples/train_hugging_face.py corpus_store --steps 20
 
-With any other number of processes it goes on at the same sample.
+With any other number of processes it goes on at the same sample. With --validate-every 10, the loss
+on the documents that are held out of training (`holdout`) is printed, in all and by source.
 """
 
 from __future__ import annotations
 
-from options import open_batches, parse
+from options import open_batches, open_validation, parse
 from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -16,7 +17,7 @@ from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
 
 def main() -> None:
     """Train a very small Llama."""
-    options = parse(__doc__)
+    options = parse(__doc__, can_validate=True)
     options.out.mkdir(parents=True, exist_ok=True)
     args = TrainingArguments(
         str(options.out),
@@ -24,11 +25,16 @@ def main() -> None:
         per_device_train_batch_size=options.batch_size,
         gradient_accumulation_steps=options.accumulate,
         save_steps=1,
+        eval_strategy="steps" if options.validate_every else "no",
+        eval_steps=options.validate_every,
         use_cpu=True,
         report_to=[],
         disable_tqdm=True,
     )
     batches = open_batches(options, args.process_index, args.world_size)
+    held_out = None
+    if options.validate_every:
+        held_out = open_validation(options, args.process_index, args.world_size)
     mixture = batches.dataset.loader.mixture
     config = LlamaConfig(
         vocab_size=mixture.vocab_size,
@@ -37,7 +43,7 @@ def main() -> None:
         num_hidden_layers=1,
         num_attention_heads=2,
     )
-    trainer = CorpusTrainer(LlamaForCausalLM(config), args, corpus=batches)
+    trainer = CorpusTrainer(LlamaForCausalLM(config), args, corpus=batches, eval_dataset=held_out)
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(options.out)))
 
 

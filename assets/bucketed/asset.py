@@ -18,6 +18,7 @@ from assets.bucketed.class_files import (
 from assets.bucketed.groups import Grouping
 from assets.bucketed.held_document_files import (
     Decisions,
+    count_released,
     decided_parts,
     decisions_on,
     without_held_out,
@@ -198,7 +199,7 @@ def layout_of(manifest: BucketedManifest) -> BucketLayout:
 
 
 def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
-    """Warn of sequences that waste space."""
+    """Warn of sequences that waste space, and of documents that are no longer held out."""
     if not manifest.parts:
         return Conclusion()
     numbers, layout = manifest.stats.numbers, layout_of(manifest)
@@ -207,6 +208,12 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
         warnings.append(
             f"its filters store no {layout.config.classes.score!r} (`buckets.classes`), so that "
             "its documents are in no class, and `upsample` draws them all alike"
+        )
+    if released := count_released(corpus, manifest.partition):
+        warnings.append(
+            f"documents that were held out for validation are not any more: {released:,}, since "
+            "pipeline.yaml has no `holdout`. `holdout: {share: 0}` keeps them held out, and holds "
+            "out no more"
         )
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 

@@ -48,6 +48,15 @@ def decided_parts(corpus: Corpus, source: str) -> Mapping[str, Decisions] | None
     return decided
 
 
+def count_released(corpus: Corpus, source: str) -> int:
+    """Return how many documents were held out of a source before `holdout` was taken away."""
+    if corpus.settings.holds_out:
+        return 0
+    manifest = corpus.store.newest_or_none(HELD_OUT, GLOBAL)
+    numbers = [part.stats.numbers for part in manifest.parts] if manifest else []
+    return sum(each.held for each in numbers if each.source == source)
+
+
 def decisions_on(
     source: str, decided: Mapping[str, Decisions] | None, names: Sequence[str]
 ) -> Decisions | None:

@@ -1,8 +1,8 @@
 """Where a phase begins that continues an older mixture, by tag or fingerprint, of a grown corpus.
 
 The order of a source is of its shards. So the sources of the older mixture are drawn from its
-shards alone, if they are still there; newer ones of these sources are left out, and rows that
-were removed since are drawn. (A takedown rewrites the shards, which is refused.)
+shards alone, also if they were rewritten since and a kept state has them; newer ones of these
+sources are left out, and rows that were removed since are drawn.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assets.mixed.budgets import MixError
+from assets.mixed.kept_shard_files import has_all, kept_shards
 from assets.mixed.phase_source_files import PhaseShard, PhaseSource
 from assets.mixed.phase_start import PhaseStart
 from assets.mixed.removed_row_files import ListedRows
@@ -84,7 +85,7 @@ def as_it_was(
     """Return a source of a phase, or a class of one, with the shards that a mixture draws from.
 
     One that the mixture does not have keeps all of its shards. Raises MixError if a shard of the
-    mixture is gone.
+    mixture is gone, or must not be drawn any more.
     """
     found = next((each for each in mixture.sources if each.name == source.name), None)
     if found is None:
@@ -96,17 +97,19 @@ def as_it_was(
             )
         return source
     there = {shard.path: shard for shard in source.shards}
-    pairs = [(there.get(then.path), then) for then in found.shards]
-    gone = any(now is None or now.record().files != then.files for now, then in pairs)
-    if gone:
-        raise MixError(
-            f"phase {config.name!r} continues a mixture of {mixture.phase!r} whose shards of "
-            f"{source.name!r} were rewritten since, so that its order is gone. Go back to them "
-            f"(`corpus rollback {source.name.partition('/')[0]} --to STATE`) and mix this phase "
-            "there, or leave the source out of it."
-        )
+    if not has_all(there, found.shards):
+        name = source.name.partition("/")[0]
+        try:
+            there = kept_shards(root, config, name, found.shards)
+        except MixError as error:
+            raise MixError(
+                f"phase {config.name!r} continues a mixture of {mixture.phase!r} whose shards of "
+                f"{source.name!r} were rewritten since, and {error}. Leave the source out of this "
+                "phase, or take `data` out of `continues`: it then goes on by today's order, in "
+                "which some rows were drawn already."
+            ) from error
     listed = None if found.removed is None else list_of(root, found.removed)
-    shards = (drawn_before(now, then, listed) for now, then in pairs if now is not None)
+    shards = (drawn_before(there[then.path], then, listed) for then in found.shards)
     return replace(source, shards=tuple(shards))
 
 
@@ -137,15 +140,21 @@ def differences(newest: Sequence[PhaseSource], drawn: Sequence[PhaseSource]) -> 
     """Return a warning for each source that has changed since the mixture that is continued."""
     warnings = []
     for now, then in zip(newest, drawn, strict=True):
-        paths = {shard.path for shard in then.shards}
-        newer = [shard for shard in now.shards if shard.path not in paths]
-        gone = then.rows - sum(shard.rows for shard in now.shards if shard.path in paths)
-        if newer or gone:
-            warnings.append(
-                f"{now.name!r} is drawn as in the mixture that is continued: without "
-                f"{sum(shard.rows for shard in newer):,} rows of newer shards, and with {gone:,} "
-                "rows that were removed since"
+        live = {shard.path: shard.rows for shard in now.shards}
+        rewritten = sum(shard.rows for shard in then.shards if shard.path not in live)
+        still = sum(live.get(shard.path, 0) for shard in then.shards)
+        newer, gone = now.rows - still, then.rows - rewritten - still
+        if newer or gone or rewritten:
+            warning = (
+                f"{now.name!r} is drawn as in the mixture that is continued: without {newer:,} "
+                f"rows of newer shards, and with {gone:,} rows that were removed since"
             )
+            if rewritten:
+                warning += (
+                    f" and {rewritten:,} of shards that were rewritten since, of which some may be "
+                    "removed now"
+                )
+            warnings.append(warning)
     return warnings
 
 

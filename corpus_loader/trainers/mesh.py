@@ -16,6 +16,8 @@ from corpus_loader.places.errors import CorpusError
 
 # Names that torch, torchtitan and Accelerate give to dimensions over which batches are split.
 DATA_DIMENSIONS = ("dp", "dp_replicate", "dp_shard", "data", "replicate", "shard", "fsdp", "ddp")
+# Names of dimensions whose processes take the same samples.
+SHARED_DIMENSIONS = ("tp", "cp", "pp", "sp", "tensor", "context", "pipeline", "sequence")
 
 
 class DataRank(NamedTuple):
@@ -40,12 +42,14 @@ class Mesh(Protocol):
         """Place of this process; None if it is not in the mesh."""
 
 
-def rank_of(mesh: Mesh, data: Sequence[str] = DATA_DIMENSIONS) -> DataRank:
+def rank_of(mesh: Mesh, data: Sequence[str] | None = None) -> DataRank:
     """Return the data-parallel rank of this process in a mesh.
 
-    `data` names the dimensions over which batches are split; those that the mesh does not have are
-    passed over. Raises CorpusError for a mesh without names, without such a dimension (of more than
-    one dimension), or without this process.
+    `data` names the dimensions over which batches are split, by default those of DATA_DIMENSIONS;
+    those that the mesh does not have are passed over. A mesh of SHARED_DIMENSIONS alone takes the
+    samples of one rank, and one of a single dimension of any other name splits batches over it.
+    Raises CorpusError for a mesh without names, with other names than these and no `data`, or
+    without this process.
     """
     names, coordinate = mesh.mesh_dim_names, mesh.get_coordinate()
     if names is None:
@@ -55,7 +59,11 @@ def rank_of(mesh: Mesh, data: Sequence[str] = DATA_DIMENSIONS) -> DataRank:
     if coordinate is None:
         raise CorpusError("this process is not in the mesh, so it takes no samples")
     sizes = dict(zip(names, mesh.shape, strict=True))
-    return data_rank(sizes, dict(zip(names, coordinate, strict=True)), data)
+    unknown = unknown_in(sizes, DATA_DIMENSIONS)
+    if data is None and unknown and len(sizes) > 1:
+        raise unknown_dimensions(sizes, unknown)
+    place = dict(zip(names, coordinate, strict=True))
+    return data_rank(sizes, place, DATA_DIMENSIONS if data is None else data)
 
 
 def rank_in_order(rank: int, sizes: Mapping[str, int], data: Sequence[str] = ("dp",)) -> DataRank:
@@ -78,13 +86,25 @@ def rank_in_order(rank: int, sizes: Mapping[str, int], data: Sequence[str] = ("d
 def data_rank(sizes: Mapping[str, int], place: Mapping[str, int], data: Sequence[str]) -> DataRank:
     """Return rank and number of ranks over the dimensions in `data`, the outermost first."""
     own = [name for name in sizes if name in data]
-    if not own and len(sizes) > 1:
-        raise CorpusError(
-            f"the mesh has the dimensions {', '.join(sizes)}, none of which is one of "
-            f"{', '.join(data)}. Name those that split batches: rank_of(mesh, data=[...])."
-        )
+    unknown = unknown_in(sizes, data)
+    if not own and unknown and len(sizes) > 1:
+        raise unknown_dimensions(sizes, unknown)
     rank, world_size = 0, 1
-    for name in own or sizes:
+    for name in own or unknown:
         rank = rank * sizes[name] + place[name]
         world_size *= sizes[name]
     return DataRank(rank, world_size)
+
+
+def unknown_in(sizes: Mapping[str, int], data: Sequence[str]) -> list[str]:
+    """Return the dimensions of several processes that are neither in `data` nor shared."""
+    known = (*data, *SHARED_DIMENSIONS)
+    return [name for name, size in sizes.items() if size > 1 and name not in known]
+
+
+def unknown_dimensions(sizes: Mapping[str, int], unknown: Sequence[str]) -> CorpusError:
+    """Return the error of a mesh of which it is not known what splits batches."""
+    return CorpusError(
+        f"the mesh has the dimensions {', '.join(sizes)}, and it is not known whether "
+        f"{', '.join(unknown)} split batches. Name those that do: rank_of(mesh, data=[...])."
+    )

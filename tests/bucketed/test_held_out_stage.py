@@ -10,6 +10,7 @@ import yaml
 from builders import Build, Night, open_corpus, play, records, write_corpus
 from builders import edited_text as text
 
+from assets.bucketed.asset import BUCKETED, warn_of_buckets
 from assets.bucketed.held_out import is_below
 from assets.bucketed.held_out_asset import HELD_OUT
 from assets.deduped.duplicates_asset import DUPLICATES
@@ -249,3 +250,24 @@ def test_without_deduplication_each_document_decides_for_itself(
     found = decisions(corpus)
     ids = pl.Series(sorted(found))
     assert {doc_id for doc_id in found if found[doc_id]} == set(ids.filter(is_below(ids, SHARE)))
+
+
+def test_a_run_without_holdout_warns_of_what_was_held_out(tmp_path: Path, build: Build) -> None:
+    corpus = held(tmp_path)
+    build(corpus, *TOKENIZED, "bucketed")
+    is_held = decisions(corpus)
+    bucketed = corpus.store.newest(BUCKETED, "prose")
+    assert warn_of_buckets(held(tmp_path, holdout={"share": 0.0}), bucketed).warnings == []
+
+    without = open_corpus(write_corpus(tmp_path))
+    found = [
+        warn_of_buckets(without, corpus.store.newest(BUCKETED, source)).warnings
+        for source in ("prose", "notes")
+    ]
+    counts = [int(text.split("any more: ")[1].split(",")[0]) for [text] in found]
+    assert found[0] == [
+        "source 'prose': documents that were held out for validation are not any more: "
+        f"{counts[0]}, since pipeline.yaml has no `holdout`. `holdout: {{share: 0}}` keeps them "
+        "held out, and holds out no more"
+    ]
+    assert sum(counts) == sum(is_held.values()) > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from format_folders import peer
-from loader_corpus import every_sample, numbered_rows, write_phase
+from loader_corpus import every_sample, held_out, numbered_rows, write_phase
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "tests/trainer_job.py"
@@ -67,3 +67,19 @@ def test_a_killed_training_goes_on_with_other_ranks_and_sees_every_sample_once(
     after = seen(tmp_path, 1, 5 * ACCUMULATE)
     assert before + after == order[: 3 * 2 * BATCH * ACCUMULATE + 5 * BATCH * ACCUMULATE]
     assert len((tmp_path / "seen-1.0").read_text().splitlines()) == 5 * ACCUMULATE
+
+
+def test_the_trainer_prints_the_loss_on_what_is_held_out_by_source(
+    store: Path, tmp_path: Path
+) -> None:
+    peer("transformers")
+    held_out(store, {"notes": [numbered_rows(91, 3)]})
+    command = [sys.executable, str(ROOT / "examples/train_hugging_face.py"), str(store)]
+    options = ["--steps", "2", "--validate-every", "2", "--out", str(tmp_path / "checkpoints")]
+    environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [*command, *options], env=os.environ | environment, capture_output=True, timeout=240
+    )
+
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    assert done.stdout.count(b"'eval_notes_loss'") == 1

@@ -33,6 +33,9 @@ class NamedMesh:
         (("dp_replicate", "dp_shard", "cp", "tp"), (2, 4, 2, 2), (1, 3, 0, 1), (7, 8)),
         (("tp", "dp"), (2, 4), (1, 2), (2, 4)),
         (("anything",), (8,), (5,), (5, 8)),
+        (("tp",), (8,), (5,), (0, 1)),
+        (("pp", "tp"), (2, 4), (1, 3), (0, 1)),
+        (("dp", "ep"), (4, 1), (3, 0), (3, 4)),
     ],
 )
 def test_ranks_that_share_samples_have_one_data_rank(
@@ -49,7 +52,14 @@ def test_ranks_that_share_samples_have_one_data_rank(
     [
         (NamedMesh(None, (2, 2), (0, 0)), "no names of its dimensions"),
         (NamedMesh(("dp", "tp"), (2, 2), None), "not in the mesh"),
-        (NamedMesh(("x", "y"), (2, 2), (0, 0)), "dimensions x, y, none of which"),
+        (
+            NamedMesh(("x", "y"), (2, 2), (0, 0)),
+            "dimensions x, y, and it is not known whether x, y s",
+        ),
+        (
+            NamedMesh(("dp_replicate", "dp_shard_in_ep", "tp"), (2, 2, 2), (0, 0, 0)),
+            "dp_shard_in_ep s",
+        ),
     ],
 )
 def test_a_mesh_that_does_not_tell_is_refused(mesh: NamedMesh, message: str) -> None:
@@ -57,7 +67,13 @@ def test_a_mesh_that_does_not_tell_is_refused(mesh: NamedMesh, message: str) -> 
         rank_of(mesh)
 
 
+def test_dimensions_of_other_names_can_be_given() -> None:
+    mesh = NamedMesh(("batch", "ep"), (4, 2), (3, 1))
+    assert rank_of(mesh, data=["batch"]) == (3, 4)
+
+
 def test_ranks_in_the_order_of_megatron() -> None:
+    assert rank_in_order(3, {"tp": 8}) == rank_in_order(3, {"tp": 4, "pp": 2}) == (0, 1)
     sizes = {"tp": 2, "cp": 1, "dp": 3, "pp": 2}
 
     ranks = [rank_in_order(rank, sizes).rank for rank in range(12)]

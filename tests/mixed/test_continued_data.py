@@ -144,7 +144,10 @@ def test_shards_that_are_not_as_they_were_are_refused(tmp_path: Path, build: Bui
     data = {"phase": "main", "data": mixture(corpus, "main").fingerprint}
     both = {"main": MAIN, "late": LATE | {"continues": data}}
     write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 8])])
-    with pytest.raises(MixError, match=r"whose shards of 'notes' were rewritten .*rollback notes"):
+    with pytest.raises(MixError, match=r"'notes' were rewritten since, and a state .* no ledger"):
+        mixture(with_phases(corpus, **both), "late")
+    corpus.store.partition("sharded", "notes").manifest_path(1).unlink()
+    with pytest.raises(MixError, match=r"rewritten since, and no kept state has them.*Leave the s"):
         mixture(with_phases(corpus, **both), "late")
     assert "shards of 'notes' were rewritten" in str(
         plan_corpus(with_phases(corpus, **both), ["late"]).phases["late"].faults
