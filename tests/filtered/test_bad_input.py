@@ -157,6 +157,8 @@ NASTY = [
         "\u2028\u2029\x85",
     ),
     *("\U0010ffff", "\uffff\ufffe", "\ue000", "𝕬𝖑𝖕𝖍𝖆", "ﬁ½²Ⅻ", "İıſß", "\U000e0001"),
+    # Of two classes each: white space that is a control, capitals that are no letters.
+    *("a\x85\x85b l:Ⓚ’u Ⅸ’b ²x 🅐c ª", "a\x1c\x85b. Ⓘ’@z» aⒷ-Ⓒd"),
     *(
         "...",
         "…",
