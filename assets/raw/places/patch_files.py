@@ -19,6 +19,7 @@ from resources.corpus import Corpus
 from resources.store.disk import make_folder, write_temporary
 from resources.store.medium import medium_of
 from resources.store.records import to_line
+from resources.store.scratch import place_of
 from resources.store.store import StoreError
 
 FOLDER = "_patches"
@@ -59,7 +60,7 @@ def read_patch_file(path: Path) -> PatchFile:
         return msgspec.json.decode(unsealed(medium_of(path.parent).read(path)), type=PatchFile)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StoreError(
-            f"{path}: no file of patches: {error}. Bring it back from a copy of the "
+            f"{place_of(path)}: no file of patches: {error}. Bring it back from a copy of the "
             "store, or remove it and replay its patches again."
         ) from error
 
@@ -72,7 +73,9 @@ def add_patches(corpus: Corpus, source: str, patches: Sequence[Patch]) -> None:
     path = folder / f"{number:08d}.json"
     make_folder(folder)
     if not medium_of(corpus.store.root).create(path, sealed(to_line(PatchFile((*patches,))))):
-        raise StoreError(f"{path} was written by another process meanwhile. Replay again.")
+        raise StoreError(
+            f"{place_of(path)} was written by another process meanwhile. Replay again."
+        )
 
 
 def replace_patches(path: Path, patches: PatchFile) -> None:
