@@ -19,6 +19,7 @@ import msgspec
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
 from resources.store.records import fingerprint_of, to_line
+from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError
 
 FOLDER = "_takedowns"
@@ -78,8 +79,8 @@ def read_takedown(path: Path) -> Takedown:
         return msgspec.json.decode(unsealed(medium_of(path.parent).read(path)), type=Takedown)
     except (FileNotFoundError, msgspec.MsgspecError, ValueError) as error:
         raise StoreError(
-            f"{path}: not a takedown: {error}. Without it, documents that must not be in the "
-            "corpus would come back. Restore the file from a backup."
+            f"{place_of(path)}: not a takedown: {error}. Without it, documents that must not be in "
+            "the corpus would come back. Restore the file from a backup."
         ) from error
 
 
@@ -87,9 +88,8 @@ def add_takedown(root: Path, takedown: Takedown) -> int:
     """Add a request to a store; return its number."""
     number = count_takedowns(root) + 1
     if not medium_of(root).create(path_of(root, number), sealed(to_line(takedown))):
-        raise StoreError(
-            f"{path_of(root, number)}: another takedown came meanwhile. Give the command again."
-        )
+        place = place_of(path_of(root, number))
+        raise StoreError(f"{place}: another takedown came meanwhile. Give the command again.")
     return number
 
 

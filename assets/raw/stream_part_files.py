@@ -21,9 +21,10 @@ from assets.raw.raw_records import RawInputs, RawProvenance, RawRecords, StreamP
 from assets.raw.readers.documents import Chunk, no_quarantine
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import TAKEN_DOWN, obeying, takedown_ids
+from assets.raw.taken_down_patch_files import lost_its_record
 from resources.corpus import Corpus
 from resources.settings.sources import Source
-from resources.store.records import fingerprint_of
+from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import Plan, Task, stream_name, tasks_of
@@ -44,6 +45,7 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
         if newest is not None:
             left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
         states = plan_streams(source, known, corpus.settings.part_bytes, left)
+    published = newest.parts if newest is not None and newest.config == config else ()
     patches = read_patches(corpus, source.name)
     takedowns = read_takedowns(corpus.store.root)
     named = takedowns_by_part(takedowns, source.name)
@@ -57,7 +59,8 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
             inputs = RawInputs(
                 (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
             )
-            tasks.append(range_task(corpus, config, range_name(name, index), inputs, named))
+            task = range_task(corpus, config, range_name(name, index), inputs, named)
+            tasks.append(with_published(task, published))
     newest_ids = {name: state.last for name, state in sorted(states.items())}
     provenance = RawProvenance(
         num_files=len(newest_ids),
@@ -106,6 +109,18 @@ def range_task(
         for count in reversed(range(len(ids) + 1))
     )
     return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
+
+
+def with_published(task: Task[RawInputs], parts: Sequence[PartRecord]) -> Task[RawInputs]:
+    """Let the published part be an input where a takedown removed a record from a patch of it.
+
+    Nothing else tells the fingerprint that the part had with the record.
+    """
+    inputs, name = task.payload, stream_name(task.name, 0)
+    if not any(lost_its_record(patch) for patch in inputs.patches):
+        return task
+    published = (part.fingerprint for part in parts if part.name == name)
+    return replace(task, payload=replace(inputs, unpatched=(*inputs.unpatched, *published)))
 
 
 def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
+from assets.raw.patch import Patch
+from assets.raw.places.patch_files import add_patches, patch_paths, read_patches
 from pipeline_defs.commands.main import main
 
 GOOD = [json.dumps({"text": sentence(i, 20 + i % 5)}) for i in range(40)]
@@ -159,6 +161,50 @@ def test_a_patch_that_is_bad_itself_can_be_patched(corpus: Any, tmp_path: Path) 
 
     assert sentence(92) in table(corpus)["text"].to_list()
     assert bad_records(corpus).height == 2
+
+
+def test_a_takedown_removes_the_record_from_its_patch_and_the_proof_finds_one_that_comes_later(
+    corpus: Any, tmp_path: Path, build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, secret = bad_records(corpus), f'"{sentence(91)}"\nsays {sentence(92)}'
+    patches = write_patches(tmp_path, (bad["position"][0], {"text": secret}))
+    assert main(["quarantine", "replay", "prose", "--patched", str(patches)]) == 0
+    [doc_id] = table(corpus).filter(text=secret)["doc_id"]
+
+    assert main(["takedown", "--doc", doc_id, "--reason", "asked for"]) == 0
+
+    assert "gone from 1 files of patches" in capsys.readouterr().out
+    [path] = corpus.store.root.glob("_patches/prose/*")
+    assert sentence(92).encode() not in path.read_bytes()
+    build(corpus, "raw")
+    assert bad_records(corpus).height == 2, "nor does the record that it replaces come back"
+    assert main(["takedown", "prove", "--purge"]) == 0
+    assert sentence(92).encode() not in b"".join(
+        each.read_bytes() for each in corpus.store.root.glob("_*/**/*.json")
+    )
+
+    later = write_patches(tmp_path, (bad["position"][2], {"text": secret}))
+    assert main(["quarantine", "replay", "prose", "--patched", str(later)]) == 0
+    assert secret not in table(corpus)["text"].to_list()
+    capsys.readouterr()
+    assert main(["takedown", "prove"]) == 1
+    said = capsys.readouterr().out
+    assert "_patches/prose/00000002.json: --purge removes the record from the patch" in said
+    assert "1 states and patches hold" in said
+    assert main(["takedown", "prove", "--purge"]) == 0
+    build(corpus, "raw")
+    assert main(["takedown", "prove"]) == 0
+
+
+def test_a_file_that_a_killed_replay_left_is_no_patch(corpus: Any) -> None:
+    folder = corpus.store.root / "_patches/prose"
+    folder.mkdir(parents=True)
+    (folder / ".tmp-1-00000001.json").write_bytes(b"half")
+    assert read_patches(corpus, "prose") == []
+
+    add_patches(corpus, "prose", [Patch("a.jsonl", 0, "", "{}")])
+
+    assert [path.name for path in patch_paths(corpus.store.root)] == ["00000001.json"]
 
 
 def test_a_patch_never_meets_another_record_at_the_same_place(

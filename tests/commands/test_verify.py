@@ -13,6 +13,8 @@ import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
 
+from assets.raw.patch import Patch
+from assets.raw.places.patch_files import add_patches
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults
@@ -20,6 +22,7 @@ from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import build_defs
 from resources.runs.run_notes import read_notes
+from resources.takedowns import Takedown, add_takedown
 
 LATE = {"name": "late", "budgets": {"prose": 500}}
 MIXED = {"mixed/late": 1, "mixed/main": 1}
@@ -258,6 +261,34 @@ def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any
 
     assert repaired(corpus)[0].startswith("rebuilt sharded[prose]: g0001-shard-00000")
     assert "shard-00000.bin" not in {fault.path.name for fault in find_faults(corpus.store).faults}
+
+
+def test_damaged_patches_takedowns_tags_and_holds_are_named(
+    corpus: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    root = corpus.store.root
+    add_patches(corpus, "prose", [Patch("input/prose/a.jsonl", 7, "", '{"text":"one"}')])
+    for number in range(3):
+        add_takedown(root, Takedown("url", f"ticket {number}", addresses=(f"{number:064}",)))
+    assert main(["tag", "v1"]) == main(["verify", "--fast"]) == 0
+    (root / "_holds").mkdir()
+    shutil.copy(root / "_tags/v1.json", root / "_holds/prose.json")
+    flip_bit(root / "_patches/prose/00000001.json")
+    (root / "_takedowns/00000002.json").unlink()
+    cut_end(root / "_takedowns/00000003.json")
+    cut_end(root / "_tags/v1.json")
+    capsys.readouterr()
+
+    assert main(["verify", "--fast", "--repair"]) == 1
+
+    said = capsys.readouterr().out
+    assert "_patches/prose/00000001.json: no file of patches: " in said
+    assert "_takedowns/00000002.json: not a takedown: " in said
+    assert "_takedowns/00000003.json: not a takedown: " in said
+    assert "_tags/v1.json is damaged" in said
+    assert "_holds/prose.json is damaged" in said
+    assert said.endswith(": 5 differ\n")
 
 
 def test_a_damaged_manifest_is_said_to_be_written_again(corpus: Any) -> None:

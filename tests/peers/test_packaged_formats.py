@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus
+import yaml
+from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import until
 from format_folders import peer
 from hub_server import Hub, hub_server
@@ -23,6 +25,7 @@ from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.packaged.read_packaged import records_of
 from corpus_loader.places.errors import CorpusError
+from pipeline_defs.commands.main import main
 from resources.settings.sources import Source
 
 ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
@@ -219,7 +222,44 @@ def test_a_cap_ends_at_the_same_document(
     assert 0 < capped.height < 400
 
 
-def test_a_field_filter_and_patches_apply(hub: Hub, tmp_path: Path, build: Build) -> None:
+def test_worker_processes_the_estimate_and_a_replay_read_them_too(
+    hub: Hub,
+    tmp_path: Path,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = {f"{n}.fa": fasta(*range(300 * n, 300 * n + 300), repeats=20) for n in range(5)}
+    files["1.fa"] = files["1.fa"].replace(b">s400 about 400", b">s400 " + b"about" * 100)
+    hub.add("acme/bio", files)
+    monkeypatch.setenv("USE_TORCH", "0")
+    options = {"part_bytes": 30_000, "max_record_bytes": 400}
+    calm = built(build, write(tmp_path / "one", **options))
+    workers = {"steps": "in_process", "kind": "processes", "workers": 2}
+    monkeypatch.setitem(ENGINE, "kind", "processes")
+    monkeypatch.setitem(ENGINE, "workers", 2)
+    config = write(tmp_path / "many", **options)
+    assert yaml.safe_load(config.read_text())["engine"] == workers
+    corpus = built(build, config)
+    raw = [hashes(each.store.root / "raw/prose") for each in (calm, corpus)]
+    assert raw[0] == raw[1]
+    assert table(corpus).height == 1499
+
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    assert main(["estimate", "--source", "prose", "--share", "0.2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["sources"]["prose"]["amounts"]["documents"]
+    assert found["low"] <= 1499 <= found["high"] < 1700
+
+    [place] = table(corpus, "quarantine").select("file", "position").iter_rows(named=True)
+    patch = {**place, "record": {"sequence": "ACGT400"}}
+    file = write_jsonl(tmp_path / "patched.jsonl", [patch])
+    assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
+    texts = table(corpus).sort(pl.col("origin").struct.field("file"), maintain_order=True)["text"]
+    assert [text[:7] for text in texts][400] == "ACGT400"
+    assert (len(texts), len(table(corpus)["doc_id"].unique())) == (1500, 1500)
+
+
+def test_a_field_filter_applies(hub: Hub, tmp_path: Path, build: Build) -> None:
     hub.add("acme/bio", {"a.fa": fasta(*range(400))})
     config = write(tmp_path, field_filter=["id = s7", 'description = "about 7"'])
     assert table(built(build, config))["text"].to_list() == ["ACGT7"]

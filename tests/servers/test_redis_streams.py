@@ -378,6 +378,18 @@ def test_a_bad_entry_is_patched_after_the_server_has_trimmed_it(
     assert texts(corpus) == [each["text"] for each in records(0, 22)]
     assert table(corpus)["doc_id"].n_unique() == 22
 
+    assert main(["gc", "--keep", "1", "--delete"]) == 0  # the parts without all patches
+    doc_ids = table(corpus)["doc_id"]
+    for taken in ([9], [9, 10]):  # one of no patch, and one of a patch
+        assert main(["takedown", "--doc", doc_ids[taken[-1]], "--reason", "asked for"]) == 0
+        build(corpus, "raw")
+        kept = [each["text"] for n, each in enumerate(records(0, 22)) if n not in taken]
+        assert texts(corpus) == kept
+    build(corpus, "raw")
+    assert texts(corpus) == kept
+    patched = [each.read_bytes() for each in (corpus.store.root / patches).iterdir()]
+    assert not any(records(10, 1)[0]["text"].encode() in content for content in patched)
+
 
 def replayed(corpus: Any, lines: list[dict[str, Any]]) -> Path:
     """Replay patches; return the store."""

@@ -1,4 +1,4 @@
-"""Patches of a source in the store, in files that are only ever added.
+"""Patches of a source in the store, in files that are added, and changed by takedowns alone.
 
 <store>/_patches/<source>/00000001.json is part of the corpus, as the ledger is: a build from
 nothing with the same patches gives the same bytes.
@@ -16,9 +16,10 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import Slice
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
-from resources.store.disk import make_folder
+from resources.store.disk import make_folder, write_temporary
 from resources.store.medium import medium_of
 from resources.store.records import to_line
+from resources.store.scratch import place_of
 from resources.store.store import StoreError
 
 FOLDER = "_patches"
@@ -35,31 +36,54 @@ def folder_of(corpus: Corpus, source: str) -> Path:
     return corpus.store.root / FOLDER / source
 
 
+def patch_paths(root: Path) -> list[Path]:
+    """Return the files of patches that a store has, of all sources, in the order of coming."""
+    medium, folder = medium_of(root), root / FOLDER
+    return [
+        folder / source / name
+        for source in medium.names(folder)
+        for name in medium.names(folder / source)
+        if name.removesuffix(".json").isdecimal()  # no file that a killed command left
+    ]
+
+
 def read_patches(corpus: Corpus, source: str) -> list[Patch]:
     """Return the patches of a source in the order in which they were added."""
     folder = folder_of(corpus, source)
-    medium = medium_of(corpus.store.root)
-    patches: list[Patch] = []
-    for name in medium.names(folder):
-        try:
-            content = unsealed(medium.read(folder / name))
-            patches += msgspec.json.decode(content, type=PatchFile).patches
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise StoreError(
-                f"{folder / name}: no file of patches: {error}. Bring it back from a copy of the "
-                "store, or remove it and replay its patches again."
-            ) from error
-    return patches
+    paths = [path for path in patch_paths(corpus.store.root) if path.parent == folder]
+    return [patch for path in paths for patch in read_patch_file(path).patches]
+
+
+def read_patch_file(path: Path) -> PatchFile:
+    """Read patches that were added together; StoreError if their file is damaged."""
+    try:
+        return msgspec.json.decode(unsealed(medium_of(path.parent).read(path)), type=PatchFile)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StoreError(
+            f"{place_of(path)}: no file of patches: {error}. Bring it back from a copy of the "
+            "store, or remove it and replay its patches again."
+        ) from error
 
 
 def add_patches(corpus: Corpus, source: str, patches: Sequence[Patch]) -> None:
     """Add a file of patches; StoreError if another process added one meanwhile."""
     folder = folder_of(corpus, source)
-    number = len(medium_of(corpus.store.root).names(folder)) + 1
+    paths = [path for path in patch_paths(corpus.store.root) if path.parent == folder]
+    number = max((int(path.stem) for path in paths), default=0) + 1
     path = folder / f"{number:08d}.json"
     make_folder(folder)
     if not medium_of(corpus.store.root).create(path, sealed(to_line(PatchFile((*patches,))))):
-        raise StoreError(f"{path} was written by another process meanwhile. Replay again.")
+        raise StoreError(
+            f"{place_of(path)} was written by another process meanwhile. Replay again."
+        )
+
+
+def replace_patches(path: Path, patches: PatchFile) -> None:
+    """Write a file of patches again."""
+    medium = medium_of(path.parent)
+    make_folder(path.parent)
+    medium.publish(write_temporary(path.parent, path.name, sealed(to_line(patches))), path)
+    medium.sync(path.parent)
 
 
 def patches_among(

@@ -14,17 +14,20 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import xxhash
 
 from assets.mixed.asset import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
+from assets.raw.places.patch_files import patch_paths, read_patch_file
 from assets.sharded.shard_files import MANIFEST_NAME
 from resources.store.medium import medium_of
+from resources.store.named_states import read_holds, read_tags
 from resources.store.records import (
     FileRecord,
     Manifest,
@@ -34,6 +37,8 @@ from resources.store.records import (
 )
 from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
+from resources.takedowns import count_takedowns, read_takedown
+from resources.takedowns import path_of as takedown_path
 
 STRAY = "not in the manifest"
 MISSING = "missing"
@@ -84,16 +89,26 @@ Named = dict[Path, tuple[Fault, FileRecord]]  # the place of a file in its manif
 
 @dataclass(frozen=True)
 class Findings:
-    """Faults of a store, and the number of files and bytes compared."""
+    """Faults of a store, and the number of files and bytes compared.
+
+    `unreadable` are lines on the files that no manifest names and no build makes again.
+    """
 
     faults: list[Fault]
     num_files: int
     num_bytes: int
     seconds: float
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether nothing differs, and all can be read."""
+        return not self.faults and not self.unreadable
 
     def __str__(self) -> str:
         speed = self.num_bytes / 1e6 / max(self.seconds, 1e-9)
-        verdict = f"{len(self.faults)} differ" if self.faults else "all as published"
+        num_faults = len(self.faults) + len(self.unreadable)
+        verdict = f"{num_faults} differ" if num_faults else "all as published"
         return (
             f"{self.num_files:,} files, {self.num_bytes / 1e6:,.1f} MB in {self.seconds:.1f} s "
             f"({speed:,.0f} MB/s): {verdict}"
@@ -116,9 +131,24 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     # A file of several manifests counts for the newest: files of older ones alone are not rebuilt.
     ordered = sorted({(fault.path, fault.what): fault for fault in reversed(faults)}.items())
     num_bytes = sum(file.bytes for _, file in named.values())
-    return Findings(
-        [fault for _, fault in ordered], len(named), num_bytes, time.perf_counter() - start
-    )
+    seconds = time.perf_counter() - start
+    unreadable = (*unreadable_files(store.root),)
+    return Findings([fault for _, fault in ordered], len(named), num_bytes, seconds, unreadable)
+
+
+def unreadable_files(root: Path) -> Iterator[str]:
+    """Say which patches, takedowns, tags and holds cannot be read, with the next step."""
+    reads: list[Callable[[], object]] = [
+        partial(read_patch_file, path) for path in patch_paths(root)
+    ]
+    numbers = range(1, count_takedowns(root) + 1)
+    reads += [partial(read_takedown, takedown_path(root, number)) for number in numbers]
+    reads += [partial(read_tags, root), partial(read_holds, root)]
+    for read in reads:
+        try:
+            read()
+        except StoreError as error:
+            yield str(error)
 
 
 def check_partition(partition: Partition) -> tuple[list[Fault], Named]:

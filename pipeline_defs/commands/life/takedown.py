@@ -22,6 +22,7 @@ import polars as pl
 from cyclopts import App, Group, Parameter
 
 from assets.raw.taken_down_files import hash_of, wanted_by
+from assets.raw.taken_down_patch_files import forget_patches
 from assets.text.addresses import address_of
 from assets.text.marks import DIGEST_BYTES, MARK_BYTES, id_marks, passage_marks, text_marks
 from pipeline_defs.commands.life.raw_search import (
@@ -84,8 +85,11 @@ def request(
     with run_lock(corpus.store.root, this_holder("", "corpus takedown"), say, time.sleep):
         found = find(corpus, asked)
         number = add_takedown(corpus.store.root, found.takedown)
+        num_patched = forget_patches(corpus, wanted_by([found.takedown]))
     for line in lines_of(number, found):
         say(line)
+    if num_patched:
+        say(f"Records of yours are gone from {num_patched:,} files of patches.")
     say(f"Searched in {time.monotonic() - began:.1f} s. Next: corpus build, then")
     say("corpus takedown prove --purge")
     return 0

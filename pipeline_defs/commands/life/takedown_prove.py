@@ -15,6 +15,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.raw.taken_down_files import wanted_by
+from assets.raw.taken_down_patch_files import forget_patches, patches_meant
 from assets.sharded.drawn_files import MIXED, places_of
 from assets.stages import STAGES
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
@@ -23,6 +24,7 @@ from resources.corpus import Corpus
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.medium import medium_of
 from resources.store.named_states import delete, read_hold, read_tags, tag_path
+from resources.store.scratch import place_of
 from resources.store.store import Partition
 from resources.takedowns import read_takedowns
 
@@ -62,16 +64,22 @@ def prove(
         if purge and held:
             purge_states(corpus.store.root, held)
             held, num_files = search_store(corpus, search)
+        if purge:
+            forget_patches(corpus, search.wanted)
+        patches = patches_meant(corpus, search.wanted)
     for line in lines_of(held):
         say(line)
+    for path in patches:
+        say(f"{place_of(path)}: --purge removes the record from the patch")
     seconds = time.monotonic() - began
-    verdict = f"{len(held)} states hold" if held else "nothing holds"
+    num_held = len(held) + len(patches)
+    verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
     say(
         f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
         "a document, its id or its text."
     )
     say(OUT_OF_SCOPE)
-    return 1 if held else 0
+    return 1 if num_held else 0
 
 
 def search_store(corpus: Corpus, search: Search) -> tuple[list[Held], int]:

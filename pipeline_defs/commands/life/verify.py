@@ -69,7 +69,7 @@ def verify(
             show(console, findings)
         elif findings.faults:
             console.print("`corpus verify --repair` rebuilds exactly the parts that differ.")
-    return 1 if findings.faults else 0
+    return 0 if findings.is_whole else 1
 
 
 def alone(corpus: Corpus, console: Console) -> AbstractContextManager[None]:
@@ -95,6 +95,8 @@ def show(console: Console, findings: Findings) -> None:
     """Print the files that differ, then the sums."""
     for fault in findings.faults:
         console.print(str(fault))
+    for line in findings.unreadable:
+        console.print(line)
     console.print(str(findings))
 
 

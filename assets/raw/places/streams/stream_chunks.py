@@ -52,6 +52,8 @@ def patch_chunk(chunk: Chunk, source: Source, patches: Sequence[Patch]) -> Chunk
 
     The server may have trimmed its entries by now.
     """
+    if chunk.quarantine.is_empty():
+        return chunk
     builder = DocumentBuilder(patches=patches)
     for file, position, error, raw in chunk.quarantine.select(
         "file", "position", "error", "raw"
