@@ -21,7 +21,10 @@ from weakref import WeakSet
 
 import alembic.script
 from alembic.config import Config
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
+    INDEX_SHARD_NAME,
+    SqliteEventLogStorage,
+)
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
@@ -32,6 +35,7 @@ MOST_DATABASES = 64  # each run has one of its own
 def keep_connections_open() -> None:
     """Let this process, and its forks, write to Dagster's SQLite records as said above."""
     SqliteEventLogStorage._connect = connect_to_shard  # type: ignore[method-assign,assignment]
+    SqliteEventLogStorage.has_table = has_table  # type: ignore[method-assign]
     SqliteRunStorage.connect = connect_to_runs  # type: ignore[method-assign,assignment]
     alembic.script.ScriptDirectory.from_config = scripts_of  # type: ignore[method-assign]
 
@@ -46,6 +50,23 @@ def connect_to_shard(storage: SqliteEventLogStorage, shard: str) -> Iterator[Con
             storage._initialized_dbs.add(shard)
         with engine.begin() as connection:
             yield connection
+
+
+def has_table(self: SqliteEventLogStorage, table_name: str) -> bool:
+    """Return whether the index of all events has a table; one that is there stays.
+
+    Dagster asks for every materialization, on an engine and a connection made to ask.
+    """
+    address = self.conn_string_for_shard(INDEX_SHARD_NAME)
+    if (address, table_name) not in _tables:
+        with engine_of(address).connect() as connection:
+            if not connection.dialect.has_table(connection, table_name):
+                return False
+        _tables.add((address, table_name))
+    return True
+
+
+_tables: set[tuple[str, str]] = set()
 
 
 @contextmanager

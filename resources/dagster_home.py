@@ -35,3 +35,11 @@ def prepare_home() -> Path:
 def records_folder(store: Path) -> Path:
     """Return the folder of our records about the runs on a store."""
     return dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
+
+
+def write_record(path: Path, content: bytes) -> None:
+    """Write a file of our records, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)

@@ -7,14 +7,13 @@ last run. The same numbers go to Dagster as metadata, which keeps their history.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from resources.dagster_home import records_folder
+from resources.dagster_home import records_folder, write_record
 from resources.engine.cost import add_wall_seconds
 from resources.store.records import add_stats, to_json
 from resources.tasks import Outcome
@@ -72,11 +71,7 @@ def speed(amount: float, seconds: float) -> float | UnsetType:
 
 def write_report(store: Path, stage: str, partition: str, report: RunReport) -> None:
     """Write the report of the last run."""
-    path = report_path(store, stage, partition)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(to_json(report))
-    temporary.replace(path)
+    write_record(report_path(store, stage, partition), to_json(report))
 
 
 def read_report(store: Path, stage: str, partition: str) -> RunReport:

@@ -48,12 +48,13 @@ def shares_over_position(
     """
     points = max(1, min(POINTS, num_samples // block))
     span = max(block, min(num_samples // points, MOST_SAMPLES // points) // block * block)
-    shares = np.zeros((points, len(sample_tokens)))
-    for point in range(points):
-        start = num_samples * point // points // block * block
-        positions = np.arange(start, min(start + span, num_samples), dtype=np.int64)
-        counts = np.bincount(sources_at(positions), minlength=len(sample_tokens))
-        shares[point] = counts * np.asarray(sample_tokens)
+    starts = [num_samples * point // points // block * block for point in range(points)]
+    spans = [np.arange(start, min(start + span, num_samples)) for start in starts]
+    # Sources are looked up at once: for each point by itself it took ten times as long.
+    number = np.repeat(np.arange(points), [len(positions) for positions in spans])
+    number = number * len(sample_tokens) + sources_at(np.concatenate(spans))
+    counts = np.bincount(number, minlength=points * len(sample_tokens))
+    shares = counts.reshape(points, -1) * np.asarray(sample_tokens, np.float64)
     normalized: Shares = shares / shares.sum(axis=1, keepdims=True).clip(min=1)
     return normalized
 

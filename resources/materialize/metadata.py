@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from resources.corpus import Corpus
-from resources.materialize.preview import column_schema, main_file, preview
+from resources.materialize.preview import column_schema, shown_table
 from resources.run_reports import RunReport
 from resources.stage import Metadata, MetadataValue, Stage, Table
 from resources.store.records import Manifest, Stats
@@ -99,15 +99,15 @@ def origin(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
 
 def table_of(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> dict[str, Any]:
     """Return columns, first rows and number of rows of the stage's main table."""
-    path = main_file(corpus, stage.main_table, manifest)
     key = "row_count" if manifest.partition == GLOBAL else "partition_row_count"
     rows = {f"dagster/{key}": manifest.stats.rows_kept}
-    if path is None or stage.main_table is None:
+    table = stage.main_table
+    shown = shown_table(corpus, table, manifest) if table else None
+    if table is None or shown is None:
         return rows
-    first_rows = preview(path)
     return {
-        **({} if first_rows is None else {"preview": dg.MetadataValue.md(first_rows)}),
-        "dagster/column_schema": column_schema(path, stage.main_table),
+        **({} if shown.preview is None else {"preview": dg.MetadataValue.md(shown.preview)}),
+        "dagster/column_schema": column_schema(shown, table),
         **rows,
     }
 

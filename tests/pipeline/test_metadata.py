@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import msgspec
 import polars as pl
 import pytest
 from builders import Build, sentence, write_jsonl
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from assets.stages import BY_NAME, used_stages
+from resources.dagster_home import records_folder
 from resources.materialize.metadata import log_line
-from resources.materialize.preview import CELL_CHARS, ROWS, cell_text, preview
+from resources.materialize.preview import CELL_CHARS, ROWS, ShownTable, cell_text, preview
 from resources.run_reports import RunReport
-from resources.store.records import Stats
+from resources.store.records import Stats, to_json
 
 HOSTILE = [
     "<script>alert(1)</script><img src=x onerror=alert(1)>",
@@ -147,6 +149,22 @@ def test_a_preview_of_documents_is_shown(corpus: Any, build: Build) -> None:
     header, *rows = cells(str(metadata["preview"].value))
     assert header[:3] == ["doc_id", "text", "source"] and len(rows) == 5
     assert rows[0][1].startswith(sentence(0, 20)[:70])
+
+
+def test_a_table_is_read_again_only_if_its_file_is_another_one(corpus: Any, build: Build) -> None:
+    before = shown(build, corpus, "raw", "prose")
+    kept = records_folder(corpus.store.root) / "tables/raw/prose.json"
+    known = msgspec.json.decode(kept.read_bytes(), type=ShownTable)
+    assert known.preview == before["preview"].value
+
+    kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| kept |")))
+    assert shown(build, corpus, "raw", "prose")["preview"].value == "| kept |"
+    kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| old |", xxh3="0" * 32)))
+    assert shown(build, corpus, "raw", "prose")["preview"] == before["preview"]
+    kept.write_text('{"xxh3": 1}')
+    again = shown(build, corpus, "raw", "prose")
+    assert again["dagster/column_schema"] == before["dagster/column_schema"]
+    assert msgspec.json.decode(kept.read_bytes(), type=ShownTable) == known
 
 
 def test_a_log_line_leaves_out_speeds_that_were_not_measured() -> None:

@@ -17,6 +17,7 @@ from pipeline_defs.record_connections import close_connections, engine_of, keep_
 @pytest.fixture
 def instance(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
     monkeypatch.setattr(SqliteEventLogStorage, "_connect", SqliteEventLogStorage._connect)
+    monkeypatch.setattr(SqliteEventLogStorage, "has_table", SqliteEventLogStorage.has_table)
     keep_connections_open()
     close_connections()
     return dg.DagsterInstance.get()
@@ -50,6 +51,21 @@ def test_a_database_is_opened_once(instance: dg.DagsterInstance) -> None:
     instance.fetch_materializations(dg.AssetKey("counted"), limit=9)
 
     assert engine_of.cache_info().misses == opened == 3  # runs, the index of events, the run's own
+
+
+def test_a_table_that_was_found_is_not_asked_for_again(
+    instance: dg.DagsterInstance, dagster_home: Path
+) -> None:
+    storage = instance.event_log_storage
+    assert isinstance(storage, SqliteEventLogStorage)
+    assert storage.has_table("asset_event_tags") and not storage.has_table("later")
+    with sqlite3.connect(dagster_home / "history/runs/index.db") as connection:
+        connection.execute("CREATE TABLE later (number INTEGER)")
+    assert storage.has_table("later")
+
+    with sqlite3.connect(dagster_home / "history/runs/index.db") as connection:
+        connection.execute("DROP TABLE later")
+    assert storage.has_table("later")
 
 
 def test_a_fork_has_connections_of_its_own(
