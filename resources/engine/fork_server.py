@@ -191,6 +191,15 @@ def server_address() -> str | None:
     return server_of_process()._forkserver_address if is_served() else None
 
 
+def server_has_forks() -> bool:
+    """Return whether forks of the server that this process holds are there, if Linux tells."""
+    pid = server_of_process()._forkserver_pid
+    try:
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+    except OSError:
+        return False
+
+
 def leave_server() -> None:
     """Let the server end before this process does, which can no longer ask it for another."""
     server = server_of_process()

@@ -29,11 +29,16 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from resources.engine.cost import reset_peak
-from resources.engine.fork_server import WATCH_SECONDS, leave_server, server_address
+from resources.engine.fork_server import (
+    WATCH_SECONDS,
+    leave_server,
+    server_address,
+    server_has_forks,
+)
 from resources.engine.run_task import use_threads
 
 IDLE_SECONDS = 10.0  # as long as Polars' allocator keeps pages: later a new worker costs the same
-GREETING_SECONDS = 1.0
+GREETING_SECONDS = END_SECONDS = 1.0
 WORKER = "worker"  # the process's name
 
 Parameters = ParamSpec("Parameters")
@@ -103,12 +108,14 @@ def take_workers(number: int, polars_threads: int) -> Iterator[tuple[int, Connec
     for _ in range(number):
         line, theirs = context.Pipe()
         process = context.Process(target=work, name=WORKER, args=(theirs, polars_threads, address))
-        started = process._Popen(process)  # type: ignore[attr-defined]  # not joined at exit
+        started = process._Popen(process)  # not joined at exit
         theirs.close()
         yield started.pid, line
 
 
-def idle_workers(address: str | None, polars_threads: int) -> Iterator[tuple[int, Connection]]:
+def idle_workers(
+    address: str | None, polars_threads: int | str
+) -> Iterator[tuple[int, Connection]]:
     """Yield the workers of a server that wait; each is this process's from then on."""
     if address is None:
         return
@@ -118,6 +125,19 @@ def idle_workers(address: str | None, polars_threads: int) -> Iterator[tuple[int
             line = Client(str(socket), "AF_UNIX")
             if line.poll(GREETING_SECONDS):
                 yield line.recv(), line
+
+
+def end_workers() -> None:
+    """End the workers of the server that this process holds; wait until it knows, as a rule.
+
+    Only then are their CPU seconds among those of the run. No step may use them any more.
+    """
+    deadline = time.monotonic() + END_SECONDS
+    while server_has_forks() and time.monotonic() < deadline:
+        for _, line in idle_workers(server_address(), "*"):
+            with line, suppress(OSError):
+                line.send(None)
+        time.sleep(0.002)
 
 
 def work(line: Connection, polars_threads: int, address: str | None) -> None:
@@ -152,7 +172,10 @@ def answer_calls(line: Connection, watcher: Watcher) -> None:
     """Answer calls until the connection is closed."""
     with line, suppress(EOFError, OSError):
         while True:
-            function, args, kwargs = line.recv()
+            call = line.recv()
+            if call is None:
+                raise SystemExit
+            function, args, kwargs = call
             watcher.is_computing = True
             try:
                 answer = ForkingPickler.dumps((function(*args, **kwargs), None))
