@@ -6,6 +6,7 @@ Nothing is computed with Polars here: its threads would not survive the fork.
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import threading
@@ -25,6 +26,7 @@ from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.record_connections import scripts_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
 from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
+from resources.engine.workers import WORKER
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
@@ -55,7 +57,7 @@ def prepare() -> None:
     An error is shown and left to the steps, which meet it again and report it as theirs.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the run ends its server
-    register_after_fork(server_of_process(), lambda _: end_with_parent())  # a step, with its run
+    register_after_fork(server_of_process(), lambda _: end_step_with_run())
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
@@ -67,6 +69,12 @@ def prepare() -> None:
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
     work_between_forks(load_kernels(stages))
+
+
+def end_step_with_run() -> None:
+    """End a fork with the process that asked for it, unless it is a worker, which outlives that."""
+    if multiprocessing.current_process().name != WORKER:
+        end_with_parent()
 
 
 def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:

@@ -5,22 +5,28 @@ A step needs 0.1 s of CPU to start; spawned, it takes 4 s, and 2 s more to load 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from resources.engine.fork_server import fork_server
+from resources.engine.workers import end_workers
 
 STAGES_VARIABLE = "TOKENMILL_SERVER_STAGES"
 PRELOAD = ("__main__", "pipeline_defs.server_image")
 
 
+@contextmanager
 def warm_server(
     stages: Iterable[str], *, as_fork: bool = False, on_demand: bool = False
-) -> AbstractContextManager[None]:
+) -> Iterator[None]:
     """Hold a fork server for some stages; it is made ready beside what its holder does next.
 
     `as_fork`: this process has imported what steps need, and is not in a run yet; with `on_demand`
     it is made ready when it is asked for the first process, since that may never be.
     """
     environment = {STAGES_VARIABLE: ",".join(stages)}
-    return fork_server(PRELOAD, environment, as_fork=as_fork, on_demand=on_demand)
+    with fork_server(PRELOAD, environment, as_fork=as_fork, on_demand=on_demand):
+        try:
+            yield
+        finally:
+            end_workers()

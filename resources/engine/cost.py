@@ -7,6 +7,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ class Cost:
 
     start, end   seconds on the system's monotonic clock, which all processes share
     cpu_seconds  CPU seconds of the process while the part ran, as `CpuMeter` divides them
-    peak_bytes   largest resident memory of the process that computed the part, since it began
+    peak_bytes   largest resident memory of the process that computed the part, in this pass
     """
 
     start: float
@@ -81,8 +82,14 @@ def begin_part() -> Callable[[], Cost]:
 
 
 def peak_bytes() -> int:
-    """Return the largest resident memory of this process since it began."""
+    """Return the largest resident memory of this process since it began, or `reset_peak`."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def reset_peak() -> None:
+    """Forget how much memory this process had before (man 5 proc, `clear_refs`)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def memory_bytes() -> int:

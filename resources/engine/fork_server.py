@@ -186,6 +186,28 @@ def is_served() -> bool:
     return bool(_held) or server_of_process().is_inherited()
 
 
+def server_address() -> str | None:
+    """Return the path of the socket of the run's server, None without one."""
+    return server_of_process()._forkserver_address if is_served() else None
+
+
+def server_has_forks() -> bool:
+    """Return whether forks of the server that this process holds are there, if Linux tells."""
+    pid = server_of_process()._forkserver_pid
+    try:
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+    except OSError:
+        return False
+
+
+def leave_server() -> None:
+    """Let the server end before this process does, which can no longer ask it for another."""
+    server = server_of_process()
+    if server._forkserver_alive_fd is not None:
+        os.close(server._forkserver_alive_fd)
+        server._forkserver_alive_fd = None
+
+
 def end_with_parent() -> None:
     """End this process with the one that asked for it, and with the one that it is a fork of.
 

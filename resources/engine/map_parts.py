@@ -11,16 +11,15 @@ workers on many machines (ray_tasks.py).
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import TypeVar
 
 from resources.engine.cost import NO_COST
-from resources.engine.fork_server import end_with_parent, is_served
+from resources.engine.fork_server import is_served
 from resources.engine.ray_tasks import map_on_ray
 from resources.engine.run_task import (
     Ended,
@@ -29,8 +28,8 @@ from resources.engine.run_task import (
     Result,
     Task,
     run_task,
-    use_threads,
 )
+from resources.engine.workers import WorkerPool
 from resources.settings.engine import EngineConfig
 
 # Where `corpus engines` has measured nothing. On two cores, 100 MB of text took 33 s either way;
@@ -78,6 +77,9 @@ def map_in_processes(
     """
     workers = min(config.num_workers(), len(tasks))
     threads = config.num_workers() // workers
+    if not is_served():  # imported once, not once a worker
+        preload = [*PRELOAD, function.__module__]
+        multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
     waiting = list(enumerate(tasks))
     deaths: Counter[int] = Counter()
     num_suspects = 0
@@ -85,7 +87,7 @@ def map_in_processes(
         width = 1 if num_suspects else workers
         done: set[int] = set()
         try:
-            with stopped_at_once(process_pool(function.__module__, width, threads)) as pool:
+            with stopped_at_once(WorkerPool(width, threads)) as pool:
                 for outcome in map_in_pool(pool, function, waiting[: num_suspects or None], width):
                     done.add(outcome.index)
                     yield outcome
@@ -115,9 +117,8 @@ def stopped_at_once(pool: Pool) -> Iterator[Pool]:
         pool.shutdown()
         raise
     except BaseException:
-        if isinstance(pool, ProcessPoolExecutor):
-            for worker in list(pool._processes.values()):
-                worker.kill()
+        if isinstance(pool, WorkerPool):
+            pool.kill()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
@@ -157,25 +158,3 @@ def map_in_pool(
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             del running[future]
             yield future.result()
-
-
-def process_pool(module: str, workers: int, threads: int) -> ProcessPoolExecutor:
-    """Return a pool of workers that have so many Polars threads each and end with their parent."""
-    context = multiprocessing.get_context("forkserver")
-    if not is_served():
-        context.set_forkserver_preload([*PRELOAD, module])  # imported once, not once a worker
-    pool = ProcessPoolExecutor(workers, context, start_worker, (threads,))
-    # All workers start with the first part. One that started with a later part, while the death of
-    # another is handled, would be waited for without end (CPython 3.11, `terminate_broken`).
-    pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]
-    return pool
-
-
-def start_worker(threads: int) -> None:
-    """Set up a worker: its Polars threads, and an end when its parent ends.
-
-    The workers together use every core: a task that is alone has as many threads as there are.
-    """
-    use_threads(threads)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
-    end_with_parent()

@@ -1,0 +1,136 @@
+"""Workers stay for the next passes and steps of a run, and end with it."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from resources.engine import workers
+from resources.engine.fork_server import fork_server, server_address
+from resources.engine.workers import WorkerPool, end_workers, wait_for_step
+from tests.engine.engine_workers import compute_and_wait, compute_in_workers
+
+PRELOAD = ("tests.engine.engine_workers",)
+
+
+@pytest.fixture
+def run() -> Iterator[None]:
+    """A run: it has a fork server, and ends its workers."""
+    with fork_server(PRELOAD, {}):
+        yield
+        end_workers()
+
+
+def workers_of(pool: WorkerPool) -> list[int]:
+    """The process ids of two calls that run side by side."""
+    calls = [pool.submit(time.sleep, 0.1), pool.submit(time.sleep, 0.1)]
+    for call in calls:
+        call.result()
+    return sorted(pid for pid, _ in pool._all)
+
+
+def wait_until_idle(number: int) -> None:
+    """A worker is idle a moment after its pool has ended."""
+    address = Path(server_address() or "")
+    while len(list(address.parent.glob(f"{address.name}-*"))) < number:
+        time.sleep(0.01)
+
+
+def test_a_pool_takes_the_workers_that_another_has_left(run: None) -> None:
+    with WorkerPool(2, 1) as first:
+        earlier = workers_of(first)
+    wait_until_idle(2)
+    with WorkerPool(2, 1) as second:
+        assert workers_of(second) == earlier
+        assert earlier == sorted({second.submit(os.getpid).result() for _ in range(4)})
+
+
+def test_a_step_takes_the_workers_of_the_step_before(run: None, tmp_path: Path) -> None:
+    families = []
+    for _ in range(2):
+        context = multiprocessing.get_context("forkserver")
+        with ProcessPoolExecutor(1, mp_context=context) as step:
+            families.append(step.submit(compute_in_workers, tmp_path).result())
+        wait_until_idle(2)
+
+    assert sorted(families[0][1]) == sorted(families[1][1])
+
+
+def test_pools_that_run_side_by_side_share_no_worker(run: None) -> None:
+    with WorkerPool(2, 1) as first, WorkerPool(2, 1) as second:
+        assert not set(workers_of(first)) & set(workers_of(second))
+
+
+def test_a_worker_keeps_its_number_of_polars_threads(run: None) -> None:
+    with WorkerPool(1, 1) as alone:
+        assert alone.submit(pl.thread_pool_size).result() == 1
+    wait_until_idle(1)
+    with WorkerPool(1, 2) as wide:
+        assert wide.submit(pl.thread_pool_size).result() == 2
+
+
+def test_without_a_server_of_the_run_workers_end_with_their_pool() -> None:
+    with WorkerPool(1, 1) as pool:
+        (pid, _), *_ = pool._all
+        assert pool.submit(os.getpid).result() == pid
+    while psutil.pid_exists(pid):
+        time.sleep(0.01)
+
+
+def test_an_error_of_a_call_is_raised_and_its_worker_goes_on(run: None) -> None:
+    with WorkerPool(1, 1) as pool:
+        pid = pool.submit(os.getpid).result()
+        with pytest.raises(ValueError, match="invalid literal"):
+            pool.submit(int, "x").result()
+        with pytest.raises(TypeError, match="pickle"):
+            pool.submit(open, os.devnull).result()
+        assert pool.submit(os.getpid).result() == pid
+
+
+def test_the_death_of_a_worker_ends_its_pool_and_leaves_none_of_it(run: None) -> None:
+    with WorkerPool(2, 1) as pool:
+        family = [psutil.Process(pid) for pid, _ in pool._all]
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os._exit, 1).result()
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os.getpid).result()
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    with WorkerPool(2, 1) as pool:
+        assert not set(workers_of(pool)) & {each.pid for each in family}
+
+
+def test_a_worker_ends_with_the_step_that_it_computes_for(run: None, tmp_path: Path) -> None:
+    step = multiprocessing.get_context("forkserver").Process(
+        target=compute_and_wait, args=(tmp_path,)
+    )
+    step.start()
+    while not (pids := list(tmp_path.glob("*.pid"))):
+        time.sleep(0.02)
+    worker = psutil.Process(int(pids[0].stem))
+
+    step.kill()
+
+    step.join()
+    assert psutil.wait_procs([worker], timeout=20)[1] == []
+
+
+def test_a_run_ends_its_workers_before_its_server() -> None:
+    with fork_server(PRELOAD, {}):
+        with WorkerPool(2, 1) as pool:
+            pids = workers_of(pool)
+        end_workers()
+        assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_a_worker_that_no_step_takes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.1)
+    with pytest.raises(TimeoutError):
+        wait_for_step(str(tmp_path / "worker"))
+    assert not (tmp_path / "worker").exists()
