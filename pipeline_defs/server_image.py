@@ -26,7 +26,7 @@ from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.record_connections import scripts_of
 from pipeline_defs.warm_server import STAGES_VARIABLE
 from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
-from resources.engine.workers import WORKER
+from resources.engine.workers import WORKER, let_workers_stay
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
@@ -68,6 +68,7 @@ def prepare() -> None:
                 import_module(module)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
+    let_workers_stay(False)  # they would load the kernels each for itself
     work_between_forks(load_kernels(stages))
 
 
@@ -85,6 +86,7 @@ def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
                 yield
     except Exception:  # noqa: BLE001 - the steps load them, and report it as theirs
         traceback.print_exc()
+    let_workers_stay(True)
     gc.freeze()
 
 

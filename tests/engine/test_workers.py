@@ -14,7 +14,7 @@ import pytest
 
 from resources.engine import workers
 from resources.engine.fork_server import fork_server, server_address
-from resources.engine.workers import WorkerPool, end_workers, wait_for_step
+from resources.engine.workers import IDLE_SECONDS, WorkerPool, end_workers, wait_for_step
 from tests.engine.engine_workers import compute_and_wait, compute_in_workers
 
 PRELOAD = ("tests.engine.engine_workers",)
@@ -78,10 +78,18 @@ def test_a_worker_keeps_its_number_of_polars_threads(run: None) -> None:
 
 def test_without_a_server_of_the_run_workers_end_with_their_pool() -> None:
     with WorkerPool(1, 1) as pool:
-        (pid, _), *_ = pool._all
-        assert pool.submit(os.getpid).result() == pid
-    while psutil.pid_exists(pid):
-        time.sleep(0.01)
+        worker = psutil.Process(pool.submit(os.getpid).result())
+    assert psutil.wait_procs([worker], timeout=IDLE_SECONDS / 2)[1] == []
+
+
+def test_workers_of_a_server_that_is_still_loading_end_with_their_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "_stay", [False])
+    with fork_server(PRELOAD, {}, as_fork=True):
+        with WorkerPool(1, 1) as pool:
+            worker = psutil.Process(pool.submit(os.getpid).result())
+        assert psutil.wait_procs([worker], timeout=IDLE_SECONDS / 2)[1] == []
 
 
 def test_an_error_of_a_call_is_raised_and_its_worker_goes_on(run: None) -> None:
