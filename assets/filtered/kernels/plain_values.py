@@ -611,7 +611,7 @@ def decide_password(data: Bytes, offsets: Integers, places: Integers) -> Integer
     for i in range(len(places)):
         row, start, end = places[i]
         stop = offsets[row + 1]
-        if end + 3 > stop or not _is_letter(data[end - 1]):
+        if end == stop or not _is_letter(data[end - 1]):
             continue
         if data[end] == 62 and start > offsets[row] and data[start - 1] == 60:
             ends[i] = REFUSED
@@ -619,7 +619,7 @@ def decide_password(data: Bytes, offsets: Integers, places: Integers) -> Integer
                 ends[i] = ends[i] if 65 <= byte <= 90 else UNSURE
             continue
         at = end + 1
-        at += data[at] == 32
+        at += at < stop and data[at] == 32
         is_set = data[end] in (58, 61) and at + 1 < stop and data[at] == 60
         if is_set and 65 <= data[at + 1] <= 90 and not _follows_as(data, offsets[row], start):
             ends[i] = REFUSED
