@@ -4,7 +4,7 @@
 
 Prints MB/s of UTF-8 text per CPU second and the peak memory of a fresh process that masks one
 document of N MB: one item per line, all in one line, and all without a gap. The items are valid
-ones (public addresses, check digits that fit), so that each is found and replaced; some kinds repeat
+ones (public addresses, check digits that fit), so that each is found and replaced; some repeat
 one item, which may be none.
 """
 
