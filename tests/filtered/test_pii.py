@@ -453,6 +453,10 @@ ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL 
 @example([("key=", "sha256-" + RANDOM40, " "), ("key=", "abcdefghijkl" + RANDOM40, " ")])
 @example([("key=", "ABCDEFGHIJKLMN" + RANDOM40, " "), ("key=", "a.b-c/" + RANDOM40, " ")])
 @example([("key=", "a.b1-c/" + RANDOM40, " "), ("key=", "abcdEFGHabcJKLMNopqrSTUVabcdWXYZ1", " ")])
+@example([("<", "PASSWORD", ">"), ("password=<", "PASSWORD", ">"), ("<", "PASSWoRD", ">")])
+@example([("Passwort: ", "", "<X> "), ("password=", "", "<x>abc123! "), ("PASSWORD", ">", "a1b2c")])
+@example([("use abc123! as ", "password", "=<PASSWORD>"), ("password=:", "", "<X ")])
+@example([("password= ", "", " <X1"), ("passwords=", "", "<X1 "), ("", "<PASSWORD", "> abc123! ")])
 @given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
     data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
@@ -479,6 +483,7 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["+1 (911) 555-1234", "(212) 155-1234"],
         [f"token={RANDOM40}", f"key: '{RANDOM40[::-1]}'"],
         ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
+        ["password=<PASSWORD>", "Passwort: <PASSWORD>"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:

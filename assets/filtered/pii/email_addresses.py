@@ -189,6 +189,7 @@ SCANS = (
         (rf"[{_ATEXT_BYTES}]@{_WORD_BYTE}",),
         rf"[@{_ATEXT_BYTES}]",
         FAR,
+        sight=256,
         decide=_decide_email,
     ),
     Scan(

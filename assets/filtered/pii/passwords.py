@@ -7,6 +7,9 @@ in quotes, or after "=" in configuration, any secret counts; in prose only what 
 import re
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_words import is_placeholder, is_strong
 
@@ -64,7 +67,7 @@ _TAIL = re.compile(
     r"[-_][A-Za-z0-9])"
 )
 _DECORATION = r"(?:[*_`\"'”»]{0,3}(?:</?[a-z][a-z0-9]{0,7}>){0,3})"
-_OPEN = r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|_{1,2}(?=\S{1,60}_(?!\w))|[*`]){0,3}"
+_OPEN = re.compile(r"(?:<[a-z][a-z0-9]{0,7}>|\*\*|_{1,2}(?=\S{1,60}_(?!\w))|[*`]){0,3}")
 _QUOTE = "\\\\?[\"'`]|[“”„«»‹「『‘’]"
 _COPULA = (
     r"is|was|=|are|be|remains|became|ist|lautet|war|bleibt|est|était|sera|es|era|será|è|é|foi|to|"
@@ -90,6 +93,10 @@ _QUOTED = re.compile(
     rf"(?:@|[brufLN]{{1,2}}(?=[\"']))?(?P<open>{_QUOTE})(?:(?<=«)[ \u00a0\u202f])?"
     r"(?P<value>(?:(?!(?P=open)|[\n”“»›」』’])(?:\\.|[^\n\\])){1,128}?)"
     r"(?:(?P=open)|[ \u00a0\u202f]?»|[”“›」』’])"
+)
+# Chinese and Japanese text goes on without blanks.
+_WIDE = re.compile(
+    r"[、。，；！？）」』】]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 )
 _END = re.compile(
     r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|"
@@ -157,32 +164,37 @@ _CODE = re.compile(
 
 def _assigned(text: str, start: int, place: int) -> Iterator[Span]:
     """Yield a value after "=" or ":", where code, configuration and prose look alike."""
-    opened = re.compile(_OPEN).match(text, place, place + 24)
+    opened = _OPEN.match(text, place, place + 24)
     place = opened.end() if opened else place
     if quoted := _QUOTED.match(text, place, place + 140):
         if _is_quoted_secret(quoted["value"]):
             yield quoted.span("value")
         return
     first, last = _bare(text, place)
-    value, line_start = text[first:last], text.rfind("\n", max(0, start - 60), start) + 1
-    is_config = bool(_CONFIG_BEFORE.search(text[max(line_start, start - 60) : start]))
+    value = text[first:last]
+    if not value or is_placeholder(value):
+        return
     is_tight = text[place - 1 : place] == "=" and text[place - 2 : place - 1] not in (" ", ":")
     is_line = (
         text[last : last + 1] in ("", "\n", "\r", ";", "&", "#") or text[last : last + 2] == " #"
     )
-    if not value or is_placeholder(value):
-        return
-    is_set = is_config and is_tight and not re.search(r"[(){}\[\]]|^[\"'/]", value)
-    if is_set and (text[start : start + 4].isupper() or text[start - 1 : start] in (";", "-", "&")):
+    is_name = text[start : start + 4].isupper() or text[start - 1 : start] in (";", "-", "&")
+    is_open = is_tight and is_name and not re.search(r"[(){}\[\]]|^[\"'/]", value)
+    if is_open and _is_config(text, start):
         if len(value) >= 4:
             yield first, last
     elif re.fullmatch(r"\d{4,32}", value):
         if text[last : last + 1] in ("", "\n", ",", ";", ".", ")", '"', "'", "&", "|", "<"):
             yield first, last
     elif (is_strong(value) and not _CODE.fullmatch(value)) or (
-        is_config and is_line and _is_plain(value, text, start)
+        is_line and _is_plain(value, text, start) and _is_config(text, start)
     ):
         yield first, last
+
+
+def _is_config(text: str, start: int) -> bool:
+    line = text.rfind("\n", max(0, start - 60), start) + 1
+    return bool(_CONFIG_BEFORE.search(text[max(line, start - 60) : start]))
 
 
 _PROSE_VALUE = re.compile(
@@ -203,9 +215,9 @@ def _is_plain(value: str, text: str, start: int) -> bool:
     """Check that a line `password: value` of configuration, below the user's, sets a word."""
     line = text.rfind("\n", max(0, start - 60), start) + 1
     return (
-        bool(_LOGIN_BEFORE.search(text[max(0, line - 60) : line]))
-        and bool(re.fullmatch(r"[a-z]{6,32}", value))
+        bool(re.fullmatch(r"[a-z]{6,32}", value))
         and not _PROSE_VALUE.fullmatch(value)
+        and bool(_LOGIN_BEFORE.search(text[max(0, line - 60) : line]))
     )
 
 
@@ -224,7 +236,7 @@ def _is_quoted_secret(value: str) -> bool:
 
 def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
     """Yield a value that prose tells: "my password is ...", "das Passwort lautet ..."."""
-    opened = re.compile(_OPEN).match(text, place, place + 24)
+    opened = _OPEN.match(text, place, place + 24)
     place = opened.end() if opened else place
     if quoted := _QUOTED.match(text, place, place + 140):
         value = quoted["value"]
@@ -277,14 +289,20 @@ def _bare(text: str, place: int) -> Span:
     if not match:
         return place, place
     value = match[0]
-    # Chinese and Japanese text goes on without blanks.
-    if wide := re.search(
-        r"[、。，；！？）」』】]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]", value
-    ):
+    if not value.isascii() and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     if (cut := _END.search(value)) and cut.start() >= 3:
         value = value[: cut.start()]
     return place, place + len(value.rstrip(".,;:)]}>\"'”»"))
+
+
+def _decide_password(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain_values import decide_password
+
+    ends: NDArray[np.int64] = decide_password(data, offsets, places)
+    return ends
 
 
 def _check_option(text: str, start: int, end: int) -> Iterator[Span]:
@@ -306,6 +324,7 @@ _COMMANDS = (
     r"[^\n]* -(?:-user|[puaw])"
 )
 
+_SIGHT = 300  # characters: 24 of the name, 80 and 24 up to the value, 140 of it, 12 after it
 _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 
 SCANS = (
@@ -314,9 +333,10 @@ SCANS = (
         rf"(?:^|[^A-Za-z0-9]){_PW}",
         _check_password,
         ("[Pp][Ww][=:].", "[Pp][Ww][\"'`* ][\"'`* =:i]"),
+        sight=_SIGHT,
     ),
     *(
-        Scan("password", names, _check_password, clues)
+        Scan("password", names, _check_password, clues, sight=_SIGHT, decide=_decide_password)
         for names, clues in zip(_NAMES, _CLUES, strict=True)
     ),
     Scan(

@@ -62,9 +62,10 @@ def is_strong(value: str) -> bool:
     """Check that a bare value is no word or name: letters with digits or marks, or four words."""
     if not 5 <= len(value) <= 128 or _TECHNICAL.fullmatch(value):
         return False
-    has_letter = any(sign.isalpha() for sign in value)
-    has_digit = any(sign.isdigit() for sign in value)
-    inside = value[1:-1]
-    has_marks = bool(_MARKS.search(inside)) or len(_MARKS.findall(value)) > 1
-    is_phrase = len(re.findall(r"[^\W_]{2,}", value)) >= 4 and not re.search(r"[/\\.,:]", value)
-    return (has_letter and (has_digit or has_marks)) or is_phrase
+    if any(map(str.isalpha, value)) and (
+        any(map(str.isdigit, value))
+        or _MARKS.search(value, 1, len(value) - 1)
+        or len(_MARKS.findall(value)) > 1
+    ):
+        return True
+    return len(re.findall(r"[^\W_]{2,}", value)) >= 4 and not re.search(r"[/\\.,:]", value)

@@ -63,6 +63,7 @@ _PHONE_BEFORE = re.compile(
     r"โทร|điện thoại|đt|هاتف|جوال|تليفون|טלפון|נייד|फोन|मोबाइल|"
     r"予約|携帯|連絡先)[^\n\d]{0,14}\Z"
 )
+_LETTER = re.compile(r"[^\W\d_]")
 _AFTER = re.compile(
     r"(?ai)[\w%°€£¥₹₽$^+=/\\]|\*(?!\*)|[.,:-]\d|[ \t]*[-–+*×=/^<>] ?\d|"
     r"[ \t]+[a-f0-9]*\d[a-f0-9]*(?![\w:.])|"
@@ -94,21 +95,25 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
         return
     start, end = _whole_groups(text, start, end)
     number = text[start:end]
-    num_digits = sum(sign.isdigit() for sign in number)
+    num_digits = sum(map(str.isdigit, number))
     before, after = text[max(0, start - 28) : start], text[end : end + 28]
-    if not 8 <= num_digits <= 13 or _DATE.fullmatch(number) or _is_sequence(number):
+    if not 8 <= num_digits <= 13 or _AFTER.match(after):
+        return
+    if _DATE.fullmatch(number) or _is_sequence(number):
         return
     is_trunk = _TRUNK.fullmatch(number) and (
         9 <= num_digits <= 12 or number[:4] in ("0800", "0341")
     )
-    is_named = bool(_PHONE_BEFORE.search(before))
-    is_row = _ROW_BEFORE.search(before) or _ROW_AFTER.match(after)
-    if not is_trunk and not _CLEAR.fullmatch(number):
-        if not _OPEN.fullmatch(number) or is_row:
-            return
-        if not is_named and _is_among_numbers(text, start, end):
-            return
-    if (is_named or not _BEFORE.search(before)) and not _AFTER.match(after):
+    is_open = not is_trunk and not _CLEAR.fullmatch(number)
+    if is_open and (not _OPEN.fullmatch(number) or _ROW_AFTER.match(after)):
+        return
+    if is_open and "\n" in before and _ROW_BEFORE.search(before):
+        return
+    # The names of a phone have letters, and a list of numbers has none: 30 µs a number.
+    is_named = bool(_LETTER.search(before) and _PHONE_BEFORE.search(before))
+    if is_named or not (
+        (is_open and _is_among_numbers(text, start, end)) or _BEFORE.search(before)
+    ):
         yield start, end
 
 
