@@ -38,19 +38,20 @@ def folder_of(corpus: Corpus, source: str) -> Path:
 
 def patch_paths(root: Path) -> list[Path]:
     """Return the files of patches that a store has, of all sources, in the order of coming."""
-    medium, folder = medium_of(root), root / FOLDER
-    return [
-        folder / source / name
-        for source in medium.names(folder)
-        for name in medium.names(folder / source)
-        if name.removesuffix(".json").isdecimal()  # no file that a killed command left
-    ]
+    folders = [root / FOLDER / source for source in medium_of(root).names(root / FOLDER)]
+    return [path for folder in folders for path in paths_in(folder)]
+
+
+def paths_in(folder: Path) -> list[Path]:
+    """Return the files of patches of a source, in the order of coming."""
+    names = medium_of(folder).names(folder)
+    # A killed command may have left a temporary file.
+    return [folder / name for name in names if name.removesuffix(".json").isdecimal()]
 
 
 def read_patches(corpus: Corpus, source: str) -> list[Patch]:
     """Return the patches of a source in the order in which they were added."""
-    folder = folder_of(corpus, source)
-    paths = [path for path in patch_paths(corpus.store.root) if path.parent == folder]
+    paths = paths_in(folder_of(corpus, source))
     return [patch for path in paths for patch in read_patch_file(path).patches]
 
 
@@ -68,8 +69,7 @@ def read_patch_file(path: Path) -> PatchFile:
 def add_patches(corpus: Corpus, source: str, patches: Sequence[Patch]) -> None:
     """Add a file of patches; StoreError if another process added one meanwhile."""
     folder = folder_of(corpus, source)
-    paths = [path for path in patch_paths(corpus.store.root) if path.parent == folder]
-    number = max((int(path.stem) for path in paths), default=0) + 1
+    number = max((int(path.stem) for path in paths_in(folder)), default=0) + 1
     path = folder / f"{number:08d}.json"
     make_folder(folder)
     if not medium_of(corpus.store.root).create(path, sealed(to_line(PatchFile((*patches,))))):
