@@ -1,6 +1,8 @@
 """The index of keys: sorted runs, and pairs that do not depend on how the runs came about."""
 
+import resource
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +22,9 @@ from assets.deduped.index.band_index import (
     unpaired_rows,
 )
 from assets.deduped.index.hash_prefixes import prefix_bits_for
+from assets.deduped.index.index_files import KeyFile, part_entries
 from assets.deduped.index.row_ids import row_ids_of
+from resources.store.published import as_it_is
 
 SPREAD = 0x9E3779B97F4A7C15
 parts_of_keys = st.lists(st.lists(st.integers(0, 7), max_size=6), max_size=7)
@@ -154,3 +158,22 @@ def test_memory_decides_how_many_files_a_segment_has() -> None:
     assert prefix_bits_for(0, 2 << 30) == 0
     assert prefix_bits_for(150_000_000, 2 << 30) == 6
     assert prefix_bits_for(10**13, 2 << 30) == 12
+
+
+def test_more_parts_than_files_that_may_be_open_are_merged(tmp_path: Path) -> None:
+    parts = []
+    for number in range(100):
+        keys = np.arange(3, dtype=np.uint64) + np.uint64(number)
+        path = tmp_path / f"{number}.bin"
+        path.write_bytes(keys.tobytes() + np.arange(3, dtype=np.uint32).tobytes())
+        parts.append(KeyFile(number, as_it_is(path), len(keys)))
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + 50, hard))
+    try:
+        keys, _ = merge_runs((part_entries(part, 0, 0) for part in parts), 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert keys.tolist() == sorted(number + row for number in range(100) for row in range(3))

@@ -27,12 +27,15 @@ class KeyFile:
 
 
 def part_entries(part: KeyFile, prefix: int, prefix_bits: int) -> Entries:
-    """Return the keys of a signed part that begin with a prefix; only they are read."""
+    """Return a copy of the keys of a signed part that begin with a prefix; only they are read.
+
+    A process may map 65,530 files, and have a thousand open: so no more than one stays mapped.
+    """
     keys = PublishedArray(part.file, np.uint64, part.count)
     rows = PublishedArray(part.file, np.uint32, part.count, 8 * part.count)
     place = slice_of_prefix(keys.mapped, prefix, prefix_bits)
     read = keys.read(place.start, place.stop), rows.read(place.start, place.stop)
-    return read[0], row_ids_of(part.id, read[1])
+    return read[0].copy(), row_ids_of(part.id, read[1])
 
 
 def entries_of_rows(
