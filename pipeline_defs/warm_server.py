@@ -1,6 +1,6 @@
 """The fork server of a run, with all that its steps import and every kernel that they call.
 
-A step needs 0.1 s of CPU to start; spawned, it takes 4 s, and 2 s more to load the kernels.
+A step needs 0.1 s of CPU to start; spawned, it takes 4 s, and 0.6 s more to load the kernels.
 """
 
 from __future__ import annotations

@@ -47,6 +47,14 @@ from resources.kernel_cache import load_compiled
 sum(load_compiled("kernels"))
 print(len(answer.overloads), len(add.overloads))
 """
+INLINED = """
+from numba import njit
+from kernels.callee import add
+add(1)
+twice = njit(lambda number: 2 * add(number))
+library = add.overloads[add.signatures[0]].library
+print(twice(1), sum(add.stats.cache_hits.values()), library.get_pointer_to_function("none"))
+"""
 NEEDED = """
 import sys
 from kernels.below.caller import answer
@@ -111,6 +119,14 @@ def test_kernels_that_only_kernels_call_are_not_loaded(tmp_path: Path) -> None:
     call(tmp_path)
 
     assert start(tmp_path, LOAD).communicate()[0].split() == ["1", "0"]
+
+
+def test_kernels_from_disk_are_inlined_by_those_compiled_later(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+
+    calls = [start(tmp_path, INLINED).communicate()[0].split() for _ in range(2)]
+
+    assert calls == [["22", "0", "0"], ["22", "1", "0"]]
 
 
 def test_loading_imports_neither_scipy_nor_what_compiles(tmp_path: Path) -> None:
