@@ -88,7 +88,7 @@ def begin_to_flush(path: Path) -> bool:
         if os.fstat(file.fileno()).st_size < LARGE_BYTES:
             return False
         whole = ctypes.c_long(0), ctypes.c_long(0)
-        return LIBC.sync_file_range(file.fileno(), *whole, SYNC_FILE_RANGE_WRITE) == 0
+        return not int(LIBC.sync_file_range(file.fileno(), *whole, SYNC_FILE_RANGE_WRITE))
 
 
 def sync_descriptor(path: Path, flags: int) -> None:
