@@ -179,19 +179,22 @@ def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
         counts.append(summary.counts)
         largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
     largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:TOP_CLUSTERS]
-    shown = [(size, doc_id, excerpt(corpus, doc_id, key)) for size, doc_id, key in largest]
+    texts = pl.collect_all([excerpt(corpus, doc_id, key) for _, doc_id, key in largest])
+    shown = [
+        (size, doc_id, str(text["text"].first() or ""))
+        for (size, doc_id, _), text in zip(largest, texts, strict=True)
+    ]
     return duplicates_markdown(add_summaries(counts), shown)
 
 
-def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> str:
-    """Return the beginning of the text of a document in a filtered part."""
+def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> pl.LazyFrame:
+    """Read the beginning of the text of a document in a filtered part: text String, one row."""
     source, part_name = key
     manifest = signed_documents(corpus, corpus.store.newest(SIGNATURES, source))
     part = next(part for part in manifest.parts if part.name == part_name)
     file = corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
     document = pl.scan_parquet(file.checked()).filter(pl.col("doc_id") == doc_id)
-    texts = document.select(pl.col("text").str.slice(0, EXCERPT_CHARS)).collect()["text"]
-    return str(texts.first() or "")
+    return document.select(pl.col("text").str.slice(0, EXCERPT_CHARS))
 
 
 DUPLICATES = Stage(

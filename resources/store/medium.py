@@ -20,6 +20,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from resources.store.disk import (
     HASH_BLOCK_BYTES,
+    begin_to_flush,
     files_below,
     make_folder,
     sizes_in,
@@ -166,7 +167,8 @@ class LocalDisk:
         return path.is_file()
 
     def publish(self, temporary: Path, path: Path) -> None:
-        """Rename a file; `sync` flushes it."""
+        """Rename a file; `sync` flushes it, which begins here."""
+        begin_to_flush(temporary)
         os.replace(temporary, path)
 
     def create(self, path: Path, content: bytes) -> bool:
