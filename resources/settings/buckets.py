@@ -107,9 +107,9 @@ class BucketConfig(BaseModel):
         default_factory=usual_window,
         ge=1,
         description="most tokens of the consecutive parts that are packed together; a larger part "
-        "is packed alone. More pad less, take more memory (4 bytes per token), and are packed again "
-        "when a document among them changes. Where it is not given, as many as 1,024 sequences "
-        "have, but 8,388,608 to 33,554,432",
+        "is packed alone. More pad less, take more memory (4 bytes per token), and are packed "
+        "again when a document among them changes. Where it is not given, as many as 1,024 "
+        "sequences have, but 8,388,608 to 33,554,432",
     )
     seed: int = Field(
         default=0,
