@@ -34,6 +34,19 @@ KEYS_OF_MODE: dict[str, frozenset[str]] = {
 }
 VALIDATION = "validation"  # the group of documents that are held out of training
 KEYS_OF_ALL = frozenset({"mode", "window_tokens", "classes"})
+SEQUENCE_LENGTH = 2048
+
+WINDOW_SEQUENCES = 1024  # half a sequence of padding a window, or 0.05 %
+WINDOW_TOKENS = range(1 << 23, (1 << 25) + 1)  # from the tokens of half a part to 134 MB of memory
+
+
+def usual_window(config: Mapping[str, Any]) -> int:
+    """Return the tokens of a window for the sequence length of a config.
+
+    A night packs every window anew that it changes: windows are as small as padding allows.
+    """
+    tokens = WINDOW_SEQUENCES * int(config.get("sequence_length", SEQUENCE_LENGTH))
+    return min(max(tokens, WINDOW_TOKENS[0]), WINDOW_TOKENS[-1])
 
 
 class BucketConfig(BaseModel):
@@ -49,7 +62,7 @@ class BucketConfig(BaseModel):
         "of one document, whose lengths are powers of two",
     )
     sequence_length: int = Field(
-        default=2048,
+        default=SEQUENCE_LENGTH,
         ge=2,
         le=MAX_SEQUENCE_LENGTH,
         description="tokens of a sequence (pack, concat), or of the longest segment (decompose: a "
@@ -91,10 +104,12 @@ class BucketConfig(BaseModel):
         "hundreds of tiny documents in one slow down attention with document masks",
     )
     window_tokens: int = Field(
-        default=33_554_432,
+        default_factory=usual_window,
         ge=1,
-        description="approximate number of tokens of the consecutive parts that are packed "
-        "together: more tokens pad less and take more memory (4 bytes per token)",
+        description="most tokens of the consecutive parts that are packed together; a larger part "
+        "is packed alone. More pad less, take more memory (4 bytes per token), and are packed "
+        "again when a document among them changes. Where it is not given, as many as 1,024 "
+        "sequences have, but 8,388,608 to 33,554,432",
     )
     seed: int = Field(
         default=0,

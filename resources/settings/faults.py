@@ -57,7 +57,8 @@ def node_lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
     """Yield (key path, message) of every mistake."""
-    faults = error.errors()
+    # A default that follows from other keys is not made where one of them is wrong.
+    faults = [each for each in error.errors() if each["type"] != "default_factory_not_called"]
     for fault in faults:
         keys = without_forms(fault["loc"])
         cause = fault.get("ctx", {}).get("error")

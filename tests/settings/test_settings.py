@@ -58,6 +58,26 @@ def test_good_file_loads_with_defaults(tmp_path: Path) -> None:
     assert (loaded.keep_manifests, loaded.part_bytes, loaded.engine.kind) == (3, 64 << 20, "auto")
 
 
+@pytest.mark.parametrize(
+    ("buckets", "tokens"),
+    [
+        ("{}", 8 << 20),
+        ("{mode: buckets}", 8 << 20),
+        ("{sequence_length: 8192}", 8 << 20),
+        ("{sequence_length: 16384}", 16 << 20),
+        ("{sequence_length: 131072}", 32 << 20),
+        ("{sequence_length: 131072, window_tokens: 5}", 5),
+    ],
+)
+def test_windows_have_a_thousand_sequences_within_limits(
+    tmp_path: Path, buckets: str, tokens: int
+) -> None:
+    loaded = load(tmp_path, f"{GOOD}buckets: {buckets}\n").buckets
+
+    assert loaded.window_tokens == tokens
+    assert loaded.model_dump(mode="json")["window_tokens"] == tokens  # as fingerprints know it
+
+
 def test_shipped_pipeline_loads_and_finds_its_files() -> None:
     loaded = load_settings(REPOSITORY / "pipeline.yaml")
     assert {"general", "anneal"} == set(loaded.phase_names())

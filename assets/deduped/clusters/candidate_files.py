@@ -218,9 +218,18 @@ def read_members(part: SignedFiles, row_ids: Words, config: DedupConfig) -> pl.D
     )
     if not config.reads_candidates:
         return members
-    documents = pl.read_parquet(part.documents.checked(), columns=["text"])
-    texts = documents["text"][rows].fill_null("")
+    texts = read_texts(part.documents.checked(), members["doc_id"], rows)
     return members.hstack(text_facts(texts, members["num_words"], config))
+
+
+def read_texts(documents: Path, doc_ids: pl.Series, rows: NDArray[np.uint32]) -> pl.Series:
+    """Read the texts of the documents with these ids, which are in these rows of a file.
+
+    They are asked for by id: Polars then skips the pages of texts without one of them.
+    """
+    wanted = pl.col("doc_id").is_in(doc_ids.implode())
+    in_file_order = pl.scan_parquet(documents).filter(wanted).select("text").collect()["text"]
+    return in_file_order[rows.argsort().argsort()].fill_null("")
 
 
 def generations_of(entry: LedgerEntry, rows: NDArray[np.uint32]) -> pl.Series:

@@ -14,6 +14,7 @@ characters are counted together.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
@@ -67,6 +68,7 @@ CODE_POINTS = 0x40000  # the planes with letters
 STEPS = 1024  # of a share; 8 million copies of a text still fit an Int64
 PER_WORDS = 200  # words in which an occurrence of a sign weighs 0.3 of its weight
 FORM_CHARS = 2000  # from the beginning: case and white space are alike all through a text
+LOADING = threading.Lock()  # else threads that ask at the same time would each look at all
 
 
 def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> pl.DataFrame:
@@ -146,9 +148,14 @@ def count_by_character(texts: pl.Series, *, in_form: bool) -> dict[str, pl.Serie
     return {name: pl.Series(counts[:, n].astype(np.uint32)) for n, name in enumerate(names)}
 
 
-@cache
 def character_classes() -> NDArray[np.uint8]:
     """Return the classes of `damage_signs` by code point, as regexes tell them, uint8."""
+    with LOADING:
+        return _classes_once()
+
+
+@cache
+def _classes_once() -> NDArray[np.uint8]:
     classes = np.zeros(CODE_POINTS, np.uint8)
     points = np.delete(np.arange(CODE_POINTS, dtype="<u4"), slice(0xD800, 0xE000))  # surrogates
     every = pl.Series([points.tobytes().decode("utf-32-le")])

@@ -48,7 +48,7 @@ def default_text(field: FieldInfo) -> str:
         return " Required."
     if inner_model(field.annotation) is not None:
         return ""
-    return f" Default: {as_yaml(field.get_default(call_default_factory=True))}."
+    return f" Default: {as_yaml(field.get_default(call_default_factory=True, validated_data={}))}."
 
 
 def as_yaml(value: object) -> str:
