@@ -50,6 +50,7 @@ from assets.tokenized.tokenizer import TokenizerError, fill_ids
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
 from resources.profiles import Profile
+from resources.reused_array import reused_array
 from resources.settings.pipeline import Settings
 from resources.stage import (
     Conclusion,
@@ -175,7 +176,7 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     writer = task.writer()
     all_ids, num_rejected = documents["doc_id"], dict[str, int]()
     if inputs.template is None:
-        encoded = encode_documents(documents, encoders, inputs.form)
+        encoded = encode_documents(documents, encoders, inputs.form, reused_array)
     else:
         chats = encode_chats(documents, encoders, inputs.form, inputs.template)
         encoded = chats.encoded

@@ -34,6 +34,7 @@ from assets.tokenized.text_pieces import encode_pieces, is_cut
 from assets.tokenized.token_offsets import byte_starts, token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
+from resources.reused_array import NewArray
 
 SLICE_BYTES = 1 << 19
 THREAD_PIECES = 12
@@ -78,11 +79,14 @@ class TokenFormat:
 
 
 def encode_documents(
-    documents: pl.DataFrame, encoders: Encoders, form: TokenFormat
+    documents: pl.DataFrame,
+    encoders: Encoders,
+    form: TokenFormat,
+    new_array: NewArray = np.empty,
 ) -> pl.DataFrame:
     """Encode each document as `encode_with` does, by the best encoder that is exact on a sample."""
     encoder = encoders.exact_on(compared_texts(documents))
-    return encode_with(encoder, encoders.reference, documents, form)
+    return encode_with(encoder, encoders.reference, documents, form, new_array)
 
 
 def compared_texts(documents: pl.DataFrame) -> list[str]:
@@ -91,21 +95,28 @@ def compared_texts(documents: pl.DataFrame) -> list[str]:
 
 
 def encode_with(
-    encoder: Encoder, reference: ReferenceEncoder, documents: pl.DataFrame, form: TokenFormat
+    encoder: Encoder,
+    reference: ReferenceEncoder,
+    documents: pl.DataFrame,
+    form: TokenFormat,
+    new_array: NewArray = np.empty,
 ) -> pl.DataFrame:
     """Encode each document; put the begin id, if there is one, before its ids and the end id after.
 
     In: doc_id String, text String. Out, same order, without documents whose text gives no token:
     doc_id, tokens List(UInt16 or UInt32), and with `form.offsets` offsets List(UInt32): the byte of
     the text where each token starts, 0 for the begin id, the text's length for the end id; for a
-    special token of a rearranged document, that of the text after it.
+    special token of a rearranged document, that of the text after it. The tokens are in a
+    `new_array`.
     """
     texts = documents["text"]
     draws = None if form.fill is None else draw(doc_heads(documents["doc_id"]), form.fill)
     num_marks = form.num_marks + (0 if draws is None else NUM_TOKENS)
     num_bytes = texts.str.len_bytes().to_numpy()
     capacity = int(num_bytes.sum(dtype=np.int64)) + num_marks * len(texts)
-    columns = TokenColumns(encoder, reference, form, capacity)
+    ids = GrowingArray(form.dtype, capacity, new_array)  # byte-level BPE has at most an id a byte
+    starts = GrowingArray(np.uint32, capacity if form.offsets else 0)
+    columns = TokenColumns(encoder, reference, form, ids, starts)
     for rows in slices_of(num_bytes):
         sections = whole(
             texts[rows], NO_ID if form.begin_id is None else form.begin_id, form.end_id
@@ -128,11 +139,15 @@ class TokenColumns:
     """Ids and offsets of documents, with their marks, end to end in the order of being added."""
 
     def __init__(
-        self, encoder: Encoder, reference: ReferenceEncoder, form: TokenFormat, capacity: int
+        self,
+        encoder: Encoder,
+        reference: ReferenceEncoder,
+        form: TokenFormat,
+        ids: GrowingArray,
+        starts: GrowingArray,
     ) -> None:
         self.encoder, self.reference, self.form = encoder, reference, form
-        self.ids = GrowingArray(form.dtype, capacity)  # byte-level BPE has at most an id a byte
-        self.starts = GrowingArray(np.uint32, capacity if form.offsets else 0)
+        self.ids, self.starts = ids, starts
         self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
 
     def add(self, sections: Sections, sizes: NDArray[np.uint32]) -> None:

@@ -7,16 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from resources.reused_array import NewArray
+
 
 class GrowingArray:
     """Values of a type, end to end in one buffer.
 
-    The buffer is reserved for the most values expected: pages that are not written take no memory.
-    Arrays in a list would have to be joined in the end, which takes their memory twice.
+    The buffer is a `new_array` for the most values expected: pages that are not written take no
+    memory. Arrays in a list would have to be joined in the end, which takes their memory twice.
     """
 
-    def __init__(self, dtype: type[np.unsignedinteger[Any]], capacity: int) -> None:
-        self.buffer: NDArray[Any] = np.empty(capacity, dtype)
+    def __init__(
+        self,
+        dtype: type[np.unsignedinteger[Any]],
+        capacity: int,
+        new_array: NewArray = np.empty,
+    ) -> None:
+        self.buffer: NDArray[Any] = new_array(capacity, np.dtype(dtype))
         self.size = 0
 
     @property

@@ -23,6 +23,7 @@ from assets.tokenized.encode_documents import (
 from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
 from assets.tokenized.growing_array import GrowingArray
 from assets.tokenized.token_offsets import byte_starts, reference_starts, token_sizes
+from resources.reused_array import reused_array
 from resources.settings.tokenizer import END_OF_DOCUMENT
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -108,6 +109,20 @@ def test_pieces_do_not_show(
     monkeypatch.setattr(tokenized, "SLICE_BYTES", 20)
 
     assert encode_documents(given, encoders, form).equals(whole)
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+def test_memory_that_is_used_again_does_not_show(offsets: bool) -> None:
+    encoders, form = load_encoders(trained()), TokenFormat(VOCAB_SIZE, 0, 1, offsets=offsets)
+    given = documents("the mill", "", "grain " * 9, *sample_texts()[:20])
+    reused_array(1 << 16, np.dtype(np.uint8)).fill(255)
+
+    encoded = encode_documents(given, encoders, form, reused_array)
+
+    assert encoded.equals(encode_documents(given, encoders, form))
+    again = encode_documents(documents("the"), encoders, form, reused_array)
+    ids = again["tokens"].explode().to_numpy()
+    assert np.shares_memory(ids, reused_array(ids.size, ids.dtype))
 
 
 def test_documents_without_tokens_are_left_out() -> None:

@@ -26,3 +26,12 @@ def test_a_truncated_array_goes_on_from_there() -> None:
     array.truncate(1)
     array.extend([4])
     assert array.values.tolist() == [1, 4]
+
+
+def test_values_are_in_the_array_that_was_given() -> None:
+    memory = np.full(9, 5, np.uint16)
+    array = GrowingArray(np.uint16, 3, lambda size, dtype: memory.view(dtype)[:size])
+    array.extend([1, 2])
+    assert memory[:3].tolist() == [1, 2, 5]
+    array.extend([3, 4])
+    assert (memory[:4].tolist(), array.values.tolist()) == ([1, 2, 5, 5], [1, 2, 3, 4])
