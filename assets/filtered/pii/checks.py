@@ -23,7 +23,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
 
     places: int64 [n, 3]: row, first byte, end of each candidate. Column 3 is the kind's number.
     """
-    from assets.filtered.kernels.plain_values import REFUSED, UNSURE
+    from assets.filtered.kernels.plain.plain_bytes import REFUSED, UNSURE
     from assets.filtered.kernels.span_edit import to_characters
 
     if scan.find is not None:

@@ -79,7 +79,7 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_email(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_email
+    from assets.filtered.kernels.plain.plain_addresses import decide_email
 
     ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops())
     return ends

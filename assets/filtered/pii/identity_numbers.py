@@ -55,7 +55,7 @@ def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_card(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_card
+    from assets.filtered.kernels.plain.plain_numbers import decide_card
 
     ends: NDArray[np.int64] = decide_card(data, offsets, places)
     return ends
@@ -126,7 +126,7 @@ def _check_iban(text: str, start: int, end: int) -> Iterator[Span]:
 def _find_ibans(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import find_ibans
+    from assets.filtered.kernels.plain.plain_numbers import find_ibans
 
     found: NDArray[np.int64] = find_ibans(data, offsets, places, _iban_lengths())
     return found

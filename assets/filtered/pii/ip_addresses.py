@@ -49,7 +49,7 @@ def _check_ip4(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_ip4(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_ip4
+    from assets.filtered.kernels.plain.plain_addresses import decide_ip4
 
     ends: NDArray[np.int64] = decide_ip4(data, offsets, places, public_blocks())
     return ends

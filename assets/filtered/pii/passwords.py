@@ -299,7 +299,7 @@ def _bare(text: str, place: int) -> Span:
 def _decide_password(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_password
+    from assets.filtered.kernels.plain.plain_secrets import decide_password
 
     ends: NDArray[np.int64] = decide_password(data, offsets, places)
     return ends
