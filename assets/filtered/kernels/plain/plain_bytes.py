@@ -33,3 +33,25 @@ def is_letter(byte: int) -> bool:
 @njit(**INLINED_OPTIONS)
 def is_word(byte: int) -> bool:
     return is_letter(byte) or is_digit(byte) or byte == 95
+
+
+def packed(words: str) -> Integers:
+    """Return words of up to 7 bytes, with blanks between, as numbers that a kernel can compare."""
+    return np.array([int.from_bytes(word.encode(), "big") for word in words.split()])
+
+
+@njit(**OPTIONS)
+def is_among(word: int, words: Integers) -> bool:
+    """Check that a number is one of some numbers."""
+    found = False
+    for own in words:
+        found |= own == word
+    return found
+
+
+@njit(**OPTIONS)
+def pair_at(data: Bytes, at: int) -> int:
+    """Return two bytes as a number, letters as small ones."""
+    first, second = np.int64(data[at]), np.int64(data[at + 1])
+    first, second = first | 32 * is_letter(first), second | 32 * is_letter(second)
+    return first * 256 + second

@@ -12,41 +12,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     Bytes,
     Integers,
     is_digit,
-    is_gap,
     is_word,
 )
-
-
-@njit(**OPTIONS)
-def _follows_plus(data: Bytes, first: int, start: int) -> bool:
-    """Check for digits after a plus without a word in the 28 characters that the check reads."""
-    if start == first or data[start - 1] != 43 or not is_digit(data[start]):
-        return False
-    for at in range(start - 1, max(first, start - 28) - 1, -1):
-        if data[at] == 10:
-            return True
-        if not (is_gap(data[at]) or is_digit(data[at]) or data[at] in (40, 41, 43, 45)):
-            return False
-    return True
-
-
-@njit(**OPTIONS)
-def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
-    """Refuse groups with too many or too few digits for a phone number, or after a plus."""
-    ends = np.zeros(len(places), np.int64)
-    for i in range(len(places)):
-        row, start, end = places[i]
-        digits, brackets = 0, 0
-        for byte in data[start : min(end, start + 41)]:
-            digits += is_digit(byte)
-            brackets += byte == 40
-        # The check cuts a time or a date off: these marks are beside it, or a bracket opens.
-        is_cut = start > offsets[row] and data[start - 1] in (44, 45, 46, 47, 58)
-        is_cut |= end < offsets[row + 1] and (data[end] in (44, 45, 46, 47, 58) or data[end] > 127)
-        is_wrong = digits < 8 or end - start > 40 or (digits > 13 and not is_cut and not brackets)
-        if is_wrong or _follows_plus(data, offsets[row], start):
-            ends[i] = REFUSED
-    return ends
 
 
 @njit(**INLINED_OPTIONS)

@@ -1,4 +1,4 @@
-"""Decide on plain API keys and passwords; see the folder."""
+"""Decide on plain API keys; see the folder."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
 import math
@@ -98,35 +98,4 @@ def decide_assigned_key(
             ends[i] = UNSURE
         elif entropy > min_entropy:
             places[i, 1], ends[i] = first, end
-    return ends
-
-
-@njit(**OPTIONS)
-def _follows_as(data: Bytes, first: int, start: int) -> bool:
-    """Check for " as " in the 70 characters before, after which a value may be the password."""
-    for at in range(max(first, start - 280), start - 3):
-        if data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32:
-            return True
-    return False
-
-
-@njit(**OPTIONS)
-def decide_password(data: Bytes, offsets: Integers, places: Integers) -> Integers:
-    """Refuse words for a password that are a placeholder, or are set to one: `<PASSWORD>`."""
-    ends = np.zeros(len(places), np.int64)
-    for i in range(len(places)):
-        row, start, end = places[i]
-        stop = offsets[row + 1]
-        if end == stop or not is_letter(data[end - 1]):
-            continue
-        if data[end] == 62 and start > offsets[row] and data[start - 1] == 60:
-            ends[i] = REFUSED
-            for byte in data[start:end]:
-                ends[i] = ends[i] if 65 <= byte <= 90 else UNSURE
-            continue
-        at = end + 1
-        at += at < stop and data[at] == 32
-        is_set = data[end] in (58, 61) and at + 1 < stop and data[at] == 60
-        if is_set and 65 <= data[at + 1] <= 90 and not _follows_as(data, offsets[row], start):
-            ends[i] = REFUSED
     return ends
