@@ -66,7 +66,7 @@ def thing_starts() -> NDArray[np.uint8]:
 
     An index is three letters as digits to base 27; 0 stands for any byte that is no letter.
     """
-    from assets.filtered.kernels.plain.plain_words import TECHNICAL, THING
+    from assets.filtered.kernels.plain.plain_values import TECHNICAL, THING
 
     table = np.zeros((27, 27, 27), np.uint8)
     for start in _STARTS_OF_THINGS.split():

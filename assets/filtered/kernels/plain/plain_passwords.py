@@ -21,7 +21,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     packed,
     pair_at,
 )
-from assets.filtered.kernels.plain.plain_words import STRONG, is_no_placeholder, judge_word
+from assets.filtered.kernels.plain.plain_values import STRONG, is_no_placeholder, judge_word
 
 _MAX_VALUE = 48  # bytes; of longer ones the check decides, which reads up to 128 characters
 _BEFORE = 70  # characters that the check reads before a word, for a value "as the password"
