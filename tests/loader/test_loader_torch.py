@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -336,6 +338,36 @@ def test_three_workers_that_are_not_forked_give_every_sample_once_and_a_state(
     resumed = counting_loader(store, 2, persistent_workers=stay)
     resumed.load_state_dict(state)
     assert seen[:20] + numbers(resumed) + numbers(resumed) == some_epochs(store, 2)
+
+
+class SlowToSend:
+    """Notes when the queue of a worker begins and ends to send it."""
+
+    def __init__(self, notes: Path) -> None:
+        self.notes = notes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        for note in ("begun", "ended"):
+            with open(self.notes, "a") as file:
+                print(note, file=file)
+            time.sleep(0.05)
+        return (str, ())
+
+
+def with_a_slow_part(notes: Path, batch: dict[str, Any]) -> dict[str, Any]:
+    """A collate function."""
+    return batch | {"slow": SlowToSend(notes)}
+
+
+def test_a_spawned_worker_that_is_left_ends_after_its_queue(store: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    options = processes("spawn", 1, 3, stay=False)
+    loader = counting_loader(store, 1, collate_fn=partial(with_a_slow_part, notes), **options)
+
+    for _ in loader:
+        break
+
+    assert notes.read_text() == "begun\nended\n" * (notes.stat().st_size // 12)
 
 
 def test_workers_that_stay_are_the_same_processes(store: Path) -> None:
