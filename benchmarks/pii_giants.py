@@ -85,6 +85,54 @@ def _pairs_of_digits(dice: random.Random) -> str:
     return " ".join(str(dice.randrange(11, 99)) for _ in range(5))
 
 
+def _letters(dice: random.Random, size: int) -> str:
+    return "".join(dice.choices(_LETTERS, k=size))
+
+
+def _quoted_password(dice: random.Random) -> str:
+    return f"password: '{_letters(dice, 10)}'"
+
+
+def _password_before(dice: random.Random) -> str:
+    return f"use {_letters(dice, 9)} as the password"
+
+
+def _word_password(dice: random.Random) -> str:
+    return "password " + "".join(dice.choices(string.ascii_lowercase, k=6))
+
+
+def _triples_of_digits(dice: random.Random) -> str:
+    return " ".join(str(dice.randrange(111, 999)) for _ in range(3)) + " a"
+
+
+def _small_ip(dice: random.Random) -> str:
+    return "ip " + ".".join(str(dice.randrange(1, 50)) for _ in range(4))
+
+
+def _ip6(dice: random.Random) -> str:
+    return f"2a00:{dice.randrange(65_536):x}::{dice.randrange(1, 65_536):x}"
+
+
+def _ssn(dice: random.Random) -> str:
+    return f"{dice.randrange(100, 600)}-{dice.randrange(10, 99)}-{dice.randrange(1000, 9999)}"
+
+
+def _wrong_card(dice: random.Random) -> str:
+    return f"{dice.randrange(10**12, 10**13)}"
+
+
+def _url_secret(dice: random.Random) -> str:
+    return f"http://{_letters(dice, 4)}:{_letters(dice, 5)}@a.de"
+
+
+def _dsn(dice: random.Random) -> str:
+    return f"{_letters(dice, 2)}:{_letters(dice, 3)}@tcp("
+
+
+def _introduced_phone(dice: random.Random) -> str:
+    return f"tel:{dice.randrange(10**6, 10**7)}"
+
+
 def _always(item: str) -> Callable[[random.Random], str]:
     return lambda dice: item
 
@@ -118,6 +166,17 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "told password": _told_password,
     "tight email": _tight_email,
     "pairs of digits": _pairs_of_digits,
+    "triples of digits": _triples_of_digits,
+    "quoted password": _quoted_password,
+    "password before": _password_before,
+    "word password": _word_password,
+    "small ip": _small_ip,
+    "ip6": _ip6,
+    "ssn": _ssn,
+    "wrong card": _wrong_card,
+    "url secret": _url_secret,
+    "dsn": _dsn,
+    "introduced phone": _introduced_phone,
 }
 
 
@@ -140,9 +199,9 @@ def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
     from assets.filtered.pii.find_pii import find_pii
     from resources.settings.filtering.filter_steps import PiiConfig
 
-    find_pii(pl.Series(["a@b.io " * 10]), PiiConfig())  # loads the kernels
     dice = random.Random(1)
     sample = gap.join(KINDS[kind](dice) for _ in range(20_000)) + gap
+    find_pii(pl.Series([sample[:2_000], "a@b.io "]), PiiConfig())  # loads the kernels
     text = sample * max(1, round(megabytes * 1e6 / len(sample)))
     texts = pl.Series([text])
     before = time.process_time()

@@ -384,7 +384,32 @@ AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
 )
 
 
+WORDS = st.sampled_from(
+    ["pass", "pwd", "secret", "key", "me", "id", "md5", "utf8", "a1", "3rd", "64bit", "abc.def()"]
+) | st.sampled_from(
+    ["$VAR", "<X>", "[X]", "xxxx", "is", "the", "as", "also", "for", "abc123!", "step-1", "é"]
+)
+VALUES = st.lists(WORDS | st.text("aZ09!$({<[|&;,.`'\"-_/\\@%#=", max_size=6), max_size=3)
+PASSWORDS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "use aB3xY9 as the ", "(x1yz2 as my ", "as as ", "-", "db_", "<", "["]),
+    st.sampled_from(["password", "PASSWORD", "pwd", "Pass", "密码", "identified by '", "mi clave"]),
+    st.sampled_from(
+        ["=", ": ", " is ", " ", "：", ":=", "=>", '="', ": '", " was ", " x is ", "> "]
+    ),
+    VALUES.map("".join),
+)
+GROUPS = st.lists(st.from_regex(r"[0-9]{1,5}", fullmatch=True), min_size=2, max_size=5).map(
+    " ".join
+)
+SSNS = st.from_regex(r"(part |ssn:? ?|item no\. )?[0-9]{3}-[0-9]{2}-[0-9]{4}", fullmatch=True)
+IP6 = st.from_regex(r"(2a00|2001|2002|3fff|2620)(:[0-9a-f]{0,5}){1,8}", fullmatch=True)
+SIGNED = st.from_regex(
+    r"[a=|{'/.]{0,3}[a-c0]{1,3}[=|{]?[ab]@[a-c-]{1,3}\.(info|html|js|de|c0)[}|'@(/_.]?",
+    fullmatch=True,
+)
 ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL | ASSIGNED
+ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED
 
 
 @settings(max_examples=300)
@@ -457,6 +482,9 @@ ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL 
 @example([("Passwort: ", "", "<X> "), ("password=", "", "<x>abc123! "), ("PASSWORD", ">", "a1b2c")])
 @example([("use abc123! as ", "password", "=<PASSWORD>"), ("password=:", "", "<X ")])
 @example([("password= ", "", " <X1"), ("passwords=", "", "<X1 "), ("", "<PASSWORD", "> abc123! ")])
+@example([("", "password ZdtZL8zpt'(q{+rOCn", " as my "), ("", "password=aB3xY9zQ", "\n")])
+@example([("use aB3xY9 as the ", "password", " "), ("", "password is aB3xY9", " and")])
+@example([("", "601 234 567", " a "), ("", "22 12 34 56", "\n"), ("1,", "12 34 56 78 90", "\n")])
 @given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
     data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
@@ -484,6 +512,14 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         [f"token={RANDOM40}", f"key: '{RANDOM40[::-1]}'"],
         ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
         ["password=<PASSWORD>", "Passwort: <PASSWORD>"],
+        ["password=aB3xY9zQ", "my password is q7Lm2Zt"],
+        ["pwd: 'q7L!m2Zt'", "密码：q7Lm2Zt"],
+        ["password someword", "the password otherword"],
+        ["123 45 678 a", "12 3456 789 12 b"],
+        ["x 93.184.216.34", "(203.80.1.9)"],
+        ["2a00:1450:4001:81b::200e", "2606:4700::1111"],
+        ["078-05-1121", "x 078-05-1122"],
+        ["{ab@cd.de}", "x=ab@cd.info"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:

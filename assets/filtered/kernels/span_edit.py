@@ -29,8 +29,8 @@ def _count_chars(data: Bytes, start: int, stop: int) -> int:
 def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
     """Replace the first and the last byte of spans, int64 [n, >= 3], by characters of their text.
 
-    Spans: number of the text, start and end, in order and without overlap. data: UTF-8 bytes;
-    offsets: int64 [texts + 1].
+    Spans: number of the text, start and end; fastest in order and without overlap. data: UTF-8
+    bytes; offsets: int64 [texts + 1].
     """
     row, at, chars = -1, 0, 0
     for i in range(len(spans)):
@@ -39,6 +39,7 @@ def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
             at = offsets[row]
         for k in (1, 2):
             chars += _count_chars(data, at, spans[i, k])
+            chars -= _count_chars(data, spans[i, k], at)
             at = spans[i, k]
             spans[i, k] = chars
 

@@ -23,7 +23,7 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
 
     places: int64 [n, 3]: row, first byte, end of each candidate. Column 3 is the kind's number.
     """
-    from assets.filtered.kernels.plain_values import REFUSED, UNSURE
+    from assets.filtered.kernels.plain.plain_bytes import REFUSED, UNSURE
     from assets.filtered.kernels.span_edit import to_characters
 
     if scan.find is not None:
@@ -33,11 +33,14 @@ def check_candidates(data: Bytes, offsets: Integers, scan: Scan, places: Integer
         return found
     if scan.decide is None:
         return _read(data, offsets, scan, places)
-    places = places.copy()  # of which some are moved
-    ends = scan.decide(data, offsets, places)
+    moved = places.copy()
+    ends = scan.decide(data, offsets, moved)
     kinds = np.where(ends == REFUSED, REJECTED, KINDS.index(scan.kind))
     stops = np.where(ends == REFUSED, places[:, 2], ends)
-    decided = np.column_stack([places[:, :2], stops, kinds])[ends != UNSURE]
+    decided = np.column_stack([moved[:, :2], stops, kinds])[ends != UNSURE]
+    if scan.kind == "password":  # see `_read_pages`
+        words = places[ends > 0]
+        decided = np.concatenate([decided, np.insert(words, 3, REJECTED, axis=1)])
     to_characters(data, offsets, decided)
     return np.concatenate([decided, _read(data, offsets, scan, places[ends == UNSURE])])
 

@@ -24,6 +24,10 @@ _NO_DOMAIN = re.compile(
     "target|"
     "timer|mount|device|slice|scope|path|conf|cfg|ini|log|journal|cephfs"
 )
+_LONG_NAMES = (  # of four letters or more
+    "jpeg webp avif scss less mjsx json html yaml toml lock java localhost internal invalid "
+    "service socket target timer mount device slice scope path conf journal cephfs"
+)
 # Chinese, Japanese and Thai text goes on after a domain without a blank.
 _WIDE_TLD = (
     "中国|中國|公司|网络|網絡|网址|網址|商城|商店|商标|台湾|台灣|香港|新加坡|澳门|澳門|集团|我爱你|在线|"
@@ -79,7 +83,7 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_email(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_email
+    from assets.filtered.kernels.plain.plain_addresses import decide_email
 
     ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops())
     return ends
@@ -87,12 +91,13 @@ def _decide_email(
 
 @cache
 def _short_tops() -> NDArray[np.uint8]:
-    """Make the table of top-level domains of two and three letters that the kernel reads."""
+    """Make the table of top-level domains that the kernel reads, by two or three letters."""
     tops = np.zeros(27**3, np.uint8)
+    long_names = {name[:3] for name in _LONG_NAMES.split()}
     for letters in chain.from_iterable(product(range(1, 27), repeat=n) for n in (2, 3)):
         name = "".join(chr(96 + letter) for letter in letters)
         number = reduce(lambda total, letter: total * 27 + letter, letters)
-        tops[number] = not _NO_DOMAIN.fullmatch(name)
+        tops[number] = (not _NO_DOMAIN.fullmatch(name)) + 2 * (name not in long_names)
     return tops
 
 

@@ -26,6 +26,15 @@ def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, end
 
 
+def _decide_ssn(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain.plain_numbers import decide_ssn
+
+    ends: NDArray[np.int64] = decide_ssn(data, offsets, places)
+    return ends
+
+
 _PRODUCT_BEFORE = re.compile(
     r"(?i)\b(?:parts?|models?|sku|serial|items?|order|invoice|catalog(?:ue)?|lot|ref|p/n|s/n|isbn|"
     r"version|ticket|case|stock)\b(?: (?:no|nr|number|code|id))?[.:# ]{0,3}\Z"
@@ -52,13 +61,23 @@ def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
         i += max(1, size)
 
 
-def _decide_card(
+def _find_cards(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_card
+    from assets.filtered.kernels.plain.plain_numbers import find_cards
 
-    ends: NDArray[np.int64] = decide_card(data, offsets, places)
-    return ends
+    found: NDArray[np.int64] = find_cards(data, offsets, places, _card_lengths())
+    return found
+
+
+@cache
+def _card_lengths() -> NDArray[np.int64]:
+    """Make the table of lengths that the kernel reads: by four digits, a bit for each length."""
+    lengths = np.zeros(10_000, np.int64)
+    for size in range(13, 20):
+        fits = [_CARD.fullmatch(f"{head:04}" + "0" * (size - 4)) for head in range(10_000)]
+        lengths |= np.array([1 << size if fit else 0 for fit in fits])
+    return lengths
 
 
 def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -> int:
@@ -126,7 +145,7 @@ def _check_iban(text: str, start: int, end: int) -> Iterator[Span]:
 def _find_ibans(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import find_ibans
+    from assets.filtered.kernels.plain.plain_numbers import find_ibans
 
     found: NDArray[np.int64] = find_ibans(data, offsets, places, _iban_lengths())
     return found
@@ -158,7 +177,7 @@ _SSN_NAMED = (
 _IBAN_CORE = r"[0-9]{2} ?[A-Z0-9]{4} ?[0-9][A-Z0-9]{2}[0-9] ?[A-Z0-9]{3}"
 
 SCANS = (
-    Scan("ssn", _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",)),
+    Scan("ssn", _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",), decide=_decide_ssn),
     Scan(
         "ssn",
         _SSN_NAMED,
@@ -166,6 +185,7 @@ SCANS = (
         (r"[sS][sS][nN][^\n<>\[\]{}]", r"[oO]cial [sS]ecurity"),
         r"[^\n<>\[\]{}]",
         144,
+        decide=_decide_ssn,
     ),
     Scan(
         "credit_card",
@@ -174,7 +194,7 @@ SCANS = (
         (r"[2-6]\d{3}[- \d]\d{3}[- \d]{2}",),
         "[0-9 -]",
         FAR,
-        decide=_decide_card,
+        find=_find_cards,
     ),
     Scan(
         "iban",

@@ -49,7 +49,7 @@ def _check_ip4(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_ip4(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_ip4
+    from assets.filtered.kernels.plain.plain_addresses import decide_ip4
 
     ends: NDArray[np.int64] = decide_ip4(data, offsets, places, public_blocks())
     return ends
@@ -82,6 +82,29 @@ def _check_ip6(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, end
 
 
+def _decide_ip6(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain.plain_addresses import decide_ip6
+
+    ends: NDArray[np.int64] = decide_ip6(data, offsets, places, public_heads())
+    return ends
+
+
+# Of the blocks of 2000::/3, registries of IANA divide these.
+_DIVIDED_HEADS = (0x2001, 0x2002, 0x2620, 0x3FFF)
+
+
+@cache
+def public_heads() -> NDArray[np.uint8]:
+    """Make the table of first groups of IPv6: 1 for public, 0 for none of it, 2 for some of it."""
+    table = np.full(1 << 16, 2, np.uint8)
+    is_public = _is_public("2a00::1")
+    table[0x2000:0x4000] = is_public
+    table[list(_DIVIDED_HEADS)] = 2
+    return table
+
+
 @lru_cache(maxsize=10_000)  # 12 µs each, and a log names the same hosts again and again
 def _is_public(address: str) -> bool:
     try:
@@ -112,5 +135,6 @@ SCANS = (
         ("[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{3}",),
         "[0-9a-fA-F:]",
         FAR,
+        decide=_decide_ip6,
     ),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
-from assets.filtered.pii.secret_words import is_placeholder, is_strong
+from assets.filtered.pii.secret_words import is_placeholder, is_strong, thing_starts
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
 _NAMES = (
@@ -299,9 +299,9 @@ def _bare(text: str, place: int) -> Span:
 def _decide_password(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_password
+    from assets.filtered.kernels.plain.plain_passwords import decide_password
 
-    ends: NDArray[np.int64] = decide_password(data, offsets, places)
+    ends: NDArray[np.int64] = decide_password(data, offsets, places, thing_starts())
     return ends
 
 

@@ -52,7 +52,7 @@ def _check_plus(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_plus(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_international
+    from assets.filtered.kernels.plain.plain_phones import decide_international
 
     ends: NDArray[np.int64] = decide_international(data, offsets, places, _calling_codes())
     return ends
@@ -68,7 +68,7 @@ def _calling_codes() -> NDArray[np.uint8]:
 def _decide_american(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_american
+    from assets.filtered.kernels.plain.plain_phones import decide_american
 
     ends: NDArray[np.int64] = decide_american(data, offsets, places)
     return ends

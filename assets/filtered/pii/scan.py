@@ -21,7 +21,7 @@ class Scan(NamedTuple):
     only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
     more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
     after it. `decide(data, offsets, places)` decides on many candidates at once: those in plain
-    surroundings; `find`, in place of `check`, on all. See `kernels.plain_values`.
+    surroundings; `find`, in place of `check`, on all. See `kernels.plain`.
     """
 
     kind: PiiKind

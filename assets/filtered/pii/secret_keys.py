@@ -107,7 +107,7 @@ def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_assigned_key(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_assigned_key
+    from assets.filtered.kernels.plain.plain_keys import decide_assigned_key
 
     ends: NDArray[np.int64] = decide_assigned_key(data, offsets, places, MIN_KEY_ENTROPY)
     return ends

@@ -5,6 +5,10 @@ is no secret; a concrete value is, also in an example.
 """
 
 import re
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 _ROLE = (
     r"my|your|the|an?|some|any|new|old|this|that|users?|db|database|admin|root|example|sample|test|"
@@ -21,6 +25,17 @@ _THING = (
     r"lösenord|adgangskode|salasana|şifre|sifre|parolan?ız?|parola|jelszó|lozinka|парол[ьяю]|密码|密碼|"
     r"口令|パスワード|비밀번호|암호|رمز|सीक्रेट|पासवर्ड|सीक्रेट|"
     r"x-oauth-basic|x-access-token|oauth2|something|anything|whatever|password\(s\)"
+)
+# In small letters: each thing has one, or a letter that is not ASCII.
+_STARTS_OF_THINGS = (
+    "pas psw pwd pw pin sec tok key val str tex cre use nam log id me her ken mot mdp con cla sen "
+    "has hes wac adg sal sif par jel loz oau som any wha"
+)
+# Of technical names, letters before or after digits.
+_STARTS_OF_NAMES = (
+    "sha md utf bas aes rsa iso rfc oau pbk bcr arg scr asc uni lat ntl win x v ver htt ipv pyt "
+    "php jav uin int u i cha var str tex par val tmp tem foo bar pas pwd pw p s key tok use dat "
+    "buf c d n ste lev typ fie inp lin opt pag fig tab app sec ite st nd rd th kb mb bit byt"
 )
 _PLACEHOLDER = re.compile(
     rf"(?i)(?:(?:{_ROLE})[-_. ]?){{0,6}}(?:{_THING})(?:[-_. ]?(?:{_THING}|goes|to|for|\w)){{0,3}}|"
@@ -43,6 +58,24 @@ _TEMPLATE = re.compile(
 def is_placeholder(value: str) -> bool:
     """Check that a value takes a secret's place instead of being one."""
     return bool(_PLACEHOLDER.fullmatch(value) or _TEMPLATE.search(value))
+
+
+@cache
+def thing_starts() -> NDArray[np.uint8]:
+    """Make the kernel's table of letters that words begin with: uint8 [27**3].
+
+    An index is three letters as digits to base 27; 0 stands for any byte that is no letter.
+    """
+    from assets.filtered.kernels.plain.plain_values import TECHNICAL, THING
+
+    table = np.zeros((27, 27, 27), np.uint8)
+    for start in _STARTS_OF_THINGS.split():
+        first, second, *third = (ord(letter) - ord("a") + 1 for letter in start)
+        table[first, second, third or slice(None)] |= THING
+    for start in _STARTS_OF_NAMES.split():
+        numbers = [ord(letter) - ord("a") + 1 for letter in start]
+        table[*numbers, *[0] * (3 - len(numbers))] |= TECHNICAL
+    return table.ravel()
 
 
 _TECHNICAL = re.compile(

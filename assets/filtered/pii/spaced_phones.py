@@ -84,7 +84,7 @@ _DATE = re.compile(r"\d\d? \d\d? (?:19|20)\d\d\b.*|(?:19|20)\d\d [01]?\d [0-3]\d
 def _decide_spaced(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain_values import decide_spaced
+    from assets.filtered.kernels.plain.plain_groups import decide_spaced
 
     ends: NDArray[np.int64] = decide_spaced(data, offsets, places)
     return ends

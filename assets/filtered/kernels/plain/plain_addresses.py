@@ -1,0 +1,301 @@
+"""Decide on plain e-mail addresses and IP addresses; see the folder."""
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+
+import numpy as np
+from numba import njit
+
+from assets.filtered.kernels.plain.plain_bytes import (
+    OPTIONS,
+    REFUSED,
+    UNSURE,
+    Bytes,
+    Integers,
+    is_among,
+    is_digit,
+    is_gap,
+    is_letter,
+    is_word,
+    packed,
+    pair_at,
+)
+
+# The last two letters of names of fields with an address: "mail", "to", "login".
+_ENDS_OF_KEYS = packed("il to om cc er me in id ct or ly ss nt sr ho")
+_MAX_LABEL, _MAX_LOCAL, _MAX_ADDRESS = 63, 64, 250
+_BEFORE = 16  # bytes that the check of an IP address reads for words such as "version"
+
+
+@njit(**OPTIONS)
+def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check for a letter, digit or dot before or after, which no address has beside it."""
+    if start > text[0] and (is_word(data[start - 1]) or data[start - 1] == 46):
+        return True
+    if end == text[1]:
+        return False
+    is_dotted = data[end] == 46 and end + 1 < text[1] and is_digit(data[end + 1])
+    return is_dotted or is_word(data[end]) or data[end] == 37
+
+
+@njit(**OPTIONS)
+def _is_no_version(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check that nothing beside an address may make it a version, as `_VERSION_BEFORE` does."""
+    at = start - 1
+    if (end < text[1] and data[end] == 45) or (at >= text[0] and data[at] in (45, 47)):  # -/
+        return False
+    at -= at >= text[0] and data[at] in (34, 39)
+    at -= at >= text[0] and data[at] in (9, 10, 11, 12, 13, 32)
+    at -= at >= text[0] and data[at] in (46, 58)  # a sign and a quote may follow a word
+    at -= at >= text[0] and data[at] in (34, 39)
+    if at < text[0]:
+        return True
+    # The last letters of words for versions, and "rfc 12".
+    byte = data[at] | 32 if is_letter(data[at]) else data[at]
+    if is_digit(byte):
+        return _follows_numbers(data, text[0], at)
+    return byte < 128 and byte not in (61, 94, 99, 100, 101, 110, 114, 115, 118, 126)  # =^cdenrsv~
+
+
+@njit(**OPTIONS)
+def _follows_numbers(data: Bytes, low: int, at: int) -> bool:
+    """Check for no letter in the bytes before that the check reads."""
+    has_letter = False
+    for i in range(max(low, at - _BEFORE), at):
+        has_letter |= data[i] > 127 or is_letter(data[i])
+    return not has_letter
+
+
+@njit(**OPTIONS)
+def _is_named_ip(data: Bytes, low: int, start: int) -> bool:
+    """Check for "ip" as a word, a blank or sign, and the address."""
+    at = start - 1
+    at -= at >= low and data[at] == 32
+    at -= at >= low and data[at] in (58, 61)
+    if at <= low or (data[at - 1] | 32) != 105 or (data[at] | 32) != 112:  # ip
+        return False
+    return at - 1 == low or (data[at - 2] < 128 and not is_word(data[at - 2]))
+
+
+@njit(**OPTIONS)
+def _is_named(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
+    """Check for what tells an address from the number of a section: a word, a port, a prefix."""
+    if end < text[1] and data[end] in (47, 58):
+        return True
+    at = start - 1
+    while at >= text[0] and data[at] != 10 and (is_gap(data[at]) or data[at] == 46):
+        at -= 1
+    if at < text[0] or data[at] == 10:
+        return False
+    # The digit of another number, or that of "ipv4".
+    is_number = is_digit(data[at]) and (
+        at == text[0] or is_digit(data[at - 1]) or is_gap(data[at - 1]) or data[at - 1] == 46
+    )
+    return not is_number
+
+
+@njit(**OPTIONS)
+def _is_resolver(data: Bytes, start: int, end: int) -> bool:
+    """Check for an address that everybody knows: 1.1.1.1, 8.8.8.8, 9.9.9.9, 8.8.4.4, 1.0.0.1."""
+    if end - start != 7:
+        return False
+    one, two, three, four = data[start], data[start + 2], data[start + 4], data[start + 6]
+    is_same = one == two == three == four and one in (49, 56, 57)
+    is_eights = one == 56 and two == 56 and three == 52 and four == 52
+    return is_same or is_eights or (one == 49 and two == 48 and three == 48 and four == 49)
+
+
+@njit(**OPTIONS)
+def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
+    """Decide on IPv4 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
+    ends = np.zeros(len(places), np.int64)
+    for i in range(len(places)):
+        row, start, end = places[i]
+        part, digits, number, count, is_small = 0, 0, 0, 0, True
+        for at in range(start, end + 1):
+            if at < end and is_digit(data[at]):
+                # More than a byte, or a zero that leads.
+                longer = part * 10 + np.int64(data[at]) - 48
+                is_wrong = digits > 0 and (part == 0 or longer > 255)
+                part = 256 if is_wrong or part == 256 else longer
+                digits += 1
+                continue
+            if part == 256:
+                number = -1
+                break
+            number, count = (number * 256 + part, count + 1) if count < 2 else (number, count + 1)
+            is_small &= part < 50
+            part, digits = 0, 0
+        verdict = public[number] if number >= 0 else 0
+        text = offsets[row], offsets[row + 1]
+        is_likely = not is_small or _is_resolver(data, start, end)
+        is_section = not is_likely and not _is_named(data, text, start, end)
+        if verdict == 0 or is_section or _is_part_of_more(data, text, start, end):
+            ends[i] = REFUSED
+        elif verdict == 1 and (is_likely or _is_named_ip(data, text[0], start)):
+            ends[i] = end if _is_no_version(data, text, start, end) else UNSURE
+    return ends
+
+
+@njit(**OPTIONS)
+def _is_ip6(data: Bytes, start: int, end: int) -> bool:
+    """Check for eight groups of one to four hex digits, or fewer around two colons in a row."""
+    groups, size, gaps = 0, 0, 0
+    for at in range(start, end + 1):
+        if at < end and data[at] != 58:
+            size += 1
+            if size > 4:
+                return False
+            continue
+        if size == 0 and at < end:  # the second of two colons; a third has another gap
+            gaps += 1
+        elif size == 0 and data[end - 2] != 58:
+            return False
+        groups, size = groups + (size > 0), 0
+    return groups == 8 if gaps == 0 else gaps == 1 and groups < 8
+
+
+@njit(**OPTIONS)
+def decide_ip6(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
+    """Decide on IPv6 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
+    ends = np.full(len(places), REFUSED, np.int64)
+    for i in range(len(places)):
+        row, start, end = places[i]
+        while data[end - 1] == 58 and data[end - 2] != 58:
+            end -= 1
+        before = data[start - 1] if start > offsets[row] else 32
+        after = data[end] if end < offsets[row + 1] else 32
+        if is_word(before) or before in (46, 58) or is_word(after) or after == 58:
+            continue
+        if not _is_ip6(data, start, end):
+            continue
+        head = np.int64(0)
+        for byte in data[start : start + 4]:
+            value = byte - 48 if is_digit(byte) else (byte | 32) - 87
+            head = head * 16 + value
+        verdict = public[head]
+        ends[i] = end if verdict == 1 else UNSURE if verdict == 2 else REFUSED
+    return ends
+
+
+@njit(**OPTIONS)
+def _may_be_key(data: Bytes, start: int, sign: int) -> bool:
+    """Check that what is before "=" may name an address: `email_addresses._KEY`."""
+    if sign - start < 2:
+        return False
+    first, last = data[sign - 2], data[sign - 1]
+    is_constant = not (97 <= first <= 122 or 97 <= last <= 122)
+    return is_constant or is_among(pair_at(data, sign - 2), _ENDS_OF_KEYS)
+
+
+@njit(**OPTIONS)
+def _end_of_local(data: Bytes, start: int, stop: int) -> int:
+    """Return the place of the "@" after a plain local part, or -1."""
+    at = start
+    if at == stop or not (is_letter(data[at]) or is_digit(data[at])):
+        return -1
+    while at < stop and data[at] != 64:
+        byte = data[at]
+        is_sign = byte in (43, 45, 46, 61, 95)  # +-.=_
+        if not (is_letter(byte) or is_digit(byte) or is_sign):
+            return -1
+        if (byte == 46 and data[at + 1] in (46, 64)) or (
+            byte == 61 and _may_be_key(data, start, at)
+        ):
+            return -1
+        at += 1
+    is_git = at - start == 3 and data[start] == 103 and data[start + 1] == 105
+    return at if at < stop and at - start <= _MAX_LOCAL and not is_git else -1
+
+
+@njit(**OPTIONS)
+def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
+    """Return where a local part begins after what is cut off: `email_addresses._first_of_local`."""
+    at, opening = start, 123 if closing == 125 else closing  # { for }
+    if opening in (36, 39, 42, 47, 96, 123, 124, 126):  # $'*/`{|~
+        while data[at] == opening:
+            at += 1
+        if at == start:
+            for i in range(start, end):
+                at = i + 1 if data[i] == opening else at
+    while at < end and data[at] in (39, 42, 43, 45, 46, 61, 96, 124):  # '*+-.=`|
+        at += 1
+    return at
+
+
+@njit(**OPTIONS)
+def _read_domain(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """Return the end of a plain domain or -1, the start of its last label, and how many dots."""
+    at, label, dots = start, start, 0
+    while at < stop:
+        byte = data[at]
+        if byte == 46 and (at + 1 == stop or is_gap(data[at + 1])):
+            break  # the end of a sentence
+        if byte == 46:
+            if at == label or at - label > _MAX_LABEL or data[at - 1] == 45:
+                return -1, 0, 0
+            label, dots = at + 1, dots + 1
+        elif not (is_letter(byte) or is_digit(byte) or (byte == 45 and at > label)):
+            break
+        at += 1
+    return at, label, dots
+
+
+@njit(**OPTIONS)
+def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
+    """Return the end of a plain domain, REFUSED if it is none, or UNSURE.
+
+    tops: see `decide_email`.
+    """
+    at, label, dots = _read_domain(data, start, stop)
+    after = data[at] if 0 <= at < stop else 10
+    if at < 0 or not dots or at - start > _MAX_ADDRESS or after > 127 or after in (91, 95):  # [_
+        return UNSURE
+    top, letters, hyphens = np.int64(0), 0, 0
+    for byte in data[label:at]:
+        if is_letter(byte):
+            top = top * 27 + (byte | 32) - 96 if letters < 3 else top
+            letters += 1
+        hyphens += byte == 45  # of a domain in Punycode: xn--p1ai
+    if letters < at - label:
+        return REFUSED if dots == 1 and not hyphens else UNSURE
+    if after in (40, 64):  # (@
+        return REFUSED if dots == 1 else UNSURE
+    if not 2 <= letters <= 24:
+        return UNSURE
+    if letters > 3:
+        return at if tops[top] & 2 else UNSURE
+    return at if tops[top] & 1 else REFUSED
+
+
+@njit(**OPTIONS)
+def _is_in_url(data: Bytes, first: int, start: int) -> bool:
+    """Check for a slash in what comes before without a blank or "@": a user of a URL, perhaps."""
+    at = start - 1
+    while at >= first and data[at] != 47:
+        if data[at] in (32, 10, 9, 13, 64):
+            return False
+        at -= 1
+    return at >= first
+
+
+@njit(**OPTIONS)
+def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) -> Integers:
+    """Decide on addresses; the place of one after signs that are cut off is moved.
+
+    tops: uint8 [27**3], by letters as digits to base 27: 1 for a domain of two or three letters,
+    plus 2 where longer names that begin so are domains.
+    """
+    ends = np.zeros(len(places), np.int64)
+    for i in range(len(places)):
+        row, start, end = places[i]
+        text, stop, sign = offsets[row], offsets[row + 1], start
+        while data[sign] != 64:
+            sign += 1
+        last = _end_of_domain(data, sign + 1, stop, tops)
+        if last <= 0:
+            ends[i] = last
+            continue
+        first = _first_of_local(data, start, sign, data[last] if last < stop else 0)
+        is_plain = sign - start < 200 and _end_of_local(data, first, end) == sign
+        if is_plain and not _is_in_url(data, max(text, first - 400), first):
+            ends[i], places[i, 1] = last, first
+    return ends
