@@ -484,6 +484,7 @@ ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED
 @example([("password= ", "", " <X1"), ("passwords=", "", "<X1 "), ("", "<PASSWORD", "> abc123! ")])
 @example([("", "password ZdtZL8zpt'(q{+rOCn", " as my "), ("", "password=aB3xY9zQ", "\n")])
 @example([("use aB3xY9 as the ", "password", " "), ("", "password is aB3xY9", " and")])
+@example([("", "{joe@b.org", "{"), ("", "{joe@b.org", "}"), ("", "a{joe@b.org", "{")])
 @example([("", "601 234 567", " a "), ("", "22 12 34 56", "\n"), ("1,", "12 34 56 78 90", "\n")])
 @given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:

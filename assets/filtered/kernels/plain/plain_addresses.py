@@ -209,7 +209,9 @@ def _end_of_local(data: Bytes, start: int, stop: int) -> int:
 @njit(**OPTIONS)
 def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
     """Return where a local part begins after what is cut off: `email_addresses._first_of_local`."""
-    at, opening = start, 123 if closing == 125 else closing  # { for }
+    at, opening = start, closing
+    if closing in (123, 125):  # { closes nothing, } closes {
+        opening = 123 if closing == 125 else 0
     if opening in (36, 39, 42, 47, 96, 123, 124, 126):  # $'*/`{|~
         while data[at] == opening:
             at += 1
