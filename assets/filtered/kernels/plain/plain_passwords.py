@@ -264,7 +264,10 @@ def _value_after(
 @njit(**OPTIONS)
 def _follows_as(data: Bytes, first: int, start: int) -> bool:
     """Check for " as " in the 70 characters before, after which a value may be the password."""
-    for at in range(max(first, start - 4 * _BEFORE), start - 3):
+    size = _BEFORE
+    for byte in data[max(first, start - _BEFORE) : start]:
+        size = 4 * _BEFORE if byte > 127 else size
+    for at in range(max(first, start - size), start - 3):
         if data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32:
             return True
     return False
