@@ -8,7 +8,6 @@ import logging
 import traceback
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -258,6 +257,7 @@ def publish_partitions(
     for name in partitions:
         with faults.of(name, is_planned=False), final_errors_explained(corpus.store.root):
             plans[name] = stage.plan(corpus, name)
+    done: list[Committed] = []
     with ExitStack() as every_writer:
         writers = {name: every_writer.enter_context(ExitStack()) for name in plans}
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
@@ -269,22 +269,16 @@ def publish_partitions(
             if outcome.error is not None:
                 faults.add(outcome.task.partition, outcome.error)
         by_partition = group_by_partition(outcomes)
-
-        def finish(name: str) -> Committed | None:
-            committed = None
+        for name, plan in plans.items():
             if not faults.has(name):
                 with faults.of(name), final_errors_explained(corpus.store.root):
-                    of_partition = by_partition.get(name, [])
-                    committed = commit(corpus, stage, folders[name], plans[name], of_partition)
-                    refuse(corpus, stage, committed.manifest)
+                    done.append(
+                        commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
+                    )
+                    refuse(corpus, stage, done[-1].manifest)
             error = faults.failed.get(name)
             with faults.of(name):  # after an error, finished parts are kept for the next attempt
                 writers[name].__exit__(type(error) if error else None, error, None)
-            return committed
-
-        # Manifests take little, but what is shown of tables is read and hashed: on all cores.
-        with ThreadPoolExecutor(corpus.settings.engine.num_workers()) as pool:
-            done = [each for each in pool.map(finish, plans) if each]
     return done
 
 
