@@ -15,7 +15,7 @@ from typing import Any
 from assets.raw.asset import RAW
 from resources.corpus import Corpus
 from resources.stage import Stage
-from resources.store.compression import UNNAMED
+from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.records import Manifest, PartRecord, as_json_object
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL, Plan, Task
@@ -99,7 +99,7 @@ def shared_reasons(planned: Planned) -> list[str]:
     reasons = []
     if newest.code_version != stage.code_version:
         reasons.append(f"code version {newest.code_version} -> {stage.code_version}")
-    then_written = newest.compression or UNNAMED
+    then_written = newest.compression or DEFAULT_COMPRESSION
     if planned.plan.tasks and planned.plan.tasks[0].compression != then_written:
         reasons.append(f"compression {then_written} -> {planned.plan.tasks[0].compression}")
     reasons += [f"config {each}" for each in changes(newest.config, planned.plan.config)]

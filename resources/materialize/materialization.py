@@ -61,7 +61,7 @@ from resources.stage import (
     Stage,
     WarningCheck,
 )
-from resources.store.compression import UNNAMED
+from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
@@ -490,7 +490,7 @@ def manifest_of(
     """Make the manifest of a partition; its parts are in task order, not in order of completion."""
     parts = tuple(record for outcome in outcomes for record in outcome.records)
     provenance = as_json_object(plan.provenance)
-    compressions = {outcome.task.compression for outcome in outcomes} - {UNNAMED}
+    compressions = {outcome.task.compression for outcome in outcomes} - {DEFAULT_COMPRESSION}
     return Manifest(
         stage=stage.name,
         partition=partition,

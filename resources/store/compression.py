@@ -3,8 +3,7 @@
 from typing import Literal
 
 Compression = Literal["zstd", "lz4", "none"]
-DEFAULT_COMPRESSION: Compression = "lz4"
-UNNAMED: Compression = "zstd"  # in no fingerprint: stores were written so before this setting
+DEFAULT_COMPRESSION: Compression = "zstd"
 LEVEL = 1  # of zstd: level 3 takes twice as long, for a tenth less
 POLARS_NAMES: dict[Compression, Literal["zstd", "lz4", "uncompressed"]] = {
     "zstd": "zstd",
@@ -14,5 +13,5 @@ POLARS_NAMES: dict[Compression, Literal["zstd", "lz4", "uncompressed"]] = {
 
 
 def compression_in_fingerprints(compression: Compression) -> tuple[str, ...]:
-    """Return the part of a fingerprint that says how tables are written: nothing for zstd."""
-    return () if compression == UNNAMED else (compression,)
+    """Return the part of a fingerprint that says how tables are written: nothing by default."""
+    return () if compression == DEFAULT_COMPRESSION else (compression,)

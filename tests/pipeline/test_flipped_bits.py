@@ -284,7 +284,9 @@ def damage(path: Path) -> None:
     for row in range(table.height):
         text = table["text"].to_list()
         text[row] = text[row].replace("a", "c", 1)
-        table.with_columns(text=pl.Series(text)).write_parquet(path, compression="lz4")
+        table.with_columns(text=pl.Series(text)).write_parquet(
+            path, compression="zstd", compression_level=1
+        )
         if path.stat().st_size == len(content) and path.read_bytes() != content:
             return
     raise AssertionError("no row can be changed")
