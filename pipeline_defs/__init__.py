@@ -10,8 +10,8 @@ import os
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000,thp:always")
 
 # Arrow's allocator returns freed pages after 10 ms, so that each shard in Parquet gets new ones, of
-# 4 KB where free memory is scattered: 0.2 to 0.5 CPU s of a build of 1 GB. Read when pyarrow is
-# imported.
+# 4 KB where free memory is scattered: of 1 GB, `sharded` had 512,000 page faults, and has 324,000
+# with this. Read when pyarrow is imported.
 os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")  # milliseconds
 
 # Parts are encoded side by side. Threads of its own, as many as cores in every worker, would each
