@@ -5,8 +5,9 @@ disk at the commit and one more at the close, which merges the write-ahead log a
 connection goes. A build with nothing to do opens 1,000 connections. Here each process keeps one per
 database, and leaves flushing to the write-ahead log (`synchronous=NORMAL`, which SQLite recommends
 with it): a power cut may lose the last events of a run, but damages nothing, and the store does not
-depend on these records. Nor does it have alembic read its 90 scripts again for each database that
-it opens for the first time, which takes 0.13 s of CPU.
+depend on these records. New databases are made so, too: their 79 tables and indexes were flushed
+one by one, 270 times in all; now that is 24 times. Nor does it have alembic read its 90 scripts
+again for each database that it opens for the first time, which takes 0.13 s of CPU.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from weakref import WeakSet
 
 import alembic.script
 from alembic.config import Config
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     INDEX_SHARD_NAME,
     SqliteEventLogStorage,
 )
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 
@@ -38,6 +42,8 @@ def keep_connections_open() -> None:
     SqliteEventLogStorage.has_table = has_table  # type: ignore[method-assign]
     SqliteRunStorage.connect = connect_to_runs  # type: ignore[method-assign,assignment]
     alembic.script.ScriptDirectory.from_config = scripts_of  # type: ignore[method-assign]
+    for storage in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
+        vars(storage)["create_engine"] = lambda address, **_: engine_of(address)
 
 
 @contextmanager

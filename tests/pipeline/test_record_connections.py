@@ -9,15 +9,22 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 
 from pipeline_defs.record_connections import close_connections, engine_of, keep_connections_open
+
+NORMAL = 1  # of SQLite's `synchronous`: tables of a new database are not flushed one by one
 
 
 @pytest.fixture
 def instance(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
     monkeypatch.setattr(SqliteEventLogStorage, "_connect", SqliteEventLogStorage._connect)
     monkeypatch.setattr(SqliteEventLogStorage, "has_table", SqliteEventLogStorage.has_table)
+    for module in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
+        monkeypatch.setattr(module, "create_engine", vars(module)["create_engine"])
     keep_connections_open()
     close_connections()
     return dg.DagsterInstance.get()
@@ -50,7 +57,20 @@ def test_a_database_is_opened_once(instance: dg.DagsterInstance) -> None:
     opened = engine_of.cache_info().misses
     instance.fetch_materializations(dg.AssetKey("counted"), limit=9)
 
-    assert engine_of.cache_info().misses == opened == 3  # runs, the index of events, the run's own
+    # Runs, schedules, the index of events, the run's own.
+    assert engine_of.cache_info().misses == opened == 4
+
+
+def test_new_databases_are_made_through_the_connections_that_stay(
+    instance: dg.DagsterInstance, dagster_home: Path
+) -> None:
+    places = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+
+    assert {str(dagster_home / place) for place in places} <= set(open_databases(dagster_home))
+    for place in places:
+        with engine_of(f"sqlite:///{dagster_home / place}").connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == NORMAL
+    assert instance.schedule_storage is not None
 
 
 def test_a_table_that_was_found_is_not_asked_for_again(
@@ -81,7 +101,7 @@ def test_a_fork_has_connections_of_its_own(
         os._exit(0)
     os.wait()
 
-    assert before == 3 and os.read(reader, 2) == bytes([0, 0])
+    assert before == 4 and os.read(reader, 2) == bytes([0, 0])
     assert run_asset(instance) != run_asset(instance)
     assert len(open_databases(dagster_home)) > 0
 
