@@ -18,36 +18,17 @@ from importlib.util import find_spec
 from multiprocessing.util import register_after_fork
 from typing import Any
 
-from dagster._core.storage.sql import get_alembic_config
-
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import compile_kernels, kernels_of
 from pipeline_defs.lasting_imports import lasting_imports
-from pipeline_defs.record_connections import scripts_of
+from pipeline_defs.run_image import load_run
 from pipeline_defs.warm_server import STAGES_VARIABLE
 from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
 from resources.engine.workers import WORKER, let_workers_stay
 from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
-STORAGES = (
-    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
-    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
-    "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
-)
-IMPORTED = (
-    *STORAGES,
-    "dagster._core.executor.multiprocess",
-    "dagster._core.instance.factory",
-    "dagster._core.storage.local_compute_log_manager",
-    "dagster._core.storage.root",
-    "dagster._core.storage.sqlite_storage",
-    "dagster._core.system_config.composite_descent",
-    "dagster._core.workspace.autodiscovery",
-    "pyarrow.compute",
-    "upath.implementations.local",
-    "watchdog.observers.polling",
-)
+IMPORTED = ("pyarrow.compute", "watchdog.observers.polling")
 SHARED_KERNELS = "assets.text.kernels"
 
 
@@ -63,7 +44,7 @@ def prepare() -> None:
     try:
         with ended_with_run(), lasting_imports():
             compile_kernels(stages)
-            load_dagster()
+            load_run()
             for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
                 import_module(module)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
@@ -107,15 +88,6 @@ def ended_with_run() -> Iterator[None]:
     finally:
         is_ready.set()
         watcher.join()  # the server forks, and has no threads then
-
-
-def load_dagster() -> None:
-    """Make what every step would make again: the jobs, and the list of Dagster's migrations."""
-    for job in import_module("pipeline_defs.definitions").defs.get_repository_def().get_all_jobs():
-        import_module("dagster._core.execution.api").create_execution_plan(job)
-    for storage in STORAGES:
-        config = get_alembic_config(import_module(storage).__file__)
-        scripts_of(config).as_revision_number("head")
 
 
 def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:

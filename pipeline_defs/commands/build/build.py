@@ -74,7 +74,7 @@ def build(
             run_dagster,
         )
 
-        import_module("pipeline_defs.definitions")
+        import_module("pipeline_defs.run_image").load_run()
     with made_ready(corpus, last):  # a fork: the store is read after it, since clients do not fork
         if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
