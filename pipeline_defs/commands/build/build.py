@@ -24,6 +24,7 @@ from assets.stages import BY_NAME, used_stages
 from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
+from pipeline_defs.early_digests import early_digests
 from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.pending_work import is_first_run
@@ -67,7 +68,8 @@ def build(
 
         return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
     prepare_home()
-    with lasting_imports():
+    is_first = is_first_run(corpus, (last.name,))
+    with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
         from pipeline_defs.commands.build.dagster_commands import (
             commands_for,
             rehash_commands,
@@ -75,7 +77,8 @@ def build(
         )
 
         import_module("pipeline_defs.run_image").load_run()
-    with made_ready(corpus, last):  # a fork: the store is read after it, since clients do not fork
+    # A fork: the store is read after it, since clients do not fork.
+    with made_ready(corpus, last, on_demand=not is_first):
         if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         codes = []
@@ -104,12 +107,13 @@ def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> No
         )
 
 
-def made_ready(corpus: Corpus, last: Stage[Any, Any]) -> AbstractContextManager[None]:
+def made_ready(
+    corpus: Corpus, last: Stage[Any, Any], *, on_demand: bool
+) -> AbstractContextManager[None]:
     """Start the server of all commands if steps are its forks, else compile the kernels."""
     stages = [last, *ancestors(last)]
     if corpus.settings.engine.steps != "in_process":
         names = [stage.name for stage in stages]
-        on_demand = not is_first_run(corpus, (last.name,))
         return warm_server(dict.fromkeys(names), as_fork=True, on_demand=on_demand)
     compile_kernels(stages)
     return nullcontext()
