@@ -147,6 +147,7 @@ def map_in_pool(
     for place, (index, task) in enumerate(tasks):
         waiting.setdefault(task.partition, deque()).append((place, index, task))
     running: dict[Future[Ended[Result]], str] = {}
+    ended: set[Future[Ended[Result]]] = set()
     while True:
         while len(running) < workers and waiting:
             busy = Counter(running.values())
@@ -158,8 +159,10 @@ def map_in_pool(
             if not waiting[partition]:
                 del waiting[partition]
             running[pool.submit(run_task, function, index, task)] = partition
+        for future in ended:  # not before workers are busy again: who takes it may need a while
+            yield future.result()
         if not running:
             return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        ended = wait(running, return_when=FIRST_COMPLETED).done
+        for future in ended:
             del running[future]
-            yield future.result()

@@ -44,7 +44,7 @@ def one_worker(corpus: Corpus) -> Corpus:
     return replace(corpus, settings=corpus.settings.model_copy(update={"engine": engine}))
 
 
-def test_a_partition_is_given_before_the_next_one_begins(one_worker: Corpus) -> None:
+def test_partitions_are_computed_and_given_one_after_the_other(one_worker: Corpus) -> None:
     with stopped_by_errors(run_partitions(one_worker, tasks_of(one_worker), publish)) as ended:
         first = next(ended)
         assert [(each.task.partition, each.task.name) for each in first] == [
@@ -53,8 +53,16 @@ def test_a_partition_is_given_before_the_next_one_begins(one_worker: Corpus) -> 
             ("books", "c"),
         ]
         assert {line.split()[0] for line in done_in(one_worker)[:3]} == {"books"}
-        assert "web a" not in done_in(one_worker)
         assert [[each.task.name for each in of_source] for of_source in ended] == [["a", "b"]]
+
+
+def test_the_next_part_is_computed_while_an_outcome_is_looked_at(one_worker: Corpus) -> None:
+    with stopped_by_errors(run_partitions(one_worker, tasks_of(one_worker), publish)) as ended:
+        next(ended)
+        deadline = time.monotonic() + 20
+        while len(done_in(one_worker)) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(done_in(one_worker)) == 4
 
 
 def test_published_partitions_are_given_before_anything_is_computed(one_worker: Corpus) -> None:
