@@ -14,13 +14,20 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 
 STRONG = 1
-THING, TECHNICAL = 1, 2  # of the letters that a word begins with
+THING, TECHNICAL, WORD = 1, 2, 4  # of the letters that a word begins with
 
 
 @njit(**OPTIONS)
 def _letter(data: Bytes, at: int, end: int) -> int:
     """Return 1 to 26 for a letter of any case, 0 for any other byte and beyond the end."""
     return (data[at] | 32) - 96 if at < end and is_letter(data[at]) else 0
+
+
+@njit(**OPTIONS)
+def _letters_at(data: Bytes, at: int, end: int, things: Bytes) -> int:
+    """Return what a table says of up to three letters at a place; 0 for one letter."""
+    first, second = _letter(data, at, end), _letter(data, at + 1, end)
+    return things[(first * 27 + second) * 27 + _letter(data, at + 2, end)] if second else 0
 
 
 @njit(**OPTIONS)
@@ -42,20 +49,28 @@ def _is_template(data: Bytes, at: int, end: int) -> bool:
 def is_no_placeholder(data: Bytes, start: int, end: int, things: Bytes) -> bool:
     """Check that a value of printable ASCII is surely no placeholder.
 
-    things: uint8 [27**3], THING for three letters, as digits to base 27, of names of secrets.
+    things: uint8 [27**3], THING for three letters, as digits to base 27, of names of secrets, WORD
+    for those of other placeholders.
     """
     if data[start] in (36, 37, 38, 40, 58, 60, 64, 91, 92, 123):  # $%&(:<@[\{
         return False
     is_odd = False  # no word and no mask has such a sign
+    has_thing, has_sign, has_line = False, False, False
     for at in range(start, end):
         byte = data[at]
-        is_odd |= is_digit(byte) or byte in (33, 36, 37, 38, 43, 61, 64, 94, 124, 126)
-        first, second = _letter(data, at, end), _letter(data, at + 1, end)
-        third = _letter(data, at + 2, end)
-        is_thing = first and second and things[(first * 27 + second) * 27 + third] & THING
-        if is_thing or _is_template(data, at, end):
+        is_sign = byte in (33, 36, 37, 38, 43, 61, 64, 94, 124, 126)  # !$%&+=@^|~
+        has_sign, has_line = has_sign or is_sign, has_line or byte == 95
+        is_odd |= is_sign or is_digit(byte)
+        if is_letter(byte):
+            has_thing |= _letters_at(data, at, end, things) & THING > 0
+        elif _is_template(data, at, end):
             return False
-    return is_odd
+    # Of a mask or a name in capitals is no letter but x and y, or a line.
+    is_word = not is_letter(data[start]) or data[start] | 32 in (120, 121) or has_line
+    is_word = is_word or not is_letter(data[start + 1])
+    is_word = is_word or _letters_at(data, start, end, things) & WORD > 0
+    # Names of secrets have no such sign beside them in a placeholder.
+    return has_sign or (not has_thing and (is_odd or not is_word))
 
 
 @njit(**OPTIONS)
