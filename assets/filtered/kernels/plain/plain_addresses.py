@@ -244,10 +244,10 @@ def _read_domain(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
 
 @njit(**OPTIONS)
 def _has_hyphen(data: Bytes, start: int, end: int) -> bool:
+    found = False
     for byte in data[start:end]:
-        if byte == 45:
-            return True
-    return False
+        found |= byte == 45
+    return found
 
 
 @njit(**OPTIONS)

@@ -30,10 +30,10 @@ def _judge(data: Bytes, start: int, end: int, things: Bytes) -> int:
 
 @njit(**OPTIONS)
 def _is_printable(data: Bytes, start: int, end: int) -> bool:
+    is_printable = True
     for byte in data[start:end]:
-        if not 32 < byte < 127:
-            return False
-    return True
+        is_printable &= 32 < byte < 127
+    return is_printable
 
 
 @njit(**OPTIONS)
@@ -58,10 +58,10 @@ def _may_be_port(data: Bytes, start: int, end: int) -> bool:
 
 @njit(**OPTIONS)
 def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
+    is_same = True
     for i in range(size):
-        if data[first + i] != data[second + i]:
-            return False
-    return True
+        is_same &= data[first + i] == data[second + i]
+    return is_same
 
 
 @njit(**OPTIONS)
@@ -76,7 +76,7 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
         stop, first, last = offsets[row + 1], start + 3, end - 1
         before = data[start - 1] if start > offsets[row] else 32
         after = data[end] if end < stop else 32
-        is_host = is_word(after) or after in (36, 37, 40, 60, 91) or after > 127  # $%(<[
+        is_host = is_word(after) or after in (36, 37, 40, 60, 91, 123) or after > 127
         if not is_host or not (is_letter(before) or is_digit(before)):
             continue
         ends[i] = UNSURE

@@ -62,14 +62,15 @@ def is_no_placeholder(data: Bytes, start: int, end: int, things: Bytes) -> bool:
         has_sign, has_line = has_sign or is_sign, has_line or byte == 95
         is_odd |= is_sign or is_digit(byte)
         if is_letter(byte):
-            has_thing |= _letters_at(data, at, end, things) & THING > 0
+            has_thing |= not has_sign and _letters_at(data, at, end, things) & THING > 0
         elif _is_template(data, at, end):
             return False
-    # Of a mask or a name in capitals is no letter but x and y, or a line.
-    is_word = not is_letter(data[start]) or data[start] | 32 in (120, 121) or has_line
-    is_word = is_word or not is_letter(data[start + 1])
+    # A mask has no letters but x and y, a name in capitals has an underscore.
+    first, second = data[start], data[start + 1] if start + 1 < end else 0
+    is_mask = first | 32 in (120, 121) and second | 32 in (120, 121)
+    is_word = has_line or is_mask or not (is_letter(first) and is_letter(second))
     is_word = is_word or _letters_at(data, start, end, things) & WORD > 0
-    # Names of secrets have no such sign beside them in a placeholder.
+    # In a placeholder, no such sign is beside a name of secrets.
     return has_sign or (not has_thing and (is_odd or not is_word))
 
 
