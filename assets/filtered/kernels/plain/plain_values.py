@@ -1,6 +1,7 @@
 """Tell a random value from a word or a placeholder, where that is sure: see `pii.secret_words`."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
@@ -15,6 +16,11 @@ from assets.filtered.kernels.plain.plain_bytes import (
 
 STRONG = 1
 THING, TECHNICAL, WORD = 1, 2, 4  # of the letters that a word begins with
+
+_SIGN = 2  # a mark that no word and no mask of a secret has
+_MARKS = np.zeros(256, np.uint8)
+_MARKS[list(b"#*?")] = 1
+_MARKS[list(b"!$%&+=@^|~")] = _SIGN
 
 
 @njit(**OPTIONS)
@@ -58,7 +64,7 @@ def is_no_placeholder(data: Bytes, start: int, end: int, things: Bytes) -> bool:
     has_thing, has_sign, has_line = False, False, False
     for at in range(start, end):
         byte = data[at]
-        is_sign = byte in (33, 36, 37, 38, 43, 61, 64, 94, 124, 126)  # !$%&+=@^|~
+        is_sign = _MARKS[byte] == _SIGN
         has_sign, has_line = has_sign or is_sign, has_line or byte == 95
         is_odd |= is_sign or is_digit(byte)
         if is_letter(byte):
@@ -116,7 +122,7 @@ def judge_word(data: Bytes, start: int, end: int, things: Bytes) -> int:
     for at in range(start, end):
         byte = data[at]
         letters, digits = letters + is_letter(byte), digits + is_digit(byte)
-        is_mark = byte in (33, 35, 36, 37, 38, 42, 43, 61, 63, 64, 94, 124, 126)
+        is_mark = _MARKS[byte] > 0
         marks += is_mark
         inner += is_mark and start < at < end - 1
         run = run + 1 if is_letter(byte) or is_digit(byte) else 0
