@@ -30,9 +30,11 @@ from resources.store.records import FileRecord, fingerprint_of, to_line
 from resources.store.store import published_file
 from resources.tasks import (
     Outcome,
+    PartitionOutcomes,
     Payload,
     Task,
     Work,
+    all_at_once,
     failed,
     look_up,
     run_tasks,
@@ -140,13 +142,10 @@ class PartitionRun:
         self.failed += [outcome for outcome in outcomes if outcome.error is not None]
 
 
-def in_passes(*passes: Pass) -> Callable[[Corpus, list[Task], Work], list[Outcome]]:
+def in_passes(*passes: Pass) -> Callable[[Corpus, list[Task], Work], PartitionOutcomes]:
     """Return the `run` of a stage that takes these passes; the stage's work is that of a pass."""
 
-    def run(corpus: Corpus, tasks: list[Task], _work: Work) -> list[Outcome]:
-        return run_passes(corpus, tasks, passes)
-
-    return run
+    return all_at_once(lambda corpus, tasks, _work: run_passes(corpus, tasks, passes))
 
 
 def run_passes(corpus: Corpus, tasks: list[Task], passes: Sequence[Pass]) -> list[Outcome]:

@@ -6,7 +6,7 @@ can read it, in the event log: the check `sources_complete` of each asset has th
 last run as metadata. The steps that end a run read them there and fail, when all else is done.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -52,6 +52,10 @@ class SourceFaults:
         """Add an error; the first of a partition counts."""
         faults = self.skipped if is_consequence else self.failed
         faults.setdefault(partition, error)
+
+    def sort(self, partitions: Sequence[str]) -> None:
+        """Bring the errors, which were added as partitions ended, in the order of partitions."""
+        self.failed = {name: self.failed[name] for name in partitions if name in self.failed}
 
     def has(self, partition: str) -> bool:
         """Return whether something went wrong with a partition."""

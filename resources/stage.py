@@ -16,7 +16,7 @@ from resources.settings.pipeline import Settings
 from resources.store.compression import compression_in_fingerprints
 from resources.store.records import Manifest, Numbers, PartRecord, Provenance, fingerprint_of
 from resources.store.store import Keep
-from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
+from resources.tasks import GLOBAL, PartitionOutcomes, Plan, Task, Work, run_partitions
 
 Partitioning = Literal["source", "phase", "none"]
 Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
@@ -124,7 +124,8 @@ class Stage(Generic[Provenance, Numbers]):
     plan, work          plan the tasks of a partition; compute and publish the parts of one task
     is_used             tell whether a config has work for the stage; if not, no graph has it
     main_table          the table whose columns and first rows are shown, if it has one
-    run                 run the tasks, where one pass over them is not enough
+    run                 run the tasks, where one pass over them is not enough, and yield the
+                        outcomes of each partition when it has all of them
     inputs              the inputs from outside whose changes make it stale
     is_held             True if a run leaves it as it is for a source that is held
     describe            metadata of a partition besides what every stage has
@@ -154,7 +155,7 @@ class Stage(Generic[Provenance, Numbers]):
     settings: Callable[[Settings], Any] = lambda _settings: None
     is_used: Callable[[Settings], bool] = lambda _settings: True
     main_table: MainTable | None = None
-    run: Callable[[Corpus, list[Task], Work], list[Outcome]] = run_tasks
+    run: Callable[[Corpus, list[Task], Work], PartitionOutcomes] = run_partitions
     inputs: InputVersions | None = None
     is_held: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -39,6 +39,7 @@ Payload = TypeVar("Payload")
 OtherPayload = TypeVar("OtherPayload")
 AnyTask = TypeVar("AnyTask", bound=PartTask)
 Result = TypeVar("Result")
+Yielded = TypeVar("Yielded")
 
 
 def stream_name(name: str, number: int) -> str:
@@ -205,6 +206,9 @@ class Outcome:
     error: PartError | None = None
 
 
+PartitionOutcomes = Generator[list[Outcome], None, None]  # of one partition each, in task order
+
+
 def failed(task: Task, error: Exception) -> Outcome:
     """Return the outcome of a task for which an error was raised outside of its work."""
     is_wrong_use = isinstance(error, ValueError | StoreError)
@@ -248,16 +252,37 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
 
     Raises the first error with `on_source_error: stop`; else errors are among the outcomes.
     """
-    outcomes: dict[int, Outcome] = {}
+    outcomes = dict(ended_tasks(corpus, tasks, work))
+    return [outcomes[index] for index in range(len(tasks))]
+
+
+def run_partitions(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
+    """Compute as `run_tasks` does; yield the outcomes of each partition when its last task ends."""
+    numbers = Counter(task.partition for task in tasks)
+    waiting: dict[str, dict[int, Outcome]] = {}
+    with stopped_by_errors(ended_tasks(corpus, tasks, work)) as all_ended:
+        for index, outcome in all_ended:
+            name = outcome.task.partition
+            of_partition = waiting.setdefault(name, {})
+            of_partition[index] = outcome
+            if len(of_partition) == numbers[name]:
+                yield [outcome for _, outcome in sorted(waiting.pop(name).items())]
+
+
+def ended_tasks(
+    corpus: Corpus, tasks: list[Task], work: Work
+) -> Generator[tuple[int, Outcome], None, None]:
+    """Yield the index and outcome of each task: of published parts first, of others as they end."""
+    missing: list[int] = []
     for index, (task, records) in enumerate(zip(tasks, look_up(tasks), strict=True)):
-        if records is not None:
-            outcomes[index] = Outcome(task, records, (), True)
-    missing = [index for index in range(len(tasks)) if index not in outcomes]
+        if records is None:
+            missing.append(index)
+        else:
+            yield index, Outcome(task, records, (), True)
     missing.sort(key=lambda index: -tasks[index].work_bytes)  # a long part begun last ends alone
     to_do = [tasks[index] for index in missing]
     needed = sum(task.work_bytes for task in to_do)
-    # Closed at an error: its traceback keeps the workers until garbage is collected.
-    with closing(map_with_progress(work, to_do, corpus.settings.engine)) as all_ended:
+    with stopped_by_errors(map_with_progress(work, to_do, corpus.settings.engine)) as all_ended:
         for ended in all_ended:
             error = explained(corpus, ended.error, needed)
             if error is not None and stops_on_error(corpus):
@@ -265,9 +290,27 @@ def run_tasks(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
             index, records = missing[ended.index], ended.result or []
             needed -= tasks[index].work_bytes
             current().add_records(records)
-            outcomes[index] = Outcome(tasks[index], records, (ended.cost,), False, error)
-            write_parts(outcomes[index])
-    return [outcomes[index] for index in range(len(tasks))]
+            outcome = Outcome(tasks[index], records, (ended.cost,), False, error)
+            write_parts(outcome)
+            yield index, outcome
+
+
+@contextmanager
+def stopped_by_errors(
+    generator: Generator[Yielded, None, None],
+) -> Iterator[Generator[Yielded, None, None]]:
+    """Let a generator know at once of the error with which the loop over it ends.
+
+    It then stops its workers, which it would keep until garbage is collected; at an interruption it
+    does not wait for what they are computing.
+    """
+    try:
+        yield generator
+    except BaseException as error:
+        generator.throw(error)
+        raise
+    finally:
+        generator.close()
 
 
 def write_parts(outcome: Outcome) -> None:
@@ -316,9 +359,10 @@ def map_with_progress(
     progress = current()
     progress.begin_pass(tasks)
     chosen = measured_choice(config, sum(task.work_bytes for task in tasks))
-    for ended in map_parts(function, tasks, chosen):
-        progress.end_part(tasks[ended.index], ended.cost)
-        yield ended
+    with stopped_by_errors(map_parts(function, tasks, chosen)) as all_ended:
+        for ended in all_ended:
+            progress.end_part(tasks[ended.index], ended.cost)
+            yield ended
 
 
 def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
@@ -328,6 +372,17 @@ def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
             added = replace(outcome, costs=(*outcome.costs, *costs))
             return [*outcomes[:index], added, *outcomes[index + 1 :]]
     return outcomes
+
+
+def all_at_once(
+    run: Callable[[Corpus, list[Task], Work], list[Outcome]],
+) -> Callable[[Corpus, list[Task], Work], PartitionOutcomes]:
+    """Return the `run` of a stage whose partitions go through passes together."""
+
+    def run_all(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
+        yield from group_by_partition(run(corpus, tasks, work)).values()
+
+    return run_all
 
 
 def group_by_partition(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def run_stage(corpus: Any, stage: Stage[Any, Any]) -> list[Manifest]:
         for folder in folders.values():
             writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
         tasks = [task for plan in plans.values() for task in plan.tasks]
-        done = stage.run(corpus, tasks, stage.work)
+        done = list(chain.from_iterable(stage.run(corpus, tasks, stage.work)))
         for error in (outcome.error for outcome in done if outcome.error is not None):
             raise error
         outcomes = group_by_partition(done)

@@ -33,7 +33,7 @@ from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, required_file
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
-from resources.tasks import Outcome, Plan, Task, Work, tasks_of, with_costs
+from resources.tasks import Outcome, Plan, Task, Work, all_at_once, tasks_of, with_costs
 
 STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
@@ -213,6 +213,6 @@ DUPLICATES = Stage(
     work=publish_part,
     main_table=MainTable("clusters", CLUSTER_COLUMNS),
     warm_up=lambda corpus: dedup_warm_ups(corpus.settings.dedup),
-    run=run_clustering,
+    run=all_at_once(run_clustering),
     describe=describe_duplicates,
 )

@@ -23,21 +23,29 @@ from resources.progress import current
 from resources.settings.sources import SourceConfig, web_places
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
-from resources.tasks import Outcome, Task, Work, failed, look_up, run_tasks, stops_on_error
+from resources.tasks import (
+    Outcome,
+    PartitionOutcomes,
+    Task,
+    Work,
+    failed,
+    look_up,
+    run_partitions,
+    stops_on_error,
+)
 
 
-def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> list[Outcome]:
+def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
     """Run the tasks; reading a source with a cap stops at the cap; streams are planned up to it."""
     caps = {
         source.name: NO_CAP if source.is_stream else cap_of(source)
         for source in corpus.settings.sources
     }
-    outcomes = run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
+    yield from run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
     for source, cap in caps.items():
-        if cap != NO_CAP:
-            capped = [task for task in tasks if task.partition == source]
-            outcomes += run_to_cap(corpus, capped, cap, work)
-    return outcomes
+        capped = [task for task in tasks if task.partition == source]
+        if cap != NO_CAP and (outcomes := run_to_cap(corpus, capped, cap, work)):
+            yield outcomes
 
 
 def cap_of(source: SourceConfig) -> Cap:
@@ -45,9 +53,9 @@ def cap_of(source: SourceConfig) -> Cap:
     return Cap(source.max_text_bytes, source.max_documents)
 
 
-def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> list[Outcome]:
+def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> PartitionOutcomes:
     """Run tasks, with the copies of URLs that they read; a source that lacks one fails."""
-    lacking: list[Outcome] = []
+    failed_sources: set[str] = set()
     for to_do in missing_by_source(tasks):
         source = to_do[0].payload.source
         files = {file.name: file for task in to_do for file in task.payload.files}
@@ -56,10 +64,10 @@ def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> lis
         except (ChangedFileError, InputError, OSError) as error:
             if stops_on_error(corpus):
                 raise
-            lacking.append(failed(to_do[0], error))
-    failed_sources = {outcome.task.partition for outcome in lacking}
+            failed_sources.add(source.name)
+            yield [failed(to_do[0], error)]
     ready = [task for task in tasks if task.partition not in failed_sources]
-    return lacking + run_tasks(corpus, ready, work)
+    yield from run_partitions(corpus, ready, work)
 
 
 def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
@@ -87,7 +95,7 @@ def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, work: Wor
         for task in tasks:
             if left.is_spent():
                 break
-            outcome = run_fetched(corpus, [stopping_at(task, left)], work)[0]
+            [[outcome]] = run_fetched(corpus, [stopping_at(task, left)], work)
             try:
                 kept = up_to_cap(task, outcome.records, left)
             except Exception as error:

@@ -35,6 +35,7 @@ from resources.tasks import (
     Plan,
     Task,
     Work,
+    all_at_once,
     failed,
     run_tasks,
     stops_on_error,
@@ -166,7 +167,7 @@ SHARDED = Stage(
     plan=plan_sharded,
     work=write_shard,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),
-    run=run_passes,
+    run=all_at_once(run_passes),
     keep=drawn_places,
     describe=describe_sharded,
 )

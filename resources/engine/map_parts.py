@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ Pool = TypeVar("Pool", bound=Executor)
 
 def map_parts(
     function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
-) -> Iterator[Ended[Result]]:
+) -> Generator[Ended[Result], None, None]:
     """Yield each task as it ends, in any order; an error ends its own task only.
 
     `function` must be importable by name and its tasks picklable.
@@ -139,22 +139,30 @@ def map_in_pool(
     """Keep `workers` tasks running, and yield each one as it ends.
 
     The next one is the first of the partition with the fewest running: a source whose reading waits
-    for a slow server leaves workers to the others.
+    for a slow server leaves workers to the others. Of several such, it is of one that has begun, so
+    that partitions end, and are committed, one after the other.
     """
+    begun: set[str] = set()
     waiting: dict[str, deque[tuple[int, int, Task]]] = {}
     for place, (index, task) in enumerate(tasks):
         waiting.setdefault(task.partition, deque()).append((place, index, task))
     running: dict[Future[Ended[Result]], str] = {}
+    ended: set[Future[Ended[Result]]] = set()
     while True:
         while len(running) < workers and waiting:
             busy = Counter(running.values())
-            partition = min(waiting, key=lambda name: (busy[name], waiting[name][0][0]))
+            partition = min(
+                waiting, key=lambda name: (busy[name], name not in begun, waiting[name][0][0])
+            )
+            begun.add(partition)
             _, index, task = waiting[partition].popleft()
             if not waiting[partition]:
                 del waiting[partition]
             running[pool.submit(run_task, function, index, task)] = partition
+        for future in ended:  # not before workers are busy again: who takes it may need a while
+            yield future.result()
         if not running:
             return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        ended = wait(running, return_when=FIRST_COMPLETED).done
+        for future in ended:
             del running[future]
-            yield future.result()

@@ -7,7 +7,7 @@ same checks and the same guarantees. Each partition fails alone (`resources/sour
 import logging
 import traceback
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,7 +65,7 @@ from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
-from resources.tasks import GLOBAL, Outcome, Plan, group_by_partition, stops_on_error
+from resources.tasks import GLOBAL, Outcome, Plan, stopped_by_errors, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -257,29 +257,53 @@ def publish_partitions(
     for name in partitions:
         with faults.of(name, is_planned=False), final_errors_explained(corpus.store.root):
             plans[name] = stage.plan(corpus, name)
-    done: list[Committed] = []
+    done: dict[str, Committed] = {}
     with ExitStack() as every_writer:
         writers = {name: every_writer.enter_context(ExitStack()) for name in plans}
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
         for name, folder in folders.items():
             writers[name].enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
-        tasks = [task for plan in plans.values() for task in plan.tasks]
-        outcomes = stage.run(corpus, tasks, stage.work) if plans else []
-        for outcome in outcomes:
-            if outcome.error is not None:
-                faults.add(outcome.task.partition, outcome.error)
-        by_partition = group_by_partition(outcomes)
-        for name, plan in plans.items():
-            if not faults.has(name):
-                with faults.of(name), final_errors_explained(corpus.store.root):
-                    done.append(
-                        commit(corpus, stage, folders[name], plan, by_partition.get(name, []))
-                    )
-                    refuse(corpus, stage, done[-1].manifest)
-            error = faults.failed.get(name)
-            with faults.of(name):  # after an error, finished parts are kept for the next attempt
-                writers[name].__exit__(type(error) if error else None, error, None)
-    return done
+        with stopped_by_errors(partition_outcomes(corpus, stage, plans)) as ended:
+            for name, outcomes in ended:
+                for error in errors_of(outcomes):
+                    faults.add(name, error)
+                if not faults.has(name):
+                    with faults.of(name), final_errors_explained(corpus.store.root):
+                        done[name] = commit(corpus, stage, folders[name], plans[name], outcomes)
+                        refuse(corpus, stage, done[name].manifest)
+                with faults.of(name):
+                    release(writers[name], faults.failed.get(name))
+    faults.sort(partitions)
+    return [done[name] for name in plans if name in done]
+
+
+def errors_of(outcomes: Iterable[Outcome]) -> Iterator[Exception]:
+    """Yield the errors of tasks."""
+    return (outcome.error for outcome in outcomes if outcome.error is not None)
+
+
+def release(writer: ExitStack, error: Exception | None) -> None:
+    """Let go of a partition; after an error its finished parts are kept for the next attempt."""
+    writer.__exit__(type(error) if error else None, error, None)
+
+
+def partition_outcomes(
+    corpus: Corpus, stage: Stage[Any, Any], plans: Mapping[str, Plan]
+) -> Generator[tuple[str, list[Outcome]], None, None]:
+    """Run the plans; yield each partition with its outcomes as soon as it has all of them.
+
+    Where the first error ends all, none is yielded before the last has ended.
+    """
+    tasks = [task for plan in plans.values() for task in plan.tasks]
+    left = dict.fromkeys(plans)
+    if tasks:
+        with stopped_by_errors(stage.run(corpus, tasks, stage.work)) as ended:
+            for outcomes in [*ended] if stops_on_error(corpus) else ended:
+                name = outcomes[0].task.partition
+                del left[name]
+                yield name, outcomes
+    for name in left:
+        yield name, []
 
 
 def commit(

@@ -98,6 +98,14 @@ def wait_for_ever(part: Part) -> None:
     time.sleep(600)
 
 
+def wait_for_ever_with_a_fault(part: Part) -> None:
+    """Wait if the part has a fault; one without ends when the other is computed."""
+    if part.fault:
+        wait_for_ever(part)
+    while not any(part.folder.glob("*.pid")):
+        time.sleep(0.01)
+
+
 def run_for_ever(folder: Path) -> None:
     """As a step of a long run does."""
     end_with_parent()

@@ -137,7 +137,8 @@ def test_a_pass_that_shares_memory_has_few_workers(
         return [Outcome(one, [], (), False) for one in tasks]
 
     monkeypatch.setattr(module, "run_tasks", run_tasks)
-    in_passes(Pass(count), Pass(count, shares_memory=True))(many, tasks_of_two_sources(many), count)
+    run = in_passes(Pass(count), Pass(count, shares_memory=True))
+    list(run(many, tasks_of_two_sources(many), count))
 
     assert workers == [99, SIMULTANEOUS]
 
