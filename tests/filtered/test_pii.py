@@ -509,6 +509,7 @@ ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED | BESIDE | URLS | INTRODUCED
 @example([("", "a@b.org.c1@", "d.de "), ("", "a@b-c.org.de@", "d"), ("", "a@b.o", "@c.org")])
 @example([("http://", "jo@b.com", " "), ("/", "jo@b.com", " "), ("//é", "jo@b.com", " ")])
 @example([("", "http://joe:noah@b.de", ""), (" ", "joe:8080?@tcp(", ""), ("", "joe:no@tcp(", "")])
+@example([("", "http://joe:a1b2c3@{h}", ""), (" ", "http://joe:a1b2c3@", "-")])
 @example([("", "tel:1234567", ""), ("", "tel:1234567", "x12"), ("", "tel: 1234-5678", "")])
 @example([("", "601 234 567", " a "), ("", "22 12 34 56", "\n"), ("1,", "12 34 56 78 90", "\n")])
 @given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
