@@ -202,13 +202,14 @@ def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
     dice = random.Random(1)
     sample = gap.join(KINDS[kind](dice) for _ in range(20_000)) + gap
     find_pii(pl.Series([sample[:2_000], "a@b.io "]), PiiConfig())  # loads the kernels
-    text = sample * max(1, round(megabytes * 1e6 / len(sample)))
+    size = len(sample.encode())
+    text = sample * max(1, round(megabytes * 1e6 / size))
     texts = pl.Series([text])
     before = time.process_time()
     _, counts = find_pii(texts, PiiConfig())
     taken = time.process_time() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return len(text) / 1e6 / taken, peak, counts["pii_total"].item()
+    return len(text) // len(sample) * size / 1e6 / taken, peak, counts["pii_total"].item()
 
 
 if __name__ == "__main__":

@@ -409,7 +409,25 @@ SIGNED = st.from_regex(
     fullmatch=True,
 )
 ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL | ASSIGNED
-ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED
+BESIDE = st.from_regex(r"([ab]@[ab]{1,2}(\.[abo1-]{1,3}){1,3}[@(.]?){1,3}", fullmatch=True)
+SECRETS = VALUES.map("".join) | st.sampled_from(
+    ["noah", "no", "onyx", "x-oauth-basic", "XyX", "A_B", "8080", "8080?x", "foobar", "<X>", "a1"]
+)
+URLS = st.builds(
+    "{}{}{}:{}@{}".format,
+    st.sampled_from(["http", "é", "-", ""]),
+    st.sampled_from(["://", "//"]),
+    st.sampled_from(["joe", "", "a1B2c3D4e5F6g7H8i9", "noah", "é"]),
+    SECRETS,
+    st.sampled_from(["b.de", "tcp(", "{h}", "$H/", "", "-", "é", "b,c@d", "b" * 101 + "@c", "b@c"]),
+)
+INTRODUCED = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["tel", "Telefon", "telephone", "Tell", "smartphone", "xfax", "móvil", "电话"]),
+    st.sampled_from([": ", ":", " +", ": 00", " (", ": +(", "\u00a0", " no. "]),
+    st.from_regex(r"[0-9]{1,8}([ /.(-][0-9]{1,4}){0,8}( ?x12|e|_|\.5?|,)?", fullmatch=True),
+)
+ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED | BESIDE | URLS | INTRODUCED
 
 
 @settings(max_examples=300)
@@ -485,6 +503,14 @@ ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED
 @example([("", "password ZdtZL8zpt'(q{+rOCn", " as my "), ("", "password=aB3xY9zQ", "\n")])
 @example([("use aB3xY9 as the ", "password", " "), ("", "password is aB3xY9", " and")])
 @example([("", "{joe@b.org", "{"), ("", "{joe@b.org", "}"), ("", "a{joe@b.org", "{")])
+@example([("", "password", "\n: a1b2c3"), ("", "password", "\nuse it"), ("", "pwd", "\n\n é")])
+@example([("", "password=" + "x1" * 64, "y"), ("", "password=" + "x1" * 63, "é")])
+@example([("", "password='fooBarBaz'", ""), ("", "pwd='!passw'", ""), ("", "pwd='noah'", "")])
+@example([("", "a@b.org.c1@", "d.de "), ("", "a@b-c.org.de@", "d"), ("", "a@b.o", "@c.org")])
+@example([("http://", "jo@b.com", " "), ("/", "jo@b.com", " "), ("//é", "jo@b.com", " ")])
+@example([("", "http://joe:noah@b.de", ""), (" ", "joe:8080?@tcp(", ""), ("", "joe:no@tcp(", "")])
+@example([("", "http://joe:a1b2c3@{h}", ""), (" ", "http://joe:a1b2c3@", "-")])
+@example([("", "tel:1234567", ""), ("", "tel:1234567", "x12"), ("", "tel: 1234-5678", "")])
 @example([("", "601 234 567", " a "), ("", "22 12 34 56", "\n"), ("1,", "12 34 56 78 90", "\n")])
 @given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
 def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
@@ -521,6 +547,12 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["2a00:1450:4001:81b::200e", "2606:4700::1111"],
         ["078-05-1121", "x 078-05-1122"],
         ["{ab@cd.de}", "x=ab@cd.info"],
+        ["https://joe:q7Lm2Zt@example.org/x", "http://ab:xkqwz@c.de"],
+        ["joe:q7Lm2Zt@tcp(", "joe:kqwz@tcp("],
+        ["tel:1234567", "Telephone: 0341-123456"],
+        ["tel:123456", "Tell: 0341-123456"],
+        ["use aB3xY9zQ as the password", "use q7L2Zt as my password"],
+        ["a12.b@c12.orga1.b@c1.d1", "a@b.o"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:

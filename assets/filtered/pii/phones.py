@@ -117,6 +117,15 @@ def _check_introduced(text: str, start: int, end: int) -> Iterator[Span]:
         yield match.start(), match.start() + len(number)
 
 
+def _decide_introduced(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain.plain_phones import decide_introduced
+
+    ends: NDArray[np.int64] = decide_introduced(data, offsets, places)
+    return ends
+
+
 _INTROS = (
     "[Tt]el|TEL|[Pp]hone|PHONE|[Ff]ax|FAX|[Tt]él|[Tt]eléf|[Mm]obil|MOBIL|[Mm]óvil|[Cc]ell|[Hh]andy|"
     "[Ww]hats[Aa]pp|[Tt]lf|[Ff]on|[Тт]ел|电话|電話|전화|[Kk]omórk"
@@ -149,5 +158,6 @@ SCANS = (
         _check_introduced,
         (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
         r"[^\n<>\[\]{}]",
+        decide=_decide_introduced,
     ),
 )

@@ -31,6 +31,11 @@ _STARTS_OF_THINGS = (
     "pas psw pwd pw pin sec tok key val str tex cre use nam log id me her ken mot mdp con cla sen "
     "has hes wac adg sal sif par jel loz oau som any wha"
 )
+# The first letters of the placeholders that are one word, beside those of things and masks.
+_STARTS_OF_WORDS = (
+    "cha rep tod fix tbd foo bar baz qux non nul nil und nan tru fal yes no on off red hid mas rem "
+    "emp bla uns unk opt req gue ano exa sam tes def"
+)
 # Of technical names, letters before or after digits.
 _STARTS_OF_NAMES = (
     "sha md utf bas aes rsa iso rfc oau pbk bcr arg scr asc uni lat ntl win x v ver htt ipv pyt "
@@ -66,15 +71,16 @@ def thing_starts() -> NDArray[np.uint8]:
 
     An index is three letters as digits to base 27; 0 stands for any byte that is no letter.
     """
-    from assets.filtered.kernels.plain.plain_values import TECHNICAL, THING
+    from assets.filtered.kernels.plain.plain_values import TECHNICAL, THING, WORD
 
     table = np.zeros((27, 27, 27), np.uint8)
     for start in _STARTS_OF_THINGS.split():
         first, second, *third = (ord(letter) - ord("a") + 1 for letter in start)
         table[first, second, third or slice(None)] |= THING
-    for start in _STARTS_OF_NAMES.split():
-        numbers = [ord(letter) - ord("a") + 1 for letter in start]
-        table[*numbers, *[0] * (3 - len(numbers))] |= TECHNICAL
+    for starts, flag in ((_STARTS_OF_NAMES, TECHNICAL), (_STARTS_OF_WORDS, WORD)):
+        for start in starts.split():
+            numbers = [ord(letter) - ord("a") + 1 for letter in start]
+            table[*numbers, *[0] * (3 - len(numbers))] |= flag
     return table.ravel()
 
 

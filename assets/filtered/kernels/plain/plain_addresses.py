@@ -22,6 +22,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 # The last two letters of names of fields with an address: "mail", "to", "login".
 _ENDS_OF_KEYS = packed("il to om cc er me in id ct or ly ss nt sr ho")
 _MAX_LABEL, _MAX_LOCAL, _MAX_ADDRESS = 63, 64, 250
+_MAX_USER = 80  # characters that the check reads before an address, for the start of a URL
 _BEFORE = 16  # bytes that the check of an IP address reads for words such as "version"
 
 
@@ -242,6 +243,14 @@ def _read_domain(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
 
 
 @njit(**OPTIONS)
+def _has_hyphen(data: Bytes, start: int, end: int) -> bool:
+    found = False
+    for byte in data[start:end]:
+        found |= byte == 45
+    return found
+
+
+@njit(**OPTIONS)
 def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
     """Return the end of a plain domain, REFUSED if it is none, or UNSURE.
 
@@ -257,26 +266,31 @@ def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
             top = top * 27 + (byte | 32) - 96 if letters < 3 else top
             letters += 1
         hyphens += byte == 45  # of a domain in Punycode: xn--p1ai
-    if letters < at - label:
+    # A call or another "@" forbids the last label, and the one before it, as top-level domains.
+    if after in (40, 64) and dots <= 2 and 0 < at - label <= _MAX_LABEL:  # (@
+        return UNSURE if _has_hyphen(data, start, at) else REFUSED
+    if letters < at - label or not 2 <= letters <= 24 or after in (40, 64):
         return REFUSED if dots == 1 and not hyphens else UNSURE
-    if after in (40, 64):  # (@
-        return REFUSED if dots == 1 else UNSURE
-    if not 2 <= letters <= 24:
-        return UNSURE
     if letters > 3:
         return at if tops[top] & 2 else UNSURE
     return at if tops[top] & 1 else REFUSED
 
 
 @njit(**OPTIONS)
-def _is_in_url(data: Bytes, first: int, start: int) -> bool:
-    """Check for a slash in what comes before without a blank or "@": a user of a URL, perhaps."""
+def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
+    """Return REFUSED for the user of a URL, UNSURE, or the end: `email_addresses._USER_OF_URL`."""
     at = start - 1
     while at >= first and data[at] != 47:
         if data[at] in (32, 10, 9, 13, 64):
-            return False
+            return end
         at -= 1
-    return at >= first
+    if at < first:
+        return end
+    for byte in data[at:start]:
+        if not 32 < byte < 127:
+            return UNSURE
+    is_url = at > first and data[at - 1] == 47 and at - 1 >= start - _MAX_USER
+    return REFUSED if is_url else end
 
 
 @njit(**OPTIONS)
@@ -298,6 +312,7 @@ def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) 
             continue
         first = _first_of_local(data, start, sign, data[last] if last < stop else 0)
         is_plain = sign - start < 200 and _end_of_local(data, first, end) == sign
-        if is_plain and not _is_in_url(data, max(text, first - 400), first):
-            ends[i], places[i, 1] = last, first
+        if is_plain:
+            ends[i] = _verdict_in_url(data, max(text, first - 400), first, last)
+            places[i, 1] = first if ends[i] > 0 else start
     return ends

@@ -23,7 +23,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_values import STRONG, is_no_placeholder, judge_word
 
-_MAX_VALUE = 48  # bytes; of longer ones the check decides, which reads up to 128 characters
+_MAX_VALUE = 128  # characters that the check reads
 _BEFORE = 70  # characters that the check reads before a word, for a value "as the password"
 _MAX_BETWEEN = 18  # bytes between " as " and the word
 _NOTHING = (REFUSED, 0, 0)
@@ -89,11 +89,11 @@ def _ends_at(data: Bytes, at: int, end: int) -> bool:
 
 @njit(**OPTIONS)
 def _end_of_bare(data: Bytes, start: int, stop: int) -> int:
-    """Return the end of a value without quotes: `passwords._bare`; -1 if long or not in ASCII."""
+    """Return the end of a value without quotes: `passwords._bare`; -1 if not in ASCII."""
     end = start
-    while end < stop and end - start <= _MAX_VALUE and 32 < data[end] < 127:
+    while end < stop and end - start < _MAX_VALUE and 32 < data[end] < 127:
         end += 1
-    if end - start > _MAX_VALUE or (end < stop and not _is_blank(data[end])):
+    if end - start < _MAX_VALUE and end < stop and not _is_blank(data[end]):
         return -1
     for at in range(start, end):
         if not is_word(data[at]) and _ends_at(data, at, end):
@@ -119,6 +119,19 @@ def _is_bare_start(data: Bytes, start: int, stop: int) -> bool:
 
 
 @njit(**OPTIONS)
+def _may_be_name(data: Bytes, start: int, end: int) -> bool:
+    """Check for a path, what has "passw" in it, and two capitals in camelCase."""
+    capitals, is_camel = 0, True
+    for at in range(start, end):
+        is_capital = 65 <= data[at] <= 90
+        is_camel &= is_letter(data[at]) and not (is_capital and 65 <= data[at - 1] <= 90)
+        capitals += is_capital
+        if data[at] == 47 or (data[at] | 32 == 119 and data[at - 1] | 32 == 115):
+            return True
+    return is_camel and capitals > 1
+
+
+@njit(**OPTIONS)
 def _quoted(data: Bytes, start: int, stop: int, things: Bytes) -> tuple[int, int, int]:
     """Decide on a value in quotes after a sign: `passwords._is_quoted_secret`."""
     end = start + 1
@@ -131,9 +144,8 @@ def _quoted(data: Bytes, start: int, stop: int, things: Bytes) -> tuple[int, int
         return _NOT_SURE
     if end - first < 4 or data[first] in (40, 60, 91, 123):  # (<[{
         return _NOTHING
-    for at in range(first, end):
-        if data[at] == 47:
-            return _NOT_SURE
+    if _may_be_name(data, first, end):
+        return _NOT_SURE
     is_label = data[first] in (43, 44) or data[end - 1] in (43, 44, 58)
     if is_label or not is_no_placeholder(data, first, end, things):
         return _NOT_SURE
@@ -238,13 +250,24 @@ def _told(data: Bytes, start: int, stop: int, things: Bytes) -> tuple[int, int, 
 
 
 @njit(**OPTIONS)
+def _after_line(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """Decide on a word at the end of a line: only a sign on the next one leads to a value."""
+    at = start
+    while at < min(stop, start + 2) and _is_blank(data[at]):
+        at += 1
+    byte = data[at] if at < stop else 32
+    is_plain = _is_blank(byte) or (32 < byte < 127 and byte not in (45, 58, 61))  # -:=
+    return _NOTHING if is_plain else _NOT_SURE
+
+
+@njit(**OPTIONS)
 def _value_after(
     data: Bytes, word: tuple[int, int, int], stop: int, things: Bytes
 ) -> tuple[int, int, int]:
     """Decide on the value after a word; word: its first byte, that of its text, its end."""
     start, first, at = word
     if at == stop:
-        return _NOT_SURE
+        return _NOTHING
     sign, after = data[at], data[at + 1] if at + 1 < stop else 10
     is_wide = sign == 0xEF and after == 0xBC and at + 2 < stop and data[at + 2] == 0x9A  # ：
     if sign in (58, 61) or is_wide:
@@ -258,6 +281,8 @@ def _value_after(
         while at < stop and at - blanks < 4 and data[at] in (9, 32):
             at += 1
         return _assigned(data, (start, first), stop, at, things)
+    if sign in (10, 13):
+        return _after_line(data, at + 1, stop)
     return _told(data, at + 1, stop, things) if sign == 32 else _NOT_SURE
 
 

@@ -11,9 +11,16 @@ from assets.filtered.kernels.plain.plain_bytes import (
     UNSURE,
     Bytes,
     Integers,
+    is_among,
     is_digit,
+    is_letter,
     is_word,
+    packed,
 )
+
+_INTROS = packed("tel phone phones fax faks mobil mobile cell handy tlf fon")
+_PREFIXES = packed("tele cell mobile smart i")  # of words such as "telephone"
+_MAX_PREFIX = 12  # letters
 
 
 @njit(**INLINED_OPTIONS)
@@ -160,4 +167,94 @@ def decide_international(
             ends[i] = _end_of_groups(data, start + 1, stop, codes)
         if ends[i] > 0 and not _is_phone(data, start, ends[i]):
             ends[i] = REFUSED
+    return ends
+
+
+@njit(**OPTIONS)
+def _small_word(data: Bytes, start: int, end: int) -> int:
+    """Return up to 7 letters as a number, in small letters, 0 for more."""
+    word = np.int64(0)
+    for byte in data[start : min(end, start + 8)]:
+        word = word * 256 + np.int64(byte | 32)
+    return word if end - start < 8 else 0
+
+
+@njit(**OPTIONS)
+def _judge_intro(data: Bytes, begin: int, start: int, stop: int) -> int:
+    """Return the end of a word that introduces a phone, REFUSED for another, or UNSURE."""
+    at = first = start
+    while at < stop and is_letter(data[at]):
+        at += 1
+    size = at - start
+    if size == 0 or size > 20 or (at < stop and data[at] > 127):
+        return UNSURE
+    while first > begin and start - first < _MAX_PREFIX and is_letter(data[first - 1]):
+        first -= 1
+    if first < start and not is_among(_small_word(data, first, start), _PREFIXES):
+        return REFUSED
+    if size < 8 and is_among(_small_word(data, start, at), _INTROS):
+        return at
+    if size > 3 and _small_word(data, start, start + 3) == _INTROS[0]:
+        head = start + 3 + (data[start + 3] | 32 == 101)  # "telefon", "tel" and "telephone"
+        one, two = data[head] | 32, data[head + 1] | 32 if head + 1 < at else 0
+        return at if head < at and (one == 102 or (one == 112 and two == 104)) else REFUSED
+    return UNSURE if size > 7 else REFUSED
+
+
+@njit(**OPTIONS)
+def _is_open_end(data: Bytes, at: int, stop: int) -> bool:
+    """Check that nothing after a number goes on with it, or forbids it."""
+    if at == stop or data[at] in (9, 10, 13, 34, 39, 44, 59, 60):  # "',;<
+        return True
+    after = data[at + 1] if at + 1 < stop else 10
+    if data[at] == 46:
+        return after in (10, 32)
+    # No digit, no sign between digits, and no "x 12" or "ext. 12".
+    is_more = is_digit(after) or after > 127 or after in (40, 45, 47, 69, 88, 101, 120)
+    return data[at] == 32 and not is_more
+
+
+@njit(**OPTIONS)
+def _end_of_introduced(data: Bytes, start: int, stop: int) -> int:
+    """Return the end of groups of digits between single signs, REFUSED, or UNSURE."""
+    at = start + (data[start] == 43)
+    digits, groups, size = 0, 1, 0
+    while at < min(stop, start + 38):
+        if is_digit(data[at]):
+            digits, size = digits + 1, size + 1
+        elif data[at] in (32, 45, 46, 47) and at + 1 < stop and is_digit(data[at + 1]):
+            groups, size = groups + 1, 0
+        else:
+            break
+        if size > 12 or groups > 7:
+            return UNSURE
+        at += 1
+    if at == start + 38 or digits > 15:
+        return UNSURE
+    if at < stop and groups == 1 and is_word(data[at]) and data[at] | 32 not in (101, 120):
+        return REFUSED
+    if not _is_open_end(data, at, stop) or (groups in (2, 3) and digits <= 8):  # a date, perhaps
+        return UNSURE
+    return at if digits >= (7 if groups == 1 else 6) else REFUSED
+
+
+@njit(**OPTIONS)
+def decide_introduced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
+    """Decide on numbers after a word; the place of one that is accepted is that of the number."""
+    ends = np.zeros(len(places), np.int64)
+    for i in range(len(places)):
+        row, start, end = places[i]
+        stop = offsets[row + 1]
+        ends[i] = at = _judge_intro(data, offsets[row], start, stop)
+        if at <= 0:
+            continue
+        is_sign = False
+        while at < end and data[at] < 128 and not is_sign and not is_digit(data[at]):
+            is_sign = data[at] == 40 or (data[at] == 43 and is_digit(data[at + 1]))
+            is_sign = is_sign or (data[at] == 43 and data[at + 1] == 40)
+            at += not is_sign
+        is_number = at < end and (is_digit(data[at]) or (data[at] == 43 and data[at + 1] != 40))
+        ends[i] = _end_of_introduced(data, at, stop) if is_number and data[at] < 128 else UNSURE
+        if ends[i] > 0:
+            places[i, 1] = at
     return ends

@@ -1,6 +1,7 @@
 """Tell a random value from a word or a placeholder, where that is sure: see `pii.secret_words`."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
@@ -14,13 +15,25 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 
 STRONG = 1
-THING, TECHNICAL = 1, 2  # of the letters that a word begins with
+THING, TECHNICAL, WORD = 1, 2, 4  # of the letters that a word begins with
+
+_SIGN = 2  # a mark that no word and no mask of a secret has
+_MARKS = np.zeros(256, np.uint8)
+_MARKS[list(b"#*?")] = 1
+_MARKS[list(b"!$%&+=@^|~")] = _SIGN
 
 
 @njit(**OPTIONS)
 def _letter(data: Bytes, at: int, end: int) -> int:
     """Return 1 to 26 for a letter of any case, 0 for any other byte and beyond the end."""
     return (data[at] | 32) - 96 if at < end and is_letter(data[at]) else 0
+
+
+@njit(**OPTIONS)
+def _letters_at(data: Bytes, at: int, end: int, things: Bytes) -> int:
+    """Return what a table says of up to three letters at a place; 0 for one letter."""
+    first, second = _letter(data, at, end), _letter(data, at + 1, end)
+    return things[(first * 27 + second) * 27 + _letter(data, at + 2, end)] if second else 0
 
 
 @njit(**OPTIONS)
@@ -42,20 +55,29 @@ def _is_template(data: Bytes, at: int, end: int) -> bool:
 def is_no_placeholder(data: Bytes, start: int, end: int, things: Bytes) -> bool:
     """Check that a value of printable ASCII is surely no placeholder.
 
-    things: uint8 [27**3], THING for three letters, as digits to base 27, of names of secrets.
+    things: uint8 [27**3], THING for three letters, as digits to base 27, of names of secrets, WORD
+    for those of other placeholders.
     """
     if data[start] in (36, 37, 38, 40, 58, 60, 64, 91, 92, 123):  # $%&(:<@[\{
         return False
     is_odd = False  # no word and no mask has such a sign
+    has_thing, has_sign, has_line = False, False, False
     for at in range(start, end):
         byte = data[at]
-        is_odd |= is_digit(byte) or byte in (33, 36, 37, 38, 43, 61, 64, 94, 124, 126)
-        first, second = _letter(data, at, end), _letter(data, at + 1, end)
-        third = _letter(data, at + 2, end)
-        is_thing = first and second and things[(first * 27 + second) * 27 + third] & THING
-        if is_thing or _is_template(data, at, end):
+        is_sign = _MARKS[byte] == _SIGN
+        has_sign, has_line = has_sign or is_sign, has_line or byte == 95
+        is_odd |= is_sign or is_digit(byte)
+        if is_letter(byte):
+            has_thing |= not has_sign and _letters_at(data, at, end, things) & THING > 0
+        elif _is_template(data, at, end):
             return False
-    return is_odd
+    # A mask has no letters but x and y, a name in capitals has an underscore.
+    first, second = data[start], data[start + 1] if start + 1 < end else 0
+    is_mask = first | 32 in (120, 121) and second | 32 in (120, 121)
+    is_word = has_line or is_mask or not (is_letter(first) and is_letter(second))
+    is_word = is_word or _letters_at(data, start, end, things) & WORD > 0
+    # In a placeholder, no such sign is beside a name of secrets.
+    return has_sign or (not has_thing and (is_odd or not is_word))
 
 
 @njit(**OPTIONS)
@@ -100,7 +122,7 @@ def judge_word(data: Bytes, start: int, end: int, things: Bytes) -> int:
     for at in range(start, end):
         byte = data[at]
         letters, digits = letters + is_letter(byte), digits + is_digit(byte)
-        is_mark = byte in (33, 35, 36, 37, 38, 42, 43, 61, 63, 64, 94, 124, 126)
+        is_mark = _MARKS[byte] > 0
         marks += is_mark
         inner += is_mark and start < at < end - 1
         run = run + 1 if is_letter(byte) or is_digit(byte) else 0

@@ -1,0 +1,117 @@
+"""Decide on plain secrets in URLs and connection strings; see the folder."""
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+
+import numpy as np
+from numba import njit
+
+from assets.filtered.kernels.plain.plain_bytes import (
+    OPTIONS,
+    REFUSED,
+    UNSURE,
+    Bytes,
+    Integers,
+    is_digit,
+    is_letter,
+    is_word,
+)
+from assets.filtered.kernels.plain.plain_values import is_no_placeholder
+
+_MIN_TOKEN = 16  # characters of a user that may be a token
+_MAX_MORE = 100  # characters after an "@", in which a password may go on
+
+
+@njit(**OPTIONS)
+def _judge(data: Bytes, start: int, end: int, things: Bytes) -> int:
+    """Return the end of a secret in printable ASCII, REFUSED for a placeholder, or UNSURE."""
+    if data[start] in (40, 60, 91, 92, 123):  # (<[\{
+        return REFUSED
+    return end if is_no_placeholder(data, start, end, things) else UNSURE
+
+
+@njit(**OPTIONS)
+def _is_printable(data: Bytes, start: int, end: int) -> bool:
+    is_printable = True
+    for byte in data[start:end]:
+        is_printable &= 32 < byte < 127
+    return is_printable
+
+
+@njit(**OPTIONS)
+def _is_sure_host(data: Bytes, start: int, stop: int) -> bool:
+    """Check that no password goes on after an "@", of which a host is: `url_secrets._MORE`."""
+    for at in range(start, min(stop, start + _MAX_MORE + 1)):
+        byte = data[at]
+        if byte in (9, 10, 13, 32, 34, 35, 39, 44, 47, 60, 62, 63, 96):  # blanks "#',/<>?`
+            return True
+        if not 32 < byte < 127 or byte == 64:
+            return False
+    return True
+
+
+@njit(**OPTIONS)
+def _may_be_port(data: Bytes, start: int, end: int) -> bool:
+    at = start
+    while at < end and is_digit(data[at]):
+        at += 1
+    return start < at <= start + 5 and (at == end or data[at] in (35, 63))  # #?
+
+
+@njit(**OPTIONS)
+def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
+    is_same = True
+    for i in range(size):
+        is_same &= data[first + i] == data[second + i]
+    return is_same
+
+
+@njit(**OPTIONS)
+def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+    """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
+
+    things: see `is_no_placeholder`.
+    """
+    ends = np.full(len(places), REFUSED, np.int64)
+    for i in range(len(places)):
+        row, start, end = places[i]
+        stop, first, last = offsets[row + 1], start + 3, end - 1
+        before = data[start - 1] if start > offsets[row] else 32
+        after = data[end] if end < stop else 32
+        is_host = is_word(after) or after in (36, 37, 40, 60, 91, 123) or after > 127
+        if not is_host or not (is_letter(before) or is_digit(before)):
+            continue
+        ends[i] = UNSURE
+        if not _is_printable(data, first, last) or not _is_sure_host(data, end, stop):
+            continue
+        sign = first
+        while sign < last and data[sign] != 58:
+            sign += 1
+        size, secret = last - sign - 1, sign + 1
+        if size <= 0 or (size == 1 and data[secret] == 120):  # the user may be a token
+            ends[i] = UNSURE if sign - first >= _MIN_TOKEN else REFUSED
+        elif size < 3 or (size == sign - first and _is_same(data, first, secret, size)):
+            ends[i] = REFUSED
+        elif not _may_be_port(data, secret, last):
+            ends[i] = _judge(data, secret, last, things)
+        if ends[i] > 0:
+            places[i, 1] = secret
+    return ends
+
+
+@njit(**OPTIONS)
+def decide_dsn(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+    """Decide on `user:secret@tcp(` as `decide_url` does."""
+    ends = np.zeros(len(places), np.int64)
+    for i in range(len(places)):
+        first = places[i, 1]
+        while data[first] != 58:
+            first += 1
+        first += 1
+        end = first
+        while data[end] != 64:
+            end += 1
+        if not _is_printable(data, first, end):
+            continue
+        ends[i] = _judge(data, first, end, things) if end - first >= 3 else REFUSED
+        if ends[i] > 0:
+            places[i, 1] = first
+    return ends
