@@ -32,6 +32,7 @@ _REACH = 120  # characters; a check reads at most 100 before a candidate
 
 # Regexes' matches take 150 bytes each: a list of addresses of 50 MB has four million.
 _MAX_WINDOWS = 1 << 16
+_MAX_PLACES = 1 << 18  # of candidates, for whose checks there is room beside them: 100 bytes each
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -95,8 +96,9 @@ def _search(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> Integers:
     for scan, windows in zip(scans, windows_of(data, offsets, scans), strict=True):
         for first in range(0, len(windows), _MAX_WINDOWS):
             places = candidates(data, windows[first : first + _MAX_WINDOWS], scan)
-            if len(places):
-                found.append(check_candidates(data, offsets, scan, places))
+            for start in range(0, len(places), _MAX_PLACES):
+                own = places[start : start + _MAX_PLACES]
+                found.append(check_candidates(data, offsets, scan, own))
     return np.concatenate(found)
 
 
