@@ -14,6 +14,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_digit,
     is_gap,
     is_letter,
+    is_printable,
     is_word,
     packed,
     pair_at,
@@ -286,9 +287,8 @@ def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
         at -= 1
     if at < first:
         return end
-    for byte in data[at:start]:
-        if not 32 < byte < 127:
-            return UNSURE
+    if not is_printable(data, at, start):
+        return UNSURE
     is_url = at > first and data[at - 1] == 47 and at - 1 >= start - _MAX_USER
     return REFUSED if is_url else end
 

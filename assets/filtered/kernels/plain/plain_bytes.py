@@ -35,6 +35,15 @@ def is_word(byte: int) -> bool:
     return is_letter(byte) or is_digit(byte) or byte == 95
 
 
+@njit(**OPTIONS)
+def is_printable(data: Bytes, start: int, end: int) -> bool:
+    """Check that all bytes are ASCII, and neither blanks nor control characters."""
+    found = True
+    for byte in data[start:end]:
+        found &= 32 < byte < 127
+    return found
+
+
 def packed(words: str) -> Integers:
     """Return words of up to 7 bytes, with blanks between, as numbers that a kernel can compare."""
     return np.array([int.from_bytes(word.encode(), "big") for word in words.split()])

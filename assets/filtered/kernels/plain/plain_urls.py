@@ -12,6 +12,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     Integers,
     is_digit,
     is_letter,
+    is_printable,
     is_word,
 )
 from assets.filtered.kernels.plain.plain_values import is_no_placeholder
@@ -26,14 +27,6 @@ def _judge(data: Bytes, start: int, end: int, things: Bytes) -> int:
     if data[start] in (40, 60, 91, 92, 123):  # (<[\{
         return REFUSED
     return end if is_no_placeholder(data, start, end, things) else UNSURE
-
-
-@njit(**OPTIONS)
-def _is_printable(data: Bytes, start: int, end: int) -> bool:
-    is_printable = True
-    for byte in data[start:end]:
-        is_printable &= 32 < byte < 127
-    return is_printable
 
 
 @njit(**OPTIONS)
@@ -80,7 +73,7 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
         if not is_host or not (is_letter(before) or is_digit(before)):
             continue
         ends[i] = UNSURE
-        if not _is_printable(data, first, last) or not _is_sure_host(data, end, stop):
+        if not is_printable(data, first, last) or not _is_sure_host(data, end, stop):
             continue
         sign = first
         while sign < last and data[sign] != 58:
@@ -109,7 +102,7 @@ def decide_dsn(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
         end = first
         while data[end] != 64:
             end += 1
-        if not _is_printable(data, first, end):
+        if not is_printable(data, first, end):
             continue
         ends[i] = _judge(data, first, end, things) if end - first >= 3 else REFUSED
         if ends[i] > 0:
