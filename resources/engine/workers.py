@@ -37,7 +37,7 @@ from resources.engine.fork_server import (
 )
 from resources.engine.run_task import use_threads
 
-IDLE_SECONDS = 10.0  # as long as Polars' allocator keeps pages: later a new worker costs the same
+IDLE_SECONDS = 10.0  # a longer pause is rare: it ends, and its memory is free
 GREETING_SECONDS = END_SECONDS = 1.0
 WORKER = "worker"  # the process's name
 
