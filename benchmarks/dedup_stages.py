@@ -64,7 +64,8 @@ def write_documents(task: Task) -> list[PartRecord]:
     size = int(documents["text"].str.len_bytes().sum())
     writer = task.writer()
     writer.write_parquet("documents", documents)
-    writer.write_parquet("decisions", documents.select("doc_id"))
+    sizes = pl.col("text").str.len_bytes().alias("num_bytes")
+    writer.write_parquet("decisions", documents.select("doc_id", sizes, kept=pl.lit(value=True)))
     return [writer.publish(Stats(documents.height, documents.height, bytes=size, text_bytes=size))]
 
 

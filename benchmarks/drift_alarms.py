@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.filter_files import load_filter_data
 from assets.filtered.report import decisions_profile
@@ -122,10 +123,9 @@ def pool_of(corpus: Corpus, source: str) -> Pool:
         pl.coalesce("url", "id", "doc_id"), "doc_id"
     )
     deduped = corpus.store.newest("deduped", source)
-    files = [
-        corpus.store.file_of(deduped, required_file(deduped, p, "documents")) for p in deduped.parts
-    ]
-    left = pl.concat([pl.read_parquet(f.checked(), columns=["doc_id"]) for f in files])["doc_id"]
+    left = pl.concat(
+        read_kept_ids(kept_documents(corpus.store, deduped, part)) for part in deduped.parts
+    )
     plain = judged(corpus, source, raw).with_columns(
         is_copy=pl.col("kept") & ~pl.col("doc_id").is_in(left.implode())
     )

@@ -178,6 +178,7 @@ def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], objec
 
 def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     """What the asset does for one part: read, encode, check, write, hash, publish."""
+    from assets.deduped.document_files import KeptDocuments
     from assets.tokenized.asset import EncodeInputs, encode_part
     from assets.tokenized.encode_documents import TokenFormat, encode_documents
     from assets.tokenized.encoders import load_encoders
@@ -191,7 +192,8 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END), None, offsets)
     one = pl.DataFrame({"doc_id": ["0" * 32], "text": ["a document"]})
     round_trip(one, encode_documents(one, encoders, form), encoders, form)  # loads numba: 1 s
-    inputs = EncodeInputs(as_it_is(part), as_it_is(tokenizer), form, is_trained=False)
+    documents = KeptDocuments(as_it_is(part), None)
+    inputs = EncodeInputs(documents, as_it_is(tokenizer), form, is_trained=False)
     with tempfile.TemporaryDirectory() as folder:
         return rounds_of(
             start,

@@ -3,11 +3,11 @@
 import gc
 import os
 
-# Polars' allocator returns freed pages to Linux and requests them again for the next column, those of
-# large blocks at once. Here it keeps them, in huge pages and in two arenas for all threads: a
-# build of 1 GB takes 63.5 CPU s; 66 if pages are kept for ten seconds but those of large blocks, and
-# 86 in pages of 4 KB. Linux clears what it hands out, and a virtual machine may have to ask its host
-# for it. It reads this when polars is imported.
+# Polars' allocator returns freed pages to Linux, those of large blocks at once, and requests them
+# again for the next column. Here it keeps them, in huge pages and in two arenas for all threads: a
+# build of 1 GB takes 63.5 CPU s; 66 if pages are kept for ten seconds, but those of large blocks
+# not at all, and 86 in pages of 4 KB. Linux clears what it hands out, and a virtual machine may
+# have to ask its host for it. It reads this when polars is imported.
 os.environ.setdefault(
     "_RJEM_MALLOC_CONF",
     "dirty_decay_ms:-1,muzzy_decay_ms:-1,thp:always,oversize_threshold:0,narenas:2",

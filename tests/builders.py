@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import yaml
 
 SMALL_CORPUS = Path(__file__).parent / "small_corpus.yaml"
@@ -54,6 +55,16 @@ def open_corpus(config: Path, store: Path | None = None) -> Any:
     from resources.store.store import Store
 
     return Corpus(load_settings(config), config, Store(store or config.parent / "store"))
+
+
+def deduped(corpus: Any, source: str, *columns: str) -> list[pl.DataFrame]:
+    """Columns of the documents that `deduped` keeps of a source, part by part."""
+    from assets.deduped.document_files import kept_documents, read_kept
+
+    manifest = corpus.store.newest("deduped", source)
+    return [
+        read_kept(kept_documents(corpus.store, manifest, part), columns) for part in manifest.parts
+    ]
 
 
 def hashes(store: Path) -> dict[str, str]:

@@ -16,22 +16,28 @@ from assets.deduped.clusters.removal_files import (
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
+from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
 from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeated_asset import REPEATED, configs_of
 from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
-from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.report.drift import judge_drift
-from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
 from resources.stage import DriftCheck, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, add_stats, required_file
+from resources.store.records import (
+    FileRecord,
+    Manifest,
+    PartRecord,
+    Stats,
+    add_stats,
+    required_file,
+)
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 RATE_CHECK = HistoryCheck(
@@ -60,13 +66,28 @@ class Repeats:
 
 @dataclass(frozen=True)
 class DedupInputs:
-    """Inputs of one part: its documents, and the files of what is removed and cut."""
+    """Inputs of one part: its documents and decisions, and the files of what is removed and cut.
+
+    `record` is that of the documents' file.
+    """
 
     documents: PublishedFile
+    record: FileRecord
+    decisions: PublishedFile
     removals: Removals
     repeated: PublishedFile | None
     spans: PublishedFile | None
     config: DedupConfig
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether texts are cut, and so read."""
+        return self.repeated is not None or self.spans is not None
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes that are read: of documents that stay whole the sizes are known."""
+        return self.documents.bytes if self.is_cut else self.decisions.bytes
 
 
 class DedupedProvenance(msgspec.Struct, frozen=True):
@@ -102,12 +123,19 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
     for part in manifest.parts:
         file, removed = required_file(manifest, part, "documents"), removals[part.name]
         of_lines, of_spans = lines.get(part.name, Repeats()), spans.get(part.name, Repeats())
-        documents = corpus.store.file_of(manifest, file)
-        inputs = DedupInputs(documents, removed, of_lines.file, of_spans.file, dedup)
+        inputs = DedupInputs(
+            documents=corpus.store.file_of(manifest, file),
+            record=file,
+            decisions=corpus.store.file_of(manifest, required_file(manifest, part, "decisions")),
+            removals=removed,
+            repeated=of_lines.file,
+            spans=of_spans.file,
+            config=dedup,
+        )
         size = sizes.get((source, part.name), "")
         identities = (*removed.identity, size, of_lines.identity, of_spans.identity)
         made_of = (config, part.fingerprint, identities)
-        tasks.append(make.task(part.name, made_of, inputs, work_bytes=file.bytes))
+        tasks.append(make.task(part.name, made_of, inputs, work_bytes=inputs.work_bytes))
     return Plan(tasks, config, DedupedProvenance(manifest.fingerprint))
 
 
@@ -167,7 +195,8 @@ def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
     """Apply to one part what was found; publish its documents, changes and contaminated items."""
     inputs = task.payload
     hits = inputs.removals.contamination
-    documents = pl.read_parquet(inputs.documents.checked())
+    columns = ["doc_id", "text"] if inputs.is_cut else ["doc_id"]
+    documents = pl.read_parquet(inputs.documents.checked(), columns=columns, row_index_name="row")
     findings = Findings(
         clusters=read_or_empty(inputs.removals.clusters, CLUSTER_SCHEMA),
         hits=None if hits is None else pl.read_parquet(hits.checked()),
@@ -176,21 +205,47 @@ def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
     )
     result = dedupe(documents, findings, inputs.config)
     writer = task.writer()
-    writer.write_parquet("documents", result.documents)
+    kept = kept_rows(result)
+    writer.link_file(
+        FILTERED_DOCUMENTS,
+        inputs.record,
+        writer.new_file(FILTERED_DOCUMENTS, "parquet")[1],
+        source=inputs.documents.brought(),
+    )
+    writer.write_parquet(KEPT, kept)
     if result.changes:
         writer.write_parquet("changes", result.all_changes())
     if result.hits is not None:
         writer.write_parquet("contamination", result.hits)
+    sizes = sizes_of(inputs.decisions)
+    kept_sizes = pl.coalesce(kept["text"].str.len_bytes(), sizes[kept["row"]])
     stats = Stats(
         rows_in=documents.height,
-        rows_kept=result.documents.height,
+        rows_kept=kept.height,
         rejected=result.rejected,
         duplicates=result.num_duplicates,
-        bytes=count_bytes(result.documents["text"]),
-        text_bytes=count_bytes(documents["text"]),
+        bytes=int(pl.select(kept_sizes.cast(pl.Int64).sum()).item()),
+        text_bytes=int(sizes.cast(pl.Int64).sum()),
         numbers=numbers_of_result(result),
     )
     return [writer.publish(stats)]
+
+
+def kept_rows(result: Deduped) -> pl.DataFrame:
+    """Return the documents that stay: row, doc_id, text if it was cut, the columns of steps."""
+    documents, text = result.documents, pl.lit(None, pl.String)
+    if "text" in documents.columns:
+        is_cut = pl.col("doc_id").is_in(result.all_changes()["doc_id"].implode())
+        text = pl.when(is_cut).then(pl.col("text"))
+    others = [name for name in documents.columns if name in ADDED_COLUMNS]
+    return documents.select("row", "doc_id", text.alias("text"), *others)
+
+
+def sizes_of(decisions: PublishedFile) -> pl.Series:
+    """Return the bytes of text of each filtered document, UInt32, without reading the texts."""
+    return pl.read_parquet(decisions.checked(), columns=["kept", "num_bytes"]).filter("kept")[
+        "num_bytes"
+    ]
 
 
 def numbers_of_result(result: Deduped) -> DedupedNumbers:
@@ -242,7 +297,7 @@ def profile_of_deduped(
 
 DEDUPED = Stage(
     name="deduped",
-    code_version="2",
+    code_version="3",
     description="Documents without copies and repeats, and without or tagged for evaluation items.",
     group="deduplicate",
     partitions="source",
@@ -253,7 +308,7 @@ DEDUPED = Stage(
     settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,
     work=dedup_part,
-    main_table=MainTable("documents", DOCUMENT_COLUMNS | ADDED_COLUMNS),
+    main_table=MainTable(KEPT, KEPT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
     check=RATE_CHECK,
     drift=DriftCheck(profile_of_deduped, judge_drift),

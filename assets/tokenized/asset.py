@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from assets.deduped.asset import DEDUPED
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from assets.tokenized.chat.chat_template import ChatTemplate
@@ -96,7 +97,7 @@ class EncodeInputs:
     `template` is that of conversations, None of other documents.
     """
 
-    documents: PublishedFile
+    documents: KeptDocuments
     tokenizer: PublishedFile
     form: TokenFormat
     is_trained: bool
@@ -133,11 +134,10 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
-        file = required_file(deduped, part, "documents")
-        documents = corpus.store.file_of(deduped, file)
+        documents = kept_documents(corpus.store, deduped, part)
         inputs = EncodeInputs(documents, loaded, form, is_trained, template)
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
-        tasks.append(maker.task(part.name, made_of, inputs, work_bytes=file.bytes))
+        tasks.append(maker.task(part.name, made_of, inputs, work_bytes=documents.bytes))
     return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET))
 
 
@@ -171,7 +171,7 @@ def provenance_of(
 def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     """Encode one part; publish its ids, an index of its documents and the count of each id."""
     inputs = task.payload
-    documents = pl.read_parquet(inputs.documents.checked(), columns=["doc_id", "text", "lang"])
+    documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
     encoders = load_encoders(inputs.tokenizer.checked().read_text(encoding="utf-8"))
     writer = task.writer()
     all_ids, num_rejected = documents["doc_id"], dict[str, int]()

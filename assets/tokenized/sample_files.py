@@ -9,14 +9,18 @@ from typing import NamedTuple
 import polars as pl
 
 from assets.deduped.asset import DEDUPED, DedupedManifest
+from assets.deduped.document_files import (
+    KeptDocuments,
+    kept_documents,
+    read_kept_ids,
+    read_some,
+)
 from assets.text.chat_messages import without_marks
 from assets.text.table_rows import count_bytes
 from assets.tokenized.token_facts import SampledParts
 from assets.tokenized.training_sample import SAMPLED_CHARS, is_sampled, sample_quotas, wider_share
 from resources.corpus import Corpus
 from resources.settings.tokenizer import TokenizerConfig
-from resources.store.published import PublishedFile
-from resources.store.records import required_file
 from resources.store.store import StoreError
 
 
@@ -28,7 +32,7 @@ class SampledSource(NamedTuple):
 
     name: str
     available: int
-    files: list[PublishedFile]
+    files: list[KeptDocuments]
     is_chat: bool = False
 
 
@@ -62,10 +66,7 @@ def sampled_sources(
         manifest = states[wanted.source]
         by_fingerprint = {part.fingerprint: part for part in manifest.parts}
         parts = [by_fingerprint[fingerprint] for fingerprint in wanted.parts]
-        files = [
-            corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
-            for part in parts
-        ]
+        files = [kept_documents(corpus.store, manifest, part) for part in parts]
         is_chat = corpus.settings.is_chat(wanted.source)
         num_bytes = sum(part.stats.bytes for part in parts)
         sources.append(SampledSource(wanted.source, num_bytes, files, is_chat))
@@ -128,16 +129,13 @@ def next_draws(
     return draws
 
 
-def read_draw(draw: Draw, file: PublishedFile, seed: int) -> pl.DataFrame:
+def read_draw(draw: Draw, files: KeptDocuments, seed: int) -> pl.DataFrame:
     """Read the documents of a part that are in the share of a draw and not in the earlier one."""
-    path = file.checked()
-    doc_ids = pl.read_parquet(path, columns=["doc_id"])["doc_id"]
+    doc_ids = read_kept_ids(files)
     is_new = is_sampled(doc_ids, draw.share, seed) & ~is_sampled(doc_ids, draw.earlier, seed)
-    texts = pl.scan_parquet(path, parallel="prefiltered")  # decodes no text but those
-    documents = texts.select("doc_id", "text", "lang")
     if not is_new.any():  # so in most parts of a large corpus: their texts are not read
-        return documents.clear().collect()
-    drawn = documents.filter(pl.col("doc_id").is_in(doc_ids.filter(is_new).implode())).collect()
+        return pl.DataFrame(schema=dict.fromkeys(("doc_id", "text", "lang"), pl.String))
+    drawn = read_some(files, doc_ids.filter(is_new), ["doc_id", "text", "lang"])
     if draw.source.is_chat:
         drawn = drawn.with_columns(text=without_marks(drawn["text"]))
     return compact(drawn.with_columns(pl.col("text").str.slice(0, draw.most_chars)))

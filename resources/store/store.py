@@ -442,19 +442,23 @@ class PartWriter:
         """Take over files that have their final names already: renamed to themselves."""
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
-    def link_file(self, kind: str, file: FileRecord, final: str) -> FileRecord:
+    def link_file(
+        self, kind: str, file: FileRecord, final: str, source: Path | None = None
+    ) -> FileRecord:
         """Give a published file a second name, by a hard link; return its record.
 
-        On an object store it is sent once more.
+        `source` is its path if it is of another partition. On an object store it is sent once more.
         """
         record = msgspec.structs.replace(file, kind=kind, path=final)
-        source, target = self.partition.folder / file.path, self.partition.folder / final
+        source = source or self.partition.folder / file.path
+        target = self.partition.folder / final
         make_folder(target.parent)
         self.partition.medium.bring(source)
         if target.exists() and target.samefile(source):
             temporary = target  # renaming one link of a file to another would leave both
         else:
-            temporary = target.parent.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
+            name = f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{target.name}"
+            temporary = self.partition.folder / name
             os.link(source, temporary)
         self.pending.append((temporary, record))
         return record

@@ -14,6 +14,7 @@ import yaml
 from builders import (
     Build,
     Night,
+    deduped,
     hashes,
     open_corpus,
     play,
@@ -52,7 +53,7 @@ def outcome(corpus: Any) -> dict[str, list[Any]]:
     return {
         "clusters": table(corpus, "duplicates", "all", "clusters", [*CLUSTER[:5], "method"]),
         **{
-            source: table(corpus, "deduped", source, "documents", ["doc_id", "text"])
+            source: sorted(pl.concat(deduped(corpus, source, "doc_id", "text")).rows())
             for source in ("prose", "notes")
         },
     }
@@ -303,7 +304,7 @@ def test_rehydration_gives_documents_their_copies(tmp_path: Path, build: Build) 
 
     build(corpus, *STAGES)
 
-    found = table(corpus, "deduped", "notes", "documents", ["cluster_size", "copies"])
+    found = table(corpus, "deduped", "notes", "kept", ["cluster_size", "copies"])
     assert found[-1] == (3, 7)
     assert found[0] == (1, 1)
 
@@ -320,9 +321,9 @@ def test_a_clean_copy_of_a_contaminated_document_stays(tmp_path: Path, build: Bu
     texts = [row[1] for row in outcome(corpus)["notes"]]
     assert text(300) in texts
     assert not [each for each in texts if question in each]
-    deduped = corpus.store.newest("deduped", "notes")
-    assert deduped.stats.rejected == {"contaminated": 2}
-    assert deduped.stats.numbers["contaminated"] == {"quiz": 2}
+    stats = corpus.store.newest("deduped", "notes").stats
+    assert stats.rejected == {"contaminated": 2}
+    assert stats.numbers["contaminated"] == {"quiz": 2}
     hits = table(corpus, "deduped", "notes", "contamination", ["set", "is_contaminated"])
     assert hits == [("quiz", True)] * 2
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus
+from builders import Build, deduped, open_corpus, write_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,9 +140,7 @@ def build_all(build: Build, corpus: Any) -> None:
 
 def numbers_of(corpus: Any) -> dict[str, int]:
     """The number of every document of `prose`, by id."""
-    manifest = corpus.store.newest("deduped", "prose")
-    files = [corpus.store.path_of(manifest, part.file("documents")) for part in manifest.parts]
-    table = pl.concat(pl.read_parquet(file, columns=["doc_id", "meta"]) for file in files)
+    table = pl.concat(deduped(corpus, "prose", "doc_id", "meta"))
     return {doc_id: json.loads(meta)["n"] for doc_id, meta in table.iter_rows()}
 
 

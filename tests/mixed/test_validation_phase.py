@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import open_corpus, play, records, write_corpus
+from builders import deduped, open_corpus, play, records, write_corpus
 from chat_corpus import write_chat_corpus
 from every_stage import build as build_stages
 
@@ -196,12 +196,10 @@ def test_a_removed_copy_says_that_what_stays_for_it_is_held_out(
 ) -> None:
     kept = min(read(corpus, source="prose"))
     other = min(tokenized(corpus, "prose").keys() - read(corpus, source="prose").keys())
-    manifest = corpus.store.newest("deduped", "prose")
-    for part in manifest.parts:
-        table = pl.read_parquet(corpus.store.path_of(manifest, part.file("documents")))
-        texts = dict(table.select("doc_id", "text").iter_rows())
+    for number, table in enumerate(deduped(corpus, "prose", "doc_id", "text")):
+        texts = dict(table.iter_rows())
         copied = [texts[doc_id] for doc_id in (kept, other) if doc_id in texts]
-        play(corpus, {f"notes/{part.name[:8]}.jsonl": records(*copied)})
+        play(corpus, {f"notes/{number}.jsonl": records(*copied)})
     build(corpus)
 
     manifest = corpus.store.newest("duplicates", "all")

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import yaml
-from builders import open_corpus, sentence, write_corpus, write_jsonl
+from builders import deduped, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start
 
 from corpus_loader import CorpusLoader, LoaderOptions
@@ -47,11 +47,8 @@ def numbers_of(config: Path) -> dict[str, int]:
     """The number of the text of every document that `deduped` keeps, by id."""
     corpus, found = open_corpus(config), dict[str, int]()
     for source in corpus.settings.source_names():
-        manifest = corpus.store.newest("deduped", source)
-        for part in manifest.parts:
-            table = pl.read_parquet(corpus.store.path_of(manifest, part.file("documents")))
-            for doc_id, text in table.select("doc_id", "text").iter_rows():
-                found[doc_id] = int(re.search(r"\d+", text)[0])  # type: ignore[index]
+        for doc_id, text in pl.concat(deduped(corpus, source, "doc_id", "text")).iter_rows():
+            found[doc_id] = int(re.search(r"\d+", text)[0])  # type: ignore[index]
     return found
 
 

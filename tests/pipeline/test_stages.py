@@ -8,7 +8,16 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import SHARED_TEXT, Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import (
+    SHARED_TEXT,
+    Build,
+    deduped,
+    hashes,
+    open_corpus,
+    sentence,
+    write_corpus,
+    write_jsonl,
+)
 
 from corpus_loader import CorpusLoader
 from resources.materialize.materialization import damaged_files
@@ -154,8 +163,8 @@ def test_engine_and_workers_do_not_change_a_byte(
 def test_a_document_in_two_sources_stays_once(corpus: Any, build: Build) -> None:
     build(corpus)
 
-    texts = [*table(corpus, "deduped", "prose", "documents")["text"]]
-    texts += [*table(corpus, "deduped", "notes", "documents")["text"]]
+    parts = deduped(corpus, "prose", "text") + deduped(corpus, "notes", "text")
+    texts = pl.concat(parts)["text"].to_list()
     clusters = table(corpus, "duplicates", "all", "clusters")
     removed = clusters.filter(pl.col("doc_id") != pl.col("kept_doc_id"))
     assert texts.count(SHARED_TEXT) == 1
@@ -311,7 +320,7 @@ def test_a_removed_file_disappears_from_the_corpus(corpus: Any, build: Build) ->
     (corpus.config.parent / "input/prose/b.jsonl").unlink()
     build(corpus)
 
-    files = table(corpus, "deduped", "prose", "documents")["origin"].struct.field("file")
+    files = pl.concat(deduped(corpus, "prose", "origin"))["origin"].struct.field("file")
     assert set(files) == {"input/prose/a.jsonl"}
 
 

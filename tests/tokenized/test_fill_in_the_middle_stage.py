@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import Build, hashes, open_corpus, write_corpus
+from builders import Build, deduped, hashes, open_corpus, write_corpus
 from small_tokenizer import trained
 
 from assets.raw.taken_down_files import Wanted
@@ -31,13 +31,11 @@ CHANGES: dict[str, Any] = {
 
 def tokens_of(corpus: Any, source: str) -> pl.DataFrame:
     """Read text, tokens and offsets of each document of a source."""
-    frames = {}
-    for stage, kind in (("deduped", "documents"), ("tokenized", "tokens")):
-        manifest = corpus.store.newest(stage, source)
-        paths = [corpus.store.path_of(manifest, part.file(kind)) for part in manifest.parts]
-        read = pl.read_ipc if kind == "tokens" else pl.read_parquet
-        frames[stage] = pl.concat([read(path) for path in paths])
-    return frames["tokenized"].join(frames["deduped"], on="doc_id", maintain_order="left")
+    manifest = corpus.store.newest("tokenized", source)
+    paths = [corpus.store.path_of(manifest, part.file("tokens")) for part in manifest.parts]
+    tokens = pl.concat([pl.read_ipc(path) for path in paths])
+    texts = pl.concat(deduped(corpus, source, "doc_id", "text"))
+    return tokens.join(texts, on="doc_id", maintain_order="left")
 
 
 def test_documents_of_one_source_are_rearranged_and_can_be_traced(

@@ -16,6 +16,7 @@ WORK = """
 import pipeline_defs  # has a worker's settings of the allocator
 import sys
 from pathlib import Path
+from assets.deduped.document_files import KeptDocuments
 from assets.tokenized.asset import EncodeInputs, encode_part
 from assets.tokenized.encode_documents import TokenFormat
 from resources.store.disk import xxh3_of
@@ -29,8 +30,8 @@ def published(path):
 
 folder, vocab_size = Path(sys.argv[1]), int(sys.argv[2])
 form = TokenFormat(vocab_size, 0, None, offsets=True)
-files = (published(folder / name) for name in ("documents.parquet", "tokenizer.json"))
-inputs = EncodeInputs(*files, form, True)
+documents = KeptDocuments(published(folder / "documents.parquet"), None)
+inputs = EncodeInputs(documents, published(folder / "tokenizer.json"), form, True)
 [record] = encode_part(Task(folder, "tokenized", "s", "part", "f" * 32, 1, inputs))
 status = Path("/proc/self/status").read_text()
 peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus, write_jsonl
+from builders import Build, deduped, open_corpus, write_corpus, write_jsonl
 from small_tokenizer import changed, with_token
 
 from assets.tokenized.round_trip import RoundTrip
@@ -68,10 +68,10 @@ def test_every_document_is_found_in_its_deduped_part(tmp_path: Path, build: Buil
 
     build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
-    paths = files(corpus, "deduped", "documents"), files(corpus, "tokenized", "doc_index")
-    assert len(paths[0]) > 1
-    for part, index in zip(*paths, strict=True):
-        doc_ids = pl.read_parquet(part)["doc_id"]
+    parts = deduped(corpus, "prose", "doc_id")
+    assert len(parts) > 1
+    for part, index in zip(parts, files(corpus, "tokenized", "doc_index"), strict=True):
+        doc_ids = part["doc_id"]
         heads = map_array(index, np.uint64, (len(doc_ids),))
         rows = map_array(index, np.uint32, (len(doc_ids),), offset=8 * len(doc_ids))
         assert index.stat().st_size == 12 * len(doc_ids)
@@ -86,7 +86,7 @@ def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: B
     build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     tokens = pl.read_ipc(files(corpus, "tokenized", "tokens")[0])
-    texts = pl.read_parquet(files(corpus, "deduped", "documents")[0])["text"]
+    texts = deduped(corpus, "prose", "text")[0]["text"]
     assert corpus.store.newest("tokenized", "prose").provenance["begin_of_document_id"] == 1
     assert tokens["tokens"].list.first().unique().to_list() == [1]
     assert tokens["tokens"].list.last().unique().to_list() == [0]

@@ -12,6 +12,7 @@ from builders import Build, hashes, open_corpus, sentence, write_jsonl
 from msgspec import structs
 from small_tokenizer import trained
 
+from assets.deduped.document_files import KeptDocuments
 from assets.tokenized.sample_files import Drawn, SampledSource, sample_documents
 from assets.tokenized.training_sample import SAMPLED_CHARS
 from resources.run_reports import read_report
@@ -70,9 +71,8 @@ def sampled(
         ]
         documents = pl.DataFrame({"doc_id": doc_ids, "text": content, "lang": "en"})
         documents.write_parquet(folder / f"{name}.parquet")
-        sources.append(
-            SampledSource(name, sum(map(len, content)), [as_it_is(folder / f"{name}.parquet")])
-        )
+        files = [KeptDocuments(as_it_is(folder / f"{name}.parquet"), None)]
+        sources.append(SampledSource(name, sum(map(len, content)), files))
     drawn = {name: Drawn() for name in texts}
     batches = [batch["text"].to_list() for _, batch in sample_documents(sources, config, drawn)]
     assert sum(len(batch) for batch in batches) == sum(each.documents for each in drawn.values())
@@ -89,7 +89,7 @@ def test_parts_that_are_read_side_by_side_come_in_their_order(tmp_path: Path) ->
             path, texts = tmp_path / f"{name}-{number}.parquet", [f"{name} {number} " * length]
             documents = {"doc_id": f"{number:032x}", "text": texts, "lang": "en"}
             pl.DataFrame(documents).write_parquet(path)
-            files.append(as_it_is(path))
+            files.append(KeptDocuments(as_it_is(path), None))
             expected.append((name, texts[0][:SAMPLED_CHARS]))
         sources.append(SampledSource(name, 400_000, files))
 

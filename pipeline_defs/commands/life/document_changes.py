@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from assets.deduped.document_files import kept_documents, read_kept
 from pipeline_defs.commands.life.state_chain import SourceState
 from resources.store.records import Manifest, PartRecord, required_file
 from resources.store.store import Store
@@ -122,7 +123,7 @@ def fates_of(store: Store, state: SourceState, name: str) -> pl.DataFrame:
         return pl.DataFrame(schema=SCHEMA)
     decisions = read(store, filtered, of_filter, "decisions", ["doc_id", "reasons"])
     last = (filtered, of_filter) if deduped is None or of_dedup is None else (deduped, of_dedup)
-    texts = read(store, *last, "documents", ["doc_id", "text"])
+    texts = read_kept(kept_documents(store, *last), ["doc_id", "text"])
     kept = texts.select("doc_id", text=pl.col("text").hash(), is_kept=pl.lit(value=True))
     rows = decisions.join(kept, on="doc_id", how="left").join(
         removals_of(store, *last), on="doc_id", how="left"
@@ -176,7 +177,7 @@ def change_of(
     for doc_id, name in first.select("doc_id", part).iter_rows():
         found = part_named(manifest, name)
         assert found is not None, f"{name} was read"
-        texts = read(store, manifest, found, "documents", ["doc_id", "text"])
+        texts = read_kept(kept_documents(store, manifest, found), ["doc_id", "text"])
         text = texts.filter(pl.col("doc_id") == doc_id)["text"].str.slice(0, SAMPLE_CHARS)
         samples.append(Sample(doc_id, text[0]))
     return DocumentChange(then, now, len(rows), tuple(samples))

@@ -19,6 +19,7 @@ import msgspec
 import polars as pl
 from cyclopts import Parameter
 
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.text.table_rows import count_bytes
 from pipeline_defs.commands.look.tracing.trace_document import (
     cluster_of,
@@ -32,7 +33,6 @@ from pipeline_defs.commands.terminal.output import ONE_LINE, print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, required_file
 from resources.store.store import StoreError
 
@@ -47,7 +47,7 @@ class TextPart:
 
     source: str
     record: PartRecord
-    documents: PublishedFile
+    documents: KeptDocuments
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -127,10 +127,9 @@ def parts_of(corpus: Corpus, stage: TextStage) -> list[TextPart]:
     if not manifests:
         raise StoreError(f"{stage} has no texts in {corpus.store}. Run: corpus build")
     return [
-        TextPart(each.partition, part, corpus.store.file_of(each, file))
+        TextPart(each.partition, part, kept_documents(corpus.store, each, part))
         for each in manifests
         for part in each.parts
-        for file in [required_file(each, part, "documents")]
     ]
 
 
@@ -160,14 +159,13 @@ def in_order(parts: Sequence[TextPart], place: pl.Expr) -> Iterator[tuple[TextPa
 
 def search_part(place: pl.Expr, part: TextPart) -> Found:
     """Return the documents of a part that have the string, the number of all, and their bytes."""
-    path = part.documents.checked()
-    texts = pl.read_parquet(path, columns=["text"])
+    texts = read_kept(part.documents, ["text"])
     places = texts.select(place=place).to_series()
     rows = places.is_not_null().arg_true()
     sizes = texts.height, count_bytes(texts["text"])
     if rows.is_empty():
         return pl.DataFrame(), *sizes
-    others = pl.read_parquet(path, columns=list(COLUMNS))[rows]
+    others = read_kept(part.documents, COLUMNS)[rows]
     around = map(excerpt, texts["text"][rows], places[rows])
     return others.with_columns(around=pl.Series(list(around))), *sizes
 

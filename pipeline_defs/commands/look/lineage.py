@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import numpy as np
-import polars as pl
 
+from assets.deduped.document_files import kept_documents, read_kept
 from resources.corpus import Corpus
 from resources.store.published import PublishedArray
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import Manifest, PartRecord
 from resources.store.store import StoreError, newest_first
 
 HEAD_HEX = 16  # digits of a doc_id that the sorted arrays hold, as an integer
@@ -112,17 +111,11 @@ def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> 
     """Return the origins of the documents that are indeed at places of one part."""
     if not places:
         return {}
-    path = documents_path(corpus, deduped, places[0].part.name)
+    part = next(part for part in deduped.parts if part.name == places[0].part.name)
     rows = [place.row for place in places]
-    table = pl.read_parquet(path, columns=["doc_id", *ORIGIN])[rows]
+    table = read_kept(kept_documents(corpus.store, deduped, part), ["doc_id", *ORIGIN])[rows]
     return {
         place.doc_id: msgspec.convert({key: row[key] for key in ORIGIN}, Origin)
         for row, place in zip(table.iter_rows(named=True), places, strict=True)
         if row["doc_id"] == place.doc_id
     }
-
-
-def documents_path(corpus: Corpus, manifest: Manifest, name: str) -> Path:
-    """Return the path of the documents of a part."""
-    part = next(part for part in manifest.parts if part.name == name)
-    return corpus.store.file_of(manifest, required_file(manifest, part, "documents")).checked()

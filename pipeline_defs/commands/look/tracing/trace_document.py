@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.mixed.phase_source_files import bucket_of
 from assets.mixed.removed_row_files import removed_of
 from assets.sharded.flat_row_files import segments_of
@@ -226,13 +227,13 @@ def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> De
     if place is None:
         return None
     manifest, record = place
-    kept = rows_with(path_of(corpus, manifest, record, "documents"), doc_id, ["doc_id"])
+    is_kept = doc_id in read_kept_ids(kept_documents(corpus.store, manifest, record))
     changes: list[Cut] = []
     if record.file("changes"):
         path = path_of(corpus, manifest, record, "changes")
         rows = rows_with(path, doc_id, Cut.__struct_fields__)
         changes = msgspec.convert(rows, list[Cut])
-    return Deduped(bool(kept), changes)
+    return Deduped(is_kept, changes)
 
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
