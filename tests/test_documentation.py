@@ -159,9 +159,26 @@ def test_the_rule_of_ones_own_judges_as_said(built: Path) -> None:
     assert "custom_shouting" in pl.read_parquet(files[0]).columns
 
 
+def test_deduped_documents_are_read_as_shown(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept,) = built.glob("corpus_store/deduped/web/*.kept.parquet")
+    (filtered,) = built.glob("corpus_store/deduped/web/*.filtered.parquet")
+    for name, path in (("kept", kept), ("filtered", filtered)):
+        (tmp_path / f"PART.{name}.parquet").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(python_block("dedup.md"), names)
+
+    tokens = next(built.glob("corpus_store/tokenized/web/*.tokens.arrow"))
+    assert names["documents"]["doc_id"].to_list() == pl.read_ipc(tokens)["doc_id"].to_list()
+    assert names["documents"]["text"].null_count() == 0
+
+
 def test_every_python_example_is_run_by_a_test() -> None:
     assert {page for page, _ in blocks("python")} == {
         "README.md",
+        "dedup.md",
         "formats.md",  # tests/peers/test_docs.py
         "loader.md",
         "quality.md",
