@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
-from assets.text.list_columns import as_numpy, list_series
+from assets.text.list_columns import as_numpy, list_content, list_series
 from resources.reused_array import NewArray
 
 ROW_COLUMNS = {  # of sequences in shards, too
@@ -23,6 +23,10 @@ ROW_COLUMNS = {  # of sequences in shards, too
     "tokens": "token ids",
     "loss_mask": "whether each token is learned, of conversations",
     "spans": "documents in the sequence: id, first token in the document, number of tokens",
+}
+PLACE_COLUMNS = {  # by which the tokens of a sequence are found in the files of its documents
+    "rows": "row of each span's document, counted over the token files beside this one",
+    "stored_tokens": "tokens with padding",
 }
 SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
 
@@ -46,7 +50,7 @@ def gather_sequences(
     padding: int,
     new_array: NewArray = np.empty,
 ) -> pl.DataFrame:
-    """Return the columns num_tokens, tokens and spans of each sequence, in order.
+    """Return num_tokens, tokens, spans, rows and stored_tokens of each sequence, in order.
 
     In: `tables` of documents (doc_id String, tokens List(UInt16 or UInt32)); segments of their
     rows, counted over all tables; the sequence of each segment; the tokens stored of each sequence,
@@ -78,9 +82,38 @@ def gather_sequences(
             "num_tokens": np.diff(ends[first]).astype(np.uint32),
             "tokens": list_series(values, offsets),
             "spans": list_series(spans.to_struct().to_arrow(), first),
+            "rows": list_series(segments.documents[order].astype(np.uint32), first),
+            "stored_tokens": stored.astype(np.uint32),
             **masks,
         }
     )
+
+
+def copy_sequences(
+    sequences: pl.DataFrame,
+    numbers: Int64s,
+    tables: Sequence[pl.DataFrame],
+    places: Int64s,
+    target: NDArray[Any],
+) -> None:
+    """Copy the tokens of some sequences from their documents to their places in `target`.
+
+    In: the columns spans and rows of all sequences; the numbers of the wanted ones and a place for
+    each, int64 [n]; the `tables` of documents that `rows` counts through. Padding is not written.
+    """
+    spans, edges = list_content(sequences["spans"])
+    rows, _ = list_content(sequences["rows"])
+    counts = edges[numbers + 1] - edges[numbers]
+    firsts = np.cumsum(counts) - counts
+    wanted = np.repeat(edges[numbers] - firsts, counts) + np.arange(counts.sum())
+    documents = as_numpy(rows)[wanted].astype(np.int64)
+    starts = as_numpy(spans.field("start"))[wanted].astype(np.int64)
+    lengths = as_numpy(spans.field("length"))[wanted].astype(np.int64)
+    before = np.cumsum(lengths) - lengths
+    to = np.repeat(places - before[firsts], counts) + before
+    order = np.argsort(documents, kind="stable")
+    segments = Segments(documents[order], starts[order], lengths[order])
+    copy_tokens(tables, segments, to[order], target)
 
 
 def gather_masks(

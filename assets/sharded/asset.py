@@ -125,7 +125,8 @@ def write_shard(task: Task[ShardInputs]) -> list[PartRecord]:
         return [writer.publish(earlier.stats)]
     paths = scatter_paths(task, inputs.scattered)
     try:
-        rows = gather(read_piles(paths, inputs.number), reused_array)
+        padding = inputs.shards.schema.end_of_document_id
+        rows = gather(read_piles(paths, inputs.number), padding, reused_array)
     except FileNotFoundError:
         if published := task.published():  # piles go when another run has published their shards
             return published

@@ -41,13 +41,24 @@ from resources.tasks import Task
 
 @dataclass(frozen=True)
 class BucketedPart:
-    """A part of `bucketed`: its sequences by bucket, and the files of them and their identities."""
+    """A part of `bucketed`: its sequences by bucket, and the files of them and their identities.
+
+    tokens   files with the tokens of their documents; none if `sequences` has them, as before
+    padding  the token that fills a sequence up
+    """
 
     name: str
     fingerprint: str
     counts: tuple[int, ...]
     sequences: PublishedFile
     ids: PublishedFile
+    tokens: tuple[PublishedFile, ...] = ()
+    padding: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the sequences and their tokens."""
+        return self.sequences.bytes + sum(file.bytes for file in self.tokens)
 
     @property
     def key(self) -> PartKey:

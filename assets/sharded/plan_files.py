@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assets.bucketed.asset import SEQUENCE_IDS, BucketedManifest, layout_of
+from assets.bucketed.asset import SEQUENCE_IDS, TOKENS, BucketedManifest, layout_of
+from assets.bucketed.report import BucketedNumbers
 from assets.sharded.exported_ledger_files import exported_ledger
 from assets.sharded.generation_files import (
     LEDGER,
@@ -28,7 +29,7 @@ from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
 from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
-from resources.store.records import Manifest, fingerprint_of, required_file
+from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
 from resources.store.store import Partition
 from resources.tasks import Task, TaskMaker
 
@@ -47,17 +48,25 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
 def bucketed_parts(corpus: Corpus, manifest: BucketedManifest) -> tuple[BucketedPart, ...]:
     """Return the parts of a bucketed source, in order."""
     names = layout_of(manifest).names
-    return tuple(
-        BucketedPart(
-            part.name,
-            part.fingerprint,
-            tuple(part.stats.numbers.bucket_sequences.get(name, 0) for name in names),
-            *(
-                corpus.store.file_of(manifest, required_file(manifest, part, kind))
-                for kind in ("sequences", SEQUENCE_IDS)
-            ),
-        )
-        for part in manifest.parts
+    return tuple(bucketed_part(corpus, manifest, part, names) for part in manifest.parts)
+
+
+def bucketed_part(
+    corpus: Corpus,
+    manifest: BucketedManifest,
+    part: PartRecord[BucketedNumbers],
+    names: Sequence[str],
+) -> BucketedPart:
+    """Return a part of a bucketed source whose buckets have these names."""
+    of_tokens = [file for file in part.files if file.kind.startswith(f"{TOKENS}-")]
+    return BucketedPart(
+        part.name,
+        part.fingerprint,
+        tuple(part.stats.numbers.bucket_sequences.get(name, 0) for name in names),
+        sequences=corpus.store.file_of(manifest, required_file(manifest, part, "sequences")),
+        ids=corpus.store.file_of(manifest, required_file(manifest, part, SEQUENCE_IDS)),
+        tokens=tuple(corpus.store.file_of(manifest, file) for file in of_tokens),
+        padding=manifest.provenance.end_of_document_id,
     )
 
 

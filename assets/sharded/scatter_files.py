@@ -26,12 +26,11 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.bucketed.sequences import ROW_COLUMNS
 from assets.sharded.generation_files import Generation, GenerationFiles, read_sequences
 from assets.sharded.generations import indices_of
 from assets.sharded.ledger_files import BucketedPart
 from assets.sharded.shard_files import ShardInputs
-from assets.sharded.shuffle import BucketShards, Pile, count_shards, scatter
+from assets.sharded.shuffle import BucketShards, Pile, count_shards, gather, scatter
 from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
 from resources.store.mapped_files import map_arrow
@@ -50,12 +49,23 @@ PLACE = np.dtype([("stop", "<u8"), ("xxh3", f"V{HASH_BYTES}")])  # end of a mess
 SEQUENCES = b"sequences"  # key of the schema's metadata: where rows with these numbers are
 
 
-class SequencesPlace(msgspec.Struct, frozen=True):
-    """Published file with the rows of a pile: its path from the pile's folder, size and hash."""
+class FilePlace(msgspec.Struct, frozen=True):
+    """Published file: its path from the pile's folder, size and hash."""
 
     path: str
     bytes: int
     xxh3: str
+
+    def seen_from(self, folder: Path) -> PublishedFile:
+        """Return the file, seen from the pile's folder."""
+        return PublishedFile(Path(os.path.normpath(folder / self.path)), self.bytes, self.xxh3)
+
+
+class SequencesPlace(msgspec.Struct, frozen=True):
+    """Published files with the rows of a pile, and with the tokens of their documents."""
+
+    sequences: FilePlace
+    tokens: tuple[FilePlace, ...]
 
 
 @dataclass(frozen=True)
@@ -95,14 +105,14 @@ def plan_scatter(
     is_wanted = np.zeros(count_shards(plans), np.bool_)
     is_wanted[[task.payload.number for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
-    held_bytes = sum(parts[held.key].sequences.bytes for held in generation.parts)
+    held_bytes = sum(parts[held.key].bytes for held in generation.parts)
     copies_rows = held_bytes > memory_bytes() // 4
     written = set(wanted[0].folder.medium.names(wanted[0].folder.folder))
     tasks = []
     for number, held in enumerate(generation.parts):
         part = parts[held.key]
         inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted, copies_rows)
-        work_bytes = (part.sequences if copies_rows else part.ids).bytes
+        work_bytes = part.bytes if copies_rows else part.ids.bytes
         task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=work_bytes)
         if scatter_path(task.folder.folder, number, fingerprint).name not in written:
             tasks.append(task)
@@ -118,12 +128,17 @@ def scatter_part(task: Task[ScatterInputs]) -> None:
     if not inputs.is_wanted.all():
         placed = placed.filter(pl.Series(inputs.is_wanted[placed["shard"].to_numpy()]))
     if inputs.copies_rows:
-        sequences = map_arrow(inputs.part.sequences.checked())
-        columns = [name for name in ROW_COLUMNS if name in sequences.columns]
-        rows = sequences[placed["row"].to_numpy(), columns]
+        numbers = placed["row"].to_numpy().astype(np.int64)
+        pile = Pile(
+            map_arrow(inputs.part.sequences.checked()),
+            numbers,
+            np.arange(len(numbers), dtype=np.uint64),
+            tuple(map_arrow(file.checked(), ["tokens"]) for file in inputs.part.tokens),
+        )
+        rows = gather([pile], inputs.part.padding)
         write_piles(writer, placed.drop("row").hstack(rows), len(inputs.is_wanted), None)
     else:
-        write_piles(writer, placed, len(inputs.is_wanted), inputs.part.sequences)
+        write_piles(writer, placed, len(inputs.is_wanted), inputs.part)
 
 
 def scatter_name(number: int) -> str:
@@ -156,19 +171,23 @@ def remove_piles(wanted: list[Task[ShardInputs]]) -> None:
 
 
 def write_piles(
-    writer: PartWriter, placed: pl.DataFrame, num_shards: int, sequences: PublishedFile | None
+    writer: PartWriter, placed: pl.DataFrame, num_shards: int, part: BucketedPart | None
 ) -> None:
     """Write rows sorted by `shard` as one record batch per shard, empty ones included.
 
-    `sequences` is the file that numbers of rows refer to.
+    `part` is the one that numbers of rows refer to.
     """
     import pyarrow as pa
 
     edges = np.searchsorted(placed["shard"].to_numpy(), np.arange(num_shards + 1))
     table = placed.drop("shard").to_arrow().combine_chunks()
-    if sequences is not None:
-        path = sequences.seen_from(writer.partition.folder)
-        place = SequencesPlace(path, sequences.bytes, sequences.xxh3)
+    if part is not None:
+        folder = writer.partition.folder
+        sequences, *tokens = (
+            FilePlace(file.seen_from(folder), file.bytes, file.xxh3)
+            for file in (part.sequences, *part.tokens)
+        )
+        place = SequencesPlace(sequences, tuple(tokens))
         table = table.replace_schema_metadata({SEQUENCES: msgspec.json.encode(place)})
     columns = [pa.nulls(0, field.type) for field in table.schema]  # from_pylist imports pandas
     empty = pa.RecordBatch.from_arrays(columns, schema=table.schema)
@@ -213,9 +232,13 @@ def read_pile(path: Path, shard: int) -> Pile:
     if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
         return Pile(frame, np.arange(frame.height), positions)
     place = msgspec.json.decode(of_rows, type=SequencesPlace)
-    rows = Path(os.path.normpath(path.parent / place.path))
-    published = PublishedFile(rows, place.bytes, place.xxh3)
-    return Pile(map_arrow(published.checked()), frame["row"].to_numpy().astype(np.int64), positions)
+    tokens = [file.seen_from(path.parent) for file in place.tokens]
+    return Pile(
+        map_arrow(place.sequences.seen_from(path.parent).checked()),
+        frame["row"].to_numpy().astype(np.int64),
+        positions,
+        tuple(map_arrow(file.checked(), ["tokens"]) for file in tokens),
+    )
 
 
 def read_piles(paths: list[Path], shard: int) -> list[Pile]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.bucketed.sequences import ROW_COLUMNS
+from assets.bucketed.sequences import ROW_COLUMNS, copy_sequences
 from assets.text.list_columns import as_numpy, list_series
 from corpus_loader.permutation import derive_key, permute
 from resources.reused_array import NewArray
@@ -183,37 +183,57 @@ class Pile(NamedTuple):
     """Rows of one bucketed part that belong to one shard.
 
     Row `rows[i]`, int64 [n], of `sequences` has the place `positions[i]`, uint64 [n], in the order
-    of the bucket.
+    of the bucket. `documents` are the tables that have the tokens; none if the sequences do.
     """
 
     sequences: pl.DataFrame
     rows: NDArray[np.int64]
     positions: NDArray[np.uint64]
+    documents: Sequence[pl.DataFrame] = ()
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Return the tokens of each row with padding."""
+        if self.documents:
+            stored = self.sequences["stored_tokens"].to_numpy()[self.rows]
+            return stored.astype(np.int64)
+        offsets = as_numpy(self.sequences["tokens"].rechunk().to_arrow().offsets)
+        lengths: NDArray[np.int64] = offsets[self.rows + 1] - offsets[self.rows]
+        return lengths
+
+    def token_type(self) -> np.dtype[Any]:
+        """Return the type of the tokens."""
+        table = self.documents[0] if self.documents else self.sequences
+        is_wide = table.schema["tokens"] == pl.List(pl.UInt32)
+        return np.dtype(np.uint32 if is_wide else np.uint16)
+
+    def copy(self, places: NDArray[np.int64], target: NDArray[Any]) -> None:
+        """Copy the tokens of each row to its place, int64 [n], in `target`."""
+        from assets.bucketed.kernels.copy_tokens import copy_pieces
+
+        if self.documents:
+            copy_sequences(self.sequences, self.rows, self.documents, places, target)
+        else:
+            tokens = self.sequences["tokens"].rechunk().to_arrow()
+            starts = as_numpy(tokens.offsets)[self.rows]
+            copy_pieces(as_numpy(tokens.values), starts, self.lengths(), places, target)
 
 
-def gather(piles: Sequence[Pile], new_array: NewArray = np.empty) -> pl.DataFrame:
+def gather(piles: Sequence[Pile], padding: int = 0, new_array: NewArray = np.empty) -> pl.DataFrame:
     """Put the sequences of one shard's piles in order: the columns ROW_COLUMNS.
 
     loss_mask only if the piles have it. Tokens are copied once, from where the piles have them, to
-    a `new_array`.
+    a `new_array`; `padding` fills sequences up.
     """
-    from assets.bucketed.kernels.copy_tokens import copy_pieces
-
     order = np.argsort(np.concatenate([pile.positions for pile in piles]))
-    lists = [pile.sequences["tokens"].rechunk().to_arrow() for pile in piles]
-    offsets = [as_numpy(tokens.offsets) for tokens in lists]
-    starts = [each[pile.rows] for each, pile in zip(offsets, piles, strict=True)]
-    stops = [each[pile.rows + 1] for each, pile in zip(offsets, piles, strict=True)]
-    lengths = np.concatenate(stops) - np.concatenate(starts)
+    lengths = np.concatenate([pile.lengths() for pile in piles])
     ends = np.cumsum(lengths[order])
     places = np.empty_like(lengths)
     places[order] = ends - lengths[order]
-    values = [as_numpy(tokens.values) for tokens in lists]
-    tokens = new_array(int(lengths.sum()), values[0].dtype)
+    tokens = new_array(int(lengths.sum()), piles[0].token_type())
+    tokens.fill(padding)
     first = 0
-    for pile, each, start in zip(piles, values, starts, strict=True):
-        these = slice(first, first := first + len(pile.rows))
-        copy_pieces(each, start, lengths[these], places[these], tokens)
+    for pile in piles:
+        pile.copy(places[first : (first := first + len(pile.rows))], tokens)
     stored = set(piles[0].sequences.columns) - {"tokens"}
     names = [name for name in ROW_COLUMNS if name in stored]
     others = pl.concat([pile.sequences[pile.rows, names] for pile in piles])

@@ -27,6 +27,13 @@ def list_series(values: Any, offsets: NDArray[np.int64]) -> pl.Series:
     )
 
 
+def list_content(lists: pl.Series) -> tuple[Any, NDArray[np.int64]]:
+    """Return the values of a column of lists, end to end in Arrow, and starts, int64 [rows + 1]."""
+    column = lists.rechunk().to_arrow()
+    offsets = as_numpy(column.offsets)
+    return column.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
+
+
 def arrow_items(values: NDArray[Any]) -> Any:
     """Return an array of numbers or flags as an Arrow array."""
     import pyarrow as pa

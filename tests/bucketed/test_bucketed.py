@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from assets.bucketed.make_sequences import group_windows, make_sequences
 from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
-from assets.bucketed.sequences import SPAN, count_empty
+from assets.bucketed.sequences import PLACE_COLUMNS, SPAN, count_empty
 from assets.report.histograms import bin_of, counted
 from resources.settings.buckets import BucketConfig, BucketLayout, bucket_length, bucket_names
 from resources.store.records import as_json_object
@@ -49,7 +49,7 @@ def tokenized(*lengths: int, first: int = 0, dtype: type[pl.DataType] = pl.UInt1
 
 
 def sequences_of(config: BucketConfig, *tables: pl.DataFrame) -> pl.DataFrame:
-    return make_sequences(tables, config, END)[0]
+    return make_sequences(tables, config, END)[0].drop(PLACE_COLUMNS)
 
 
 def segments_of(sequences: pl.DataFrame) -> list[tuple[str, int, list[int]]]:
@@ -222,8 +222,9 @@ def test_what_is_repeated_or_cut_off_is_counted(lengths: list[int], config: Buck
 @given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from(list(MODES.values())))
 def test_stored_lengths_and_limits_hold(lengths: list[int], config: BucketConfig) -> None:
     sequences, counts = make_sequences([tokenized(*lengths)], config, END)
+    assert sequences["stored_tokens"].to_list() == sequences["tokens"].list.len().to_list()
 
-    for bucket, num_tokens, tokens, spans in sequences.iter_rows():
+    for bucket, num_tokens, tokens, spans in sequences.drop(PLACE_COLUMNS).iter_rows():
         assert len(tokens) == (bucket_length(bucket_names(config)[bucket]) or num_tokens)
         assert len(spans) <= (config.max_documents or 100)
     if config.mode in ("pack", "decompose"):

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, write_corpus
 
 from assets.bucketed.asset import bucket_window, plan_bucketed
+from assets.sharded.shuffle import Pile, gather
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.store.records import Manifest, Stats, add_stats, fingerprint_of
@@ -75,12 +77,19 @@ def test_a_window_is_consecutive_parts_under_the_name_of_the_first(tmp_path: Pat
 
 
 def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> None:
-    paths = []
-    for task in missing(tokenized(tmp_path, PARTS, **PACK)):
-        bucket_window(task)
-        paths.append(task.published_file("sequences")[0].checked())
+    corpus = tokenized(tmp_path, PARTS, **PACK)
+    parts = []
+    for task in missing(corpus):
+        (record,) = bucket_window(task)
+        published = pl.read_ipc(task.published_file("sequences")[0].checked())
+        assert "tokens" not in published.columns
+        kinds = [file.kind for file in record.files if file.kind.startswith("tokens-")]
+        tables = [pl.read_ipc(task.published_file(kind)[0].checked()) for kind in kinds]
+        order = np.arange(published.height)
+        pile = Pile(published, order, order.astype(np.uint64), tables)
+        parts.append(gather([pile], ABOUT["end_of_document_id"]))
 
-    sequences = pl.concat([pl.read_ipc(path) for path in paths])
+    sequences = pl.concat(parts)
     assert set(sequences["tokens"].list.len()) == {8}
     padded = sequences.filter(pl.col("num_tokens") < 8)["tokens"].list.last()
     assert set(padded) == {ABOUT["end_of_document_id"]}

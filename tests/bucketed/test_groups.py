@@ -65,7 +65,7 @@ def test_a_group_is_packed_as_if_it_were_alone(
         )
         mine = sequences.filter(pl.col("bucket") // num_plain == group)
         expected = alone.with_columns((pl.col("bucket") + group * num_plain).cast(pl.UInt8))
-        assert_frame_equal(mine, expected)
+        assert_frame_equal(mine.drop("rows"), expected.drop("rows"))
         shown |= {layout.names[bucket] for bucket in mine["bucket"]}
     assert set(counts.bucket_sequences) == shown
     assert sum(counts.bucket_sequences.values()) == sequences.height

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
+from assets.bucketed.make_sequences import make_sequences
 from assets.sharded.shuffle import (
     BucketShards,
     BucketSize,
@@ -214,3 +215,33 @@ def test_more_sequences_than_planned_are_refused() -> None:
     plans = plan_of([sequences(0, 3)], KIB)
     with pytest.raises(ValueError, match="outside of a generation of 3"):
         scatter(np.arange(4), plans)
+
+
+@pytest.mark.parametrize("dtype", [pl.UInt16, pl.UInt32])
+@given(
+    lengths=st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=3),
+    config=st.sampled_from([{"mode": "pack"}, {"mode": "concat"}, {"mode": "pack", "overlap": 2}]),
+    data=st.data(),
+)
+def test_tokens_are_gathered_from_documents_as_from_sequences(
+    lengths: list[list[int]], config: dict[str, Any], dtype: type[pl.DataType], data: Any
+) -> None:
+    numbers = iter(range(1000))
+    tables = [
+        pl.DataFrame(
+            {
+                "doc_id": [f"{next(numbers):032x}" for _ in part],
+                "tokens": [[next(numbers) for _ in range(length)] for length in part],
+            },
+            schema={"doc_id": pl.String, "tokens": pl.List(dtype)},
+        )
+        for part in lengths
+    ]
+    whole, _ = make_sequences(tables, BucketConfig(sequence_length=4, **config), 999)
+    rows = np.array(data.draw(st.permutations(range(whole.height))), np.int64)
+    rows = rows[: data.draw(st.integers(0, whole.height))]
+    positions = np.arange(len(rows), dtype=np.uint64)
+
+    gathered = gather([Pile(whole.drop("tokens"), rows, positions, tables)], 999)
+
+    assert_frame_equal(gathered, gather([Pile(whole, rows, positions)]))

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.list_columns import as_numpy
+from assets.text.list_columns import as_numpy, list_content
 from corpus_loader.flat import DOC_ID_BYTES
 
 
@@ -74,13 +74,6 @@ def flat_spans(spans: pl.Series) -> FlatSpans:
         as_numpy(length),
         np.frombuffer(digits.buffers()[2] or b"", np.uint8).reshape(len(digits), DOC_ID_BYTES),
     )
-
-
-def list_content(lists: pl.Series) -> tuple[Any, NDArray[np.int64]]:
-    """Return the values of a column of lists, end to end in Arrow, and starts, int64 [rows + 1]."""
-    column = lists.to_arrow()
-    offsets = as_numpy(column.offsets)
-    return column.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
 
 
 def by_length(lengths: NDArray[np.int64], make: Callable[[int], bytes]) -> FlatRows:
