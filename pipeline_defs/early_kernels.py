@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline_defs.compile_kernels import kernel_packages
 from pipeline_defs.lasting_imports import lasting_imports
-from pipeline_defs.pending_work import keep_amount, pending_work
+from pipeline_defs.pending_work import Amount, pending_work
 from resources.corpus import Corpus
 from resources.engine.ready_process import ready_process
 from resources.stage import Stage
@@ -31,14 +31,13 @@ def early_kernels(
     return ready_process(partial(get_ready, corpus, stages))
 
 
-def get_ready(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
+def get_ready(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[Amount | None]:
     """Find out how much there is to compute, then load what little work needs, a step at a time.
 
     An error is shown and left to the tasks, which meet it again and report it as theirs.
     """
     amount = pending_work(corpus, [stage.name for stage in stages])
-    keep_amount(amount)
-    yield
+    yield amount
     if amount != "little":
         return
     try:
@@ -52,9 +51,6 @@ def load(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
     """Load what the tasks of some stages need."""
     from resources.kernel_cache import load_compiled  # numba: a run with nothing new has none
 
-    for package in kernel_packages(stages):
-        for _ in load_compiled(package):
-            yield
     for stage in stages:
         for module in stage.preload:
             import_module(module)
@@ -63,4 +59,7 @@ def load(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
             yield
         if stage.get_ready:
             stage.get_ready(corpus)
-        yield
+            yield
+    for package in kernel_packages(stages):  # last: most are loaded by those calls
+        for _ in load_compiled(package):
+            yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any, Literal
 
 from assets.raw.asset import RAW
@@ -12,7 +11,7 @@ from pipeline_defs.compile_kernels import is_cold, kernels_of
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.map_parts import takes_threads
-from resources.engine.ready_process import NotThereError, iterate_there
+from resources.engine.ready_process import first_found
 from resources.held_sources import held_plan, under_holds
 from resources.settings.engine import EngineConfig
 from resources.settings.sources import web_places
@@ -30,25 +29,7 @@ def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
         return False
     if is_first_run(corpus, names):
         return True
-    return (found_early() or pending_work(corpus, names)) == "much"
-
-
-def keep_amount(amount: Amount) -> None:
-    """Keep what this process has found for the one that made it, which asks by `found_early`."""
-    _found[:] = [amount]
-
-
-def amounts_found() -> Sequence[Amount]:
-    """Return what this process has found."""
-    return _found
-
-
-def found_early() -> Amount | None:
-    """Return how much the process that was made ready for the run found to compute."""
-    with suppress(NotThereError):
-        (amount,) = iterate_there(amounts_found)
-        return amount
-    return None
+    return (first_found() or pending_work(corpus, names)) == "much"
 
 
 def pending_work(corpus: Corpus, names: Sequence[str]) -> Amount:
@@ -103,6 +84,3 @@ def planned(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[Seque
             if source and (source.is_stream or web_places(source)):
                 raise NotImplementedError(f"what is new in {partition} is asked once a run")
             yield stage.plan(corpus, partition).tasks
-
-
-_found: list[Amount] = []

@@ -15,7 +15,7 @@ import pytest
 
 from resources.engine import ready_process as ready
 from resources.engine.map_parts import map_parts
-from resources.engine.ready_process import NotThereError, iterate_there, ready_process
+from resources.engine.ready_process import NotThereError, first_found, iterate_there, ready_process
 from resources.settings.engine import EngineConfig
 from tests.engine.engine_workers import Part, die, fail, family_of, square, wait_for_ever
 
@@ -24,11 +24,18 @@ ROOT = Path(__file__).parents[2]
 prepared: list[int] = []
 
 
-def prepare() -> Iterator[None]:
-    """A hundred steps that leave their numbers."""
+def prepare() -> Iterator[int]:
+    """A hundred steps that leave their numbers, of which the second takes a moment."""
     for number in range(100):
         prepared.append(number)
-        yield
+        if number == 1:
+            time.sleep(0.2)
+        yield number + 7
+
+
+def dying() -> Iterator[None]:
+    os._exit(1)
+    yield
 
 
 def steps_taken() -> Iterator[int]:
@@ -75,6 +82,19 @@ def test_it_prepares_itself_while_nothing_is_asked(process: psutil.Process) -> N
         time.sleep(0.01)
 
     assert first[0] >= 1 and [*iterate_there(steps_taken)] == [100]
+
+
+def test_it_tells_what_its_first_step_found(process: psutil.Process, tmp_path: Path) -> None:
+    assert first_found() == 7
+    assert mapped(square, parts(tmp_path, "", "")) == {0: 0, 1: 1}
+    assert first_found() == 7
+
+
+def test_one_that_dies_in_its_first_step_has_found_nothing(tmp_path: Path) -> None:
+    with ready_process(dying):
+        assert first_found() is None
+        assert mapped(family_of, parts(tmp_path, ""))[0][0] == os.getpid()
+    assert first_found() is None
 
 
 def test_parts_of_one_that_died_are_computed_here(process: psutil.Process, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from assets.stages import used_stages
 from pipeline_defs.early_kernels import early_kernels
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.pending_work import found_early
-from resources.engine.ready_process import iterate_there
+from resources.engine.ready_process import first_found, iterate_there
 
 LOADED = ("numba", "assets.raw.kernels.json_lines", "assets.sharded.kernels.place_rows")
 LONGEST_SECONDS = 120
@@ -25,7 +24,7 @@ def look() -> str:
     """Return how much there is to compute, and how many modules are loaded in the end."""
     corpus = load_corpus()
     with early_kernels(corpus, list(used_stages(corpus.settings).values())):
-        amount = found_early()
+        amount = first_found()
         if amount is None:
             return "none"
         end = time.monotonic() + (LONGEST_SECONDS if amount == "little" else 1)
