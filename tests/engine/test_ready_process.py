@@ -25,12 +25,24 @@ prepared: list[int] = []
 
 
 def prepare() -> Iterator[int]:
-    """A hundred steps that leave their numbers, of which the second takes a moment."""
+    """A hundred steps that leave their numbers."""
     for number in range(100):
         prepared.append(number)
-        if number == 1:
-            time.sleep(0.2)
         yield number + 7
+
+
+def slowly() -> Iterator[int]:
+    """Two thousand steps of 10 ms."""
+    for number in range(2000):
+        prepared.append(number)
+        time.sleep(0.01)
+        yield number
+
+
+def busy() -> Iterator[None]:
+    yield
+    time.sleep(600)
+    yield
 
 
 def dying() -> Iterator[None]:
@@ -97,6 +109,30 @@ def test_one_that_dies_in_its_first_step_has_found_nothing(tmp_path: Path) -> No
     assert first_found() is None
 
 
+def test_what_is_asked_waits_for_one_step() -> None:
+    with ready_process(slowly):
+        (taken,) = iterate_there(steps_taken)
+
+    assert 1 <= taken < 2000
+
+
+def test_nobody_waits_for_a_step_at_the_end() -> None:
+    with ready_process(busy):
+        first_found()
+        process = psutil.Process(ready._idle[0].process.pid)
+        before = time.monotonic()
+
+    assert not process.is_running() and time.monotonic() - before < 300
+
+
+def test_what_has_ended_is_not_computed_again(process: psutil.Process, tmp_path: Path) -> None:
+    one = CONFIG.model_copy(update={"workers": 1})
+    ended = map_parts(die, parts(tmp_path, "", "", "once"), one)
+
+    assert sorted(each.index for each in ended) == [0, 1, 2]
+    assert len([*tmp_path.glob("part-0.*")]) == 1
+
+
 def test_parts_of_one_that_died_are_computed_here(process: psutil.Process, tmp_path: Path) -> None:
     assert mapped(die, parts(tmp_path, "", "once", "")) == {0: 0, 1: 1, 2: 4}
     assert mapped(family_of, parts(tmp_path, ""))[0][0] == os.getpid()
@@ -140,9 +176,9 @@ def test_it_ends_with_its_holder(tmp_path: Path) -> None:
     run.wait()
 
     deadline = time.monotonic() + 20
-    while is_there := psutil.pid_exists(int(found[0].stem)) and time.monotonic() < deadline:
+    while psutil.pid_exists(int(found[0].stem)):
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert not is_there
 
 
 def environment() -> dict[str, str]:
