@@ -11,16 +11,19 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from assets.stages import STAGES
 from pipeline_defs.load_corpus import load_corpus
 from resources.engine.fork_server import end_with_parent
 from resources.stage import Stage
+
+SHARED_KERNELS = "assets.text.kernels"
 
 
 def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
@@ -43,6 +46,13 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
 def kernels_of(stage: Stage[Any, Any]) -> str:
     """Return the package of the kernels in a stage's folder."""
     return f"{stage.plan.__module__.rpartition('.')[0]}.kernels"
+
+
+def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
+    """Yield the packages of kernels that some stages call."""
+    for package in dict.fromkeys((SHARED_KERNELS, *(kernels_of(stage) for stage in stages))):
+        if find_spec(package) is not None:
+            yield package
 
 
 def is_cold(package: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from assets.raw.asset import RAW
 from assets.stages import used_stages
@@ -11,6 +11,7 @@ from pipeline_defs.compile_kernels import is_cold, kernels_of
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.map_parts import takes_threads
+from resources.engine.ready_process import first_found
 from resources.held_sources import held_plan, under_holds
 from resources.settings.engine import EngineConfig
 from resources.settings.sources import web_places
@@ -18,11 +19,21 @@ from resources.stage import Stage, partition_names
 from resources.store.scratch import scratch_of
 from resources.tasks import Task, look_up
 
+Amount = Literal["nothing", "little", "much"]
 MOST_PLANNED = 1000  # parts: to plan more of them twice would cost more than processes do
 
 
 def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
-    """Return whether the steps of some stages, in the flow's order, should be processes.
+    """Return whether the steps of some stages, in the flow's order, should be processes."""
+    if corpus.settings.engine.steps == "in_process":
+        return False
+    if is_first_run(corpus, names):
+        return True
+    return (first_found() or pending_work(corpus, names)) == "much"
+
+
+def pending_work(corpus: Corpus, names: Sequence[str]) -> Amount:
+    """Return how much some stages have to compute.
 
     A stage is planned from the newest manifests, which are right where all before it is published;
     what new parts will cost in later stages is about what they cost in the first.
@@ -30,10 +41,6 @@ def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
     cannot be planned: the step that meets the error reports it.
     """
     engine = corpus.settings.engine
-    if engine.steps == "in_process":
-        return False
-    if is_first_run(corpus, names):
-        return True
     corpus, num_planned, pending = under_holds(corpus), 0, list[int]()
     stages = [stage for name, stage in used_stages(corpus.settings).items() if name in names]
     try:
@@ -42,10 +49,12 @@ def needs_processes(corpus: Corpus, names: Sequence[str]) -> bool:
             found = zip(tasks, look_up(tasks), strict=True)
             pending += [task.work_bytes for task, records in found if records is None]
             if pending and (num_planned > MOST_PLANNED or not is_little(engine, sum(pending))):
-                return True
-        return bool(pending) and are_cold(stages)  # a server compiles kernels on every core
+                return "much"
+        if not pending:
+            return "nothing"
+        return "much" if are_cold(stages) else "little"  # a server compiles on every core
     except Exception:  # noqa: BLE001 - whatever it is
-        return True
+        return "much"
 
 
 def is_first_run(corpus: Corpus, names: Sequence[str]) -> bool:

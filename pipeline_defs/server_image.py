@@ -11,15 +11,14 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from multiprocessing.util import register_after_fork
 from typing import Any
 
 from assets.stages import BY_NAME
-from pipeline_defs.compile_kernels import compile_kernels, kernels_of
+from pipeline_defs.compile_kernels import compile_kernels, kernel_packages
 from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.run_image import load_run
 from pipeline_defs.warm_server import STAGES_VARIABLE
@@ -29,7 +28,6 @@ from resources.kernel_cache import load_compiled
 from resources.stage import Stage
 
 IMPORTED = ("pyarrow.compute", "watchdog.observers.polling")
-SHARED_KERNELS = "assets.text.kernels"
 
 
 def prepare() -> None:
@@ -88,13 +86,6 @@ def ended_with_run() -> Iterator[None]:
     finally:
         is_ready.set()
         watcher.join()  # the server forks, and has no threads then
-
-
-def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
-    """Yield the packages of kernels that some stages call."""
-    for package in dict.fromkeys((SHARED_KERNELS, *(kernels_of(stage) for stage in stages))):
-        if find_spec(package) is not None:
-            yield package
 
 
 prepare()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib import import_module
 from itertools import chain
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.early_digests import early_digests
+from pipeline_defs.early_kernels import early_kernels
 from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.pending_work import is_first_run
@@ -69,17 +70,22 @@ def build(
         return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
     prepare_home()
     is_first = is_first_run(corpus, (last.name,))
-    with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
-        from pipeline_defs.commands.build.dagster_commands import (
-            commands_for,
-            rehash_commands,
-            run_dagster,
-        )
+    built = {stage.name for stage in (last, *ancestors(last))}
+    stages = [stage for name, stage in used.items() if name in built]
+    with ExitStack() as held:
+        if not is_first and not rehash:
+            held.enter_context(early_kernels(corpus, stages))
+        with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
+            from pipeline_defs.commands.build.dagster_commands import (
+                commands_for,
+                rehash_commands,
+                run_dagster,
+            )
 
-        import_module("pipeline_defs.run_image").load_run()
-    # A fork: the store is read after it, since clients do not fork.
-    with made_ready(corpus, last, on_demand=not is_first):
-        if TOKENIZER.name in {stage.name for stage in (last, *ancestors(last))}:
+            import_module("pipeline_defs.run_image").load_run()
+        # A fork: the store is read after it, since clients do not fork.
+        held.enter_context(made_ready(corpus, stages, on_demand=not is_first))
+        if TOKENIZER.name in built:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         codes = []
         wanted = tuple(dict.fromkeys(source))
@@ -108,12 +114,11 @@ def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> No
 
 
 def made_ready(
-    corpus: Corpus, last: Stage[Any, Any], *, on_demand: bool
+    corpus: Corpus, stages: Sequence[Stage[Any, Any]], *, on_demand: bool
 ) -> AbstractContextManager[None]:
     """Start the server of all commands if steps are its forks, else compile the kernels."""
-    stages = [last, *ancestors(last)]
     if corpus.settings.engine.steps != "in_process":
         names = [stage.name for stage in stages]
-        return warm_server(dict.fromkeys(names), as_fork=True, on_demand=on_demand)
+        return warm_server(names, as_fork=True, on_demand=on_demand)
     compile_kernels(stages)
     return nullcontext()
