@@ -531,12 +531,8 @@ def mark_bytes(data: NDArray[np.uint8], at: int, first: int, number: int) -> np.
     return np.uint64(sum(1 << i for i, value in enumerate(values) if 0 <= value - first < number))
 
 
-def copy_64(
-    data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int, case: int
-) -> None:
-    copied = data[int(at) : int(at) + 64]
-    capitals = (copied >= ord("A")) & (copied <= ord("Z"))
-    target[int(place) : int(place) + 64] = copied + capitals * np.uint8(case)
+def copy_64(data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int) -> None:
+    target[int(place) : int(place) + 64] = data[int(at) : int(at) + 64]
 
 
 def prepare_kernels() -> None:

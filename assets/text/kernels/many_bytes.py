@@ -20,7 +20,7 @@ from assets.text.kernels.compiling import INLINED
 Bytes = NDArray[np.uint8]
 
 ONE, EIGHT, RUN = uint64(1), uint64(8), uint64(64)
-_BYTES = ir.VectorType(ir.IntType(8), 64)
+_BYTES, _BITS = ir.VectorType(ir.IntType(8), 64), ir.VectorType(ir.IntType(1), 64)
 ONES, HIGH_BITS = uint64(0x0101010101010101), uint64(0x8080808080808080)
 
 
@@ -99,45 +99,55 @@ def mark_bits(typing_context: Any, numbers: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def copy_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any, case: Any) -> Any:
-    """Copy the 64 bytes at data[at] to target[place], `case` added to the capitals of ASCII.
-
-    All numbers are uint64. 64 bytes must be readable, and writable.
-    """
+def copy_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any) -> Any:
+    """Copy the 64 bytes at data[at] to target[place]; both uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         source = _vector(context, builder, signature.args[0], *arguments[:2])
-        values = builder.load(source, align=1)
-        first, number = (ir.Constant(_BYTES, [value] * 64) for value in (ord("A"), 26))
-        is_capital = builder.icmp_unsigned("<", builder.sub(values, first), number)
-        none = ir.Constant(_BYTES, [0] * 64)
-        added = builder.select(is_capital, _repeated(builder, arguments[4]), none)
-        address = _vector(context, builder, signature.args[2], *arguments[2:4])
-        builder.store(builder.add(values, added), address, align=1)
+        address = _vector(context, builder, signature.args[2], *arguments[2:])
+        builder.store(builder.load(source, align=1), address, align=1)
         return context.get_dummy_value()
 
-    return types.void(data, types.uint64, target, types.uint64, types.uint64), generate
+    return types.void(data, types.uint64, target, types.uint64), generate
+
+
+def _with_case(builder: Any, values: Any, case: Any) -> Any:
+    """Return 64 bytes with a number added to the capitals of ASCII."""
+    first, number = (ir.Constant(_BYTES, [value] * 64) for value in (ord("A"), 26))
+    is_capital = builder.icmp_unsigned("<", builder.sub(values, first), number)
+    added = builder.select(is_capital, _repeated(builder, case), ir.Constant(_BYTES, [0] * 64))
+    return builder.add(values, added)
 
 
 @intrinsic
-def copy_64_with_blanks(
+def pack_64(
     typing_context: Any, data: Any, at: Any, target: Any, place: Any, marks: Any
 ) -> Any:
-    """Copy the 64 bytes at data[at] to target[place], with a blank for each that is marked.
+    """Copy some of the 64 bytes at data[at] to target[place], one after another.
 
-    All numbers are uint64. 64 bytes must be readable, and writable.
+    `marks` are the bytes that are copied, those of which a blank is written instead, and what is
+    added to the capitals of ASCII. All numbers are uint64. 64 bytes must be readable, and writable:
+    those after the ones that are copied are overwritten too.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kept, blanks, case = (builder.extract_value(arguments[4], i) for i in range(3))
         source = _vector(context, builder, signature.args[0], *arguments[:2])
-        is_marked = builder.bitcast(arguments[4], ir.VectorType(ir.IntType(1), 64))
-        blanks = ir.Constant(_BYTES, [ord(" ")] * 64)
-        copied = builder.select(is_marked, blanks, builder.load(source, align=1))
+        small = _with_case(builder, builder.load(source, align=1), case)
+        is_blank = builder.bitcast(blanks, _BITS)
+        values = builder.select(is_blank, ir.Constant(_BYTES, [ord(" ")] * 64), small)
+        # One instruction of AVX-512; elsewhere a store for each byte.
+        kind = ir.FunctionType(_BYTES, [_BYTES, _BITS, _BYTES])
+        name = "llvm.experimental.vector.compress.v64i8"
+        compress = cgutils.get_or_insert_function(builder.module, kind, name)
+        nothing = ir.Constant(_BYTES, ir.Undefined)
+        packed = builder.call(compress, [values, builder.bitcast(kept, _BITS), nothing])
         address = _vector(context, builder, signature.args[2], *arguments[2:4])
-        builder.store(copied, address, align=1)
+        builder.store(packed, address, align=1)
         return context.get_dummy_value()
 
-    return types.void(data, types.uint64, target, types.uint64, types.uint64), generate
+    triple = types.UniTuple(types.uint64, 3)
+    return types.void(data, types.uint64, target, types.uint64, triple), generate
 
 
 @intrinsic
