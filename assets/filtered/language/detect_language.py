@@ -46,19 +46,16 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
         letters=text.str.contains(r"\p{L}").fill_null(False),
     )
     is_judged = has_letters & ~is_short
-    judged = texts.filter(is_judged)
-    is_known = score >= config.min_score
+    is_known = is_judged & (score >= config.min_score)
     if config.allowed:
         is_known &= lang.is_in(config.allowed)
     if config.max_code_score is not None:
-        is_known &= pl.lit(code_scores(judged) <= config.max_code_score)
-    found = _guess(judged, config).with_columns(pl.when(is_known).then(lang))
-    if is_judged.all():
-        return found
-    place = pl.when(is_judged).then(is_judged.cast(pl.Int64).cum_sum() - 1)
+        is_known &= pl.lit(code_scores(texts) <= config.max_code_score)
     no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
-    return found.select(pl.all().gather(pl.select(place).to_series())).with_columns(
-        score.fill_null(no_score.cast(pl.Float32))
+    # All are read: those to judge alone would be a copy of nearly all, for the few others.
+    return _guess(texts, config).select(
+        pl.when(is_known).then(lang),
+        pl.when(is_judged).then(score).otherwise(no_score.cast(pl.Float32)),
     )
 
 
@@ -154,7 +151,7 @@ def _guess_langdetect(texts: pl.Series) -> pl.DataFrame:
         init_factory()
     DetectorFactory.seed = 0  # it draws samples; unseeded, equal texts get different answers
     guesses: list[tuple[str | None, float]] = []
-    for text in texts.str.slice(0, LANGDETECT_CHARS):
+    for text in texts.str.slice(0, LANGDETECT_CHARS).fill_null(""):
         try:
             best = detect_langs(text)[0]
             guesses.append((best.lang.split("-")[0], best.prob))  # zh-cn and zh-tw are both zh here
