@@ -13,12 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from assets.filtered.code_score import code_scores
+from assets.filtered.code_score import is_code
 from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers, texts_in
+from assets.text.table_rows import has_characters
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
@@ -42,7 +43,7 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
         return pl.DataFrame([(None, None)] * len(texts), schema=_ANSWER, orient="row")
     text, lang, score = pl.col("text"), pl.col("lang"), pl.col("lang_score")
     is_short, has_letters = texts.to_frame("text").select(
-        short=(text.str.len_chars() < config.min_chars).fill_null(False),
+        short=(~has_characters(text, config.min_chars)).fill_null(False),
         letters=text.str.contains(r"\p{L}").fill_null(False),
     )
     is_judged = has_letters & ~is_short
@@ -50,7 +51,7 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
     if config.allowed:
         is_known &= lang.is_in(config.allowed)
     if config.max_code_score is not None:
-        is_known &= pl.lit(code_scores(texts) <= config.max_code_score)
+        is_known &= ~pl.lit(is_code(texts, config.max_code_score))
     no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
     # All are read: those to judge alone would be a copy of nearly all, for the few others.
     return _guess(texts, config).select(

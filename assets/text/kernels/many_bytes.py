@@ -120,9 +120,7 @@ def _with_case(builder: Any, values: Any, case: Any) -> Any:
 
 
 @intrinsic
-def pack_64(
-    typing_context: Any, data: Any, at: Any, target: Any, place: Any, marks: Any
-) -> Any:
+def pack_64(typing_context: Any, data: Any, at: Any, target: Any, place: Any, marks: Any) -> Any:
     """Copy some of the 64 bytes at data[at] to target[place], one after another.
 
     `marks` are the bytes that are copied, those of which a blank is written instead, and what is
