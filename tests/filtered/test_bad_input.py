@@ -531,7 +531,9 @@ def mark_bytes(data: NDArray[np.uint8], at: int, first: int, number: int) -> np.
     return np.uint64(sum(1 << i for i, value in enumerate(values) if 0 <= value - first < number))
 
 
-def copy_64(data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int) -> None:
+def copy_64(
+    data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int, _: tuple[int, int]
+) -> None:
     target[int(place) : int(place) + 64] = data[int(at) : int(at) + 64]
 
 

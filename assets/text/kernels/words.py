@@ -103,7 +103,7 @@ def _join_plain(
     after_word = words << _ONE | (between ^ _ONE)
     begins, blanks = words & ~after_word, ~words & after_word & ones_below(width)
     kept = words | blanks
-    pack_64(data, at, joined, size, (kept, blanks, case))
+    pack_64(data, at, joined, size, (blanks, case, kept))
     for _ in range(count_ones(begins)):
         starts[count] = size + count_ones(kept & ones_below(first_one(begins)))
         begins &= begins - _ONE
@@ -218,7 +218,7 @@ def _fold_text(
         if width:
             spaces = plain_spaces(data, at) & ones_below(width)
             kept = ones_below(width) & ~(spaces & (spaces << _ONE | after_space))
-            pack_64(data, at, folded, size, (kept, spaces, uint64(0)))
+            pack_64(data, at, folded, size, (spaces, uint64(0), kept))
             after_space = spaces >> (width - _ONE) & _ONE
             size += count_ones(kept)
             at += width
