@@ -101,7 +101,8 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
 def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     """Sign one part; publish its signatures and its sorted keys."""
     config = task.payload.config
-    documents = pl.read_parquet(task.payload.documents.checked(), columns=columns_read(config))
+    columns = [*columns_read(config), "origin"]
+    documents = pl.read_parquet(task.payload.documents.checked(), columns=columns)
     scores = read_scores(task.payload.decisions, config)
     signed, keys = sign_documents(documents, config, scores)
     hits = find_hits(documents, task.payload)
@@ -113,16 +114,15 @@ def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
     writer.write_arrow("signatures", signed)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
     rows, num_bytes = documents.height, count_bytes(documents["text"])
-    files, stops = file_rows(task.payload.documents)
+    files, stops = file_rows(documents["origin"])
     numbers = SignaturesNumbers(count_values(signed, config) or msgspec.UNSET, files, stops)
     return [
         writer.publish(Stats(rows, rows, bytes=num_bytes, text_bytes=num_bytes, numbers=numbers))
     ]
 
 
-def file_rows(documents: PublishedFile) -> tuple[list[str], list[int]]:
-    """Return `files` and `file_stops` of a part of documents: see SignaturesNumbers."""
-    origin = pl.read_parquet(documents.checked(), columns=["origin"])["origin"]
+def file_rows(origin: pl.Series) -> tuple[list[str], list[int]]:
+    """Return `files` and `file_stops` of the documents of a part: see SignaturesNumbers."""
     runs = origin.struct.field("file").rle().struct.unnest()
     names = [xxhash.xxh3_64_hexdigest(name.encode()) for name in runs["value"].to_list()]
     return names, runs["len"].cum_sum().to_list()

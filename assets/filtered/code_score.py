@@ -93,14 +93,18 @@ def score_code(texts: pl.Series) -> pl.DataFrame:
     return _as_table(found, _NAMES).select(_score(), share)
 
 
-def code_scores(texts: pl.Series) -> pl.Series:
-    """Return the code_score alone, for half of the time."""
+def is_code(texts: pl.Series, most: float) -> pl.Series:
+    """Check each text for a code_score above `most`, 0 to 1 (Boolean).
+
+    It is read until that is certain, which takes half of the time.
+    """
     from assets.filtered.kernels.code_lines import weigh_texts
 
     data, starts = text_buffers(texts)
     found = np.zeros((len(texts), 2))
-    weigh_texts(starts, data, lexicon(), found)
-    return _as_table(found, _NAMES[:2]).select(_score()).to_series()
+    border = MIDDLE + (np.log(most / (1 - most)) / SLOPE if 0 < most < 1 else np.inf * (most - 0.5))
+    weigh_texts(starts, data, lexicon(), border, found)
+    return _as_table(found, _NAMES[:2]).select(_score() > most).to_series()
 
 
 def _as_table(found: NDArray[np.float64], names: Sequence[str]) -> pl.DataFrame:

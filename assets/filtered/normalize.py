@@ -75,11 +75,12 @@ def normalize_text(texts: pl.Series, config: NormalizeConfig) -> pl.Series:
     changes = _changes(config)
     wanted = np.uint8(sum(kind for kind, _ in changes))
     rows = np.flatnonzero(kinds_of(*text_buffers(texts), tell_kinds(_CLASSES)) & wanted)
-    if len(rows):
-        places = pl.Series(rows, dtype=pl.get_index_type())
-        changed = _change_lines(texts.gather(places), changes, wanted)
-        texts = replace_rows(texts, places, changed)
-    return _even_out_blanks(texts, config)
+    evened = _even_out_blanks(texts, config)  # of all texts: these are in buffers already
+    if not len(rows):
+        return evened
+    places = pl.Series(rows, dtype=pl.get_index_type())
+    changed = _change_lines(texts.gather(places), changes, wanted)
+    return replace_rows(evened, places, _even_out_blanks(changed, config))
 
 
 def _changes(config: NormalizeConfig) -> list[tuple[int, Change]]:

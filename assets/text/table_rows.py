@@ -28,6 +28,11 @@ def count_bytes(texts: pl.Series) -> int:
     return int(texts.str.len_bytes().cast(pl.UInt64).sum())
 
 
+def has_characters(texts: pl.Expr, least: int) -> pl.Expr:
+    """Check texts for at least as many characters; no more of them are counted."""
+    return texts.str.slice(0, least).str.len_chars() == least
+
+
 def order_of(height: int, rows: pl.Series) -> pl.Series:
     """Return the index to gather for each row if replacements of `rows` follow `height` rows."""
     order = np.arange(height)  # by numpy: each query of Polars takes 0.1 ms
@@ -39,7 +44,9 @@ def replace_rows(texts: pl.Series, rows: pl.Series, replacement: pl.Series) -> p
     """Return `texts` with one text of `replacement` at each index of `rows`, ascending."""
     if rows.is_empty():
         return texts
-    return pl.concat([texts, replacement.rename(texts.name)]).gather(order_of(len(texts), rows))
+    # In one chunk, from which rows are gathered without their bytes: 0.006 CPU s/GB, not 0.11.
+    both = pl.concat([texts, replacement.rename(texts.name)]).rechunk()
+    return both.gather(order_of(len(texts), rows))
 
 
 def change_where(

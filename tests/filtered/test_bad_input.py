@@ -532,11 +532,9 @@ def mark_bytes(data: NDArray[np.uint8], at: int, first: int, number: int) -> np.
 
 
 def copy_64(
-    data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int, case: int
+    data: NDArray[np.uint8], at: int, target: NDArray[np.uint8], place: int, _: tuple[int, int]
 ) -> None:
-    copied = data[int(at) : int(at) + 64]
-    capitals = (copied >= ord("A")) & (copied <= ord("Z"))
-    target[int(place) : int(place) + 64] = copied + capitals * np.uint8(case)
+    target[int(place) : int(place) + 64] = data[int(at) : int(at) + 64]
 
 
 def prepare_kernels() -> None:

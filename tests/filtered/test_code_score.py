@@ -5,10 +5,10 @@ from itertools import pairwise, product
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.code_score import MIDDLE, SLOPE, code_scores, lexicon, score_code
+from assets.filtered.code_score import MIDDLE, SLOPE, is_code, lexicon, score_code
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.code_lines import CHANGE, LIMIT, Sign, make_room, weigh_lines
 from assets.filtered.language.detect_language import detect_language
@@ -237,8 +237,17 @@ def test_evidence_has_a_bound_on_each_line() -> None:
     assert room[0].tolist() == [LIMIT, -LIMIT]
 
 
-@given(st.lists(TEXTS, max_size=5))
-def test_the_score_alone_is_that_with_the_share(texts: list[str]) -> None:
+@given(st.lists(TEXTS, max_size=5), st.sampled_from([0.0, 0.01, 0.5, 0.9, 1.0]))
+@example([f"{PROSE}{C}\n \n\n{PYTHON}", f"{C * 9}\n\n{PROSE}", PROSE * 9, ""], 0.5)
+def test_code_is_what_has_a_higher_score(texts: list[str], most: float) -> None:
     series = pl.Series(texts, dtype=pl.String)
 
-    assert code_scores(series).to_list() == score_code(series)["code_score"].to_list()
+    assert is_code(series, most).to_list() == (score_code(series)["code_score"] > most).to_list()
+
+
+def test_code_is_found_on_either_side_of_a_score_nearby() -> None:
+    [score] = scores(PROSE + C)
+
+    found = [is_code(pl.Series([PROSE + C]), score + beyond).item() for beyond in (-1e-9, 0, 1e-9)]
+
+    assert found == [True, False, False]

@@ -26,6 +26,8 @@ from assets.text.kernels.character_classes import (
 )
 from assets.text.kernels.hashing import absorb, finish, hash_bytes, join
 from assets.text.kernels.many_bytes import (
+    compress_64,
+    copy_runs,
     count_ones,
     find_byte,
     find_bytes,
@@ -84,6 +86,34 @@ def marks_of(data: Any, first: int, number: int) -> tuple[int, int, int, int]:
     """Call the intrinsics: the marks of the first 64 bytes, and what they hold."""
     marks = mark_bytes(data, np.uint64(0), np.uint64(first), np.uint64(number))
     return marks, count_ones(marks), first_one(marks), size_of(marks)
+
+
+@njit
+def packed_by_runs(data: Any, target: Any, marks: tuple[int, int, int]) -> None:
+    copy_runs(data, np.uint64(1), target, np.uint64(2), marks)
+
+
+@njit
+def packed_at_once(data: Any, target: Any, marks: tuple[int, int, int]) -> None:
+    compress_64(data, np.uint64(1), target, np.uint64(2), marks)
+
+
+MASKS = st.one_of(st.integers(0, (1 << 63) - 1), st.sampled_from([0, 1, (1 << 63) - 1, 0b1100111]))
+
+
+@compiled
+@pytest.mark.parametrize("pack", [packed_by_runs, packed_at_once])
+@given(st.lists(st.sampled_from([*b"aAzZ@[ \x00\xff"]), min_size=128, max_size=128), MASKS, MASKS)
+def test_bytes_are_packed(pack: Any, values: list[int], blanks: int, kept: int) -> None:
+    target = np.zeros(128, np.uint8)
+
+    pack(np.array(values, np.uint8), target, uint64s(blanks, 32, kept))
+
+    small = bytes(32 if blanks >> i & 1 else ord(chr(value).lower()) if value < 128 else value
+                  for i, value in enumerate(values[1:65]))  # fmt: skip
+    expected = bytes(byte for i, byte in enumerate(small) if kept >> i & 1)
+    assert bytes(target[2 : 2 + len(expected)]) == expected
+    assert not target[:2].any()
 
 
 @compiled

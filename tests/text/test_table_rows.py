@@ -3,7 +3,14 @@
 import numpy as np
 import polars as pl
 
-from assets.text.table_rows import change_where, count_bytes, replace_rows, rows_between, table_of
+from assets.text.table_rows import (
+    change_where,
+    count_bytes,
+    has_characters,
+    replace_rows,
+    rows_between,
+    table_of,
+)
 
 TEXTS = pl.Series("text", ["a", "b", None, "d"])
 
@@ -49,3 +56,11 @@ def test_a_table_has_the_columns_of_its_matrix() -> None:
     assert table.rows() == [tuple(row) for row in matrix.tolist()]
     assert table_of(matrix.T, "abcd").rows() == [tuple(row) for row in matrix.T.tolist()]
     assert table_of(matrix[:0], "abc").schema == table.schema
+
+
+def test_no_more_characters_are_counted_than_are_needed() -> None:
+    texts = pl.DataFrame({"text": ["", "é", "éa", "éab", None]})
+
+    for least in range(4):
+        found = texts.select(has_characters(pl.col("text"), least)).to_series()
+        assert found.to_list() == [least == 0, least <= 1, least <= 2, True, None]

@@ -139,7 +139,7 @@ def _fill(block: Bytes, skipped: int, own: Bytes) -> None:
     """Copy bytes into a block after `skipped` zeros; zeros follow."""
     if len(own) == len(block):  # eight times as fast as byte by byte
         for first in range(0, len(own), RUN):
-            copy_64(own, uint64(first), block, uint64(first), uint64(0))
+            copy_64(own, uint64(first), block, uint64(first), (uint64(0), uint64(0)))
         return
     block[:] = 0
     for i in range(len(own)):

@@ -5,7 +5,7 @@ their classes, divided by the line's bytes, and of its first word, last byte and
 stretches are the best path through two states, prose and code, that pays for every change. Work is
 linear in the text.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
 from enum import IntEnum, auto
 from typing import NamedTuple
@@ -40,6 +40,7 @@ Hashes = NDArray[np.uint64]
 Lines = tuple[Floats, Integers, Bytes, Bytes]
 
 LIMIT = 4.0  # of a line's evidence, so that no line decides for its text
+MARGIN = 1e-6  # of a sum of evidence, far more than its rounding
 CHANGE = 4.0  # price of a change between prose and code: one sure line
 STAR, SLASH, HASH, DASH, QUOTE, APOSTROPHE = 42, 47, 35, 45, 34, 39
 BACKTICK, TILDE = 96, 126
@@ -76,16 +77,32 @@ class Lexicon(NamedTuple):
 
 
 @njit(**KERNEL)
-def weigh_texts(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) -> None:
-    """Fill the first two columns that `find_code` does, of `found`, float64 [n, 2]."""
+def weigh_texts(
+    starts: Integers, data: Bytes, lexicon: Lexicon, border: float, found: Floats
+) -> None:
+    """Fill the first two columns that `find_code` does, of `found`, float64 [n, 2].
+
+    A text is read until no line that is left can move its mean evidence across the border. Sum and
+    number are then those with the evidence nearest to the border in all lines that are left.
+    """
     for row in range(len(found)):
         text = data[starts[row] : starts[row + 1]]
         at, size = uint64(0), uint64(len(text))
+        evidence, lines, left = 0.0, 0, _most_lines(text)
         while at < size:
             start, at, span, _ = _next_line(text, at)
-            if span[0] < span[1]:
-                found[row, 0] += _weigh_line(text, start, span, lexicon)
-                found[row, 1] += 1
+            left -= at - start > ONE
+            if span[0] == span[1]:
+                continue
+            evidence += _weigh_line(text, start, span, lexicon)
+            lines += 1
+            distance = evidence - border * (lines + left)
+            most = LIMIT * left
+            if distance + most < -MARGIN or distance - most > MARGIN:
+                evidence += most if distance < 0 else -most
+                lines += left
+                break
+        found[row, 0], found[row, 1] = evidence, lines
 
 
 @njit(cache=True, nogil=True)
@@ -98,7 +115,7 @@ def find_code(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) ->
     lines = make_room(0)
     for row in range(len(found)):
         text = data[starts[row] : starts[row + 1]]
-        most = _count_newlines(text) + 1
+        most = _most_lines(text)
         if len(lines[0]) < most:
             lines = make_room(most)
         num_lines = weigh_lines(text, lexicon, lines)
@@ -122,11 +139,20 @@ def make_room(num_lines: int) -> Lines:
 
 
 @njit(**KERNEL)
-def _count_newlines(text: Bytes) -> int:
-    newlines = 0
-    for byte in text:
-        newlines += byte == LF
-    return newlines
+def _most_lines(text: Bytes) -> int:
+    """Count the lines that are not empty, and one more after a newline at the end."""
+    at, size, number, before = uint64(0), uint64(len(text)), ONE, ONE
+    while at + RUN <= size:
+        newlines = mark_byte(text, at, LF)
+        number += count_ones(newlines & ~(newlines << ONE | before))
+        before = newlines >> uint64(63)
+        at += RUN
+    while at < size:
+        newline = uint64(text[at] == LF)
+        number += newline & ~before
+        before = newline
+        at += ONE
+    return np.int64(number)
 
 
 @njit(**KERNEL)

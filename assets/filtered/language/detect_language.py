@@ -13,12 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from assets.filtered.code_score import code_scores
+from assets.filtered.code_score import is_code
 from assets.filtered.language.families import correct_serbian
 from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
 from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers, texts_in
+from assets.text.table_rows import has_characters
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
@@ -42,23 +43,20 @@ def detect_language(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
         return pl.DataFrame([(None, None)] * len(texts), schema=_ANSWER, orient="row")
     text, lang, score = pl.col("text"), pl.col("lang"), pl.col("lang_score")
     is_short, has_letters = texts.to_frame("text").select(
-        short=(text.str.len_chars() < config.min_chars).fill_null(False),
+        short=(~has_characters(text, config.min_chars)).fill_null(False),
         letters=text.str.contains(r"\p{L}").fill_null(False),
     )
     is_judged = has_letters & ~is_short
-    judged = texts.filter(is_judged)
-    is_known = score >= config.min_score
+    is_known = is_judged & (score >= config.min_score)
     if config.allowed:
         is_known &= lang.is_in(config.allowed)
     if config.max_code_score is not None:
-        is_known &= pl.lit(code_scores(judged) <= config.max_code_score)
-    found = _guess(judged, config).with_columns(pl.when(is_known).then(lang))
-    if is_judged.all():
-        return found
-    place = pl.when(is_judged).then(is_judged.cast(pl.Int64).cum_sum() - 1)
+        is_known &= ~pl.lit(is_code(texts, config.max_code_score))
     no_score = pl.when(is_short & (config.too_short == "keep")).then(None).otherwise(0.0)
-    return found.select(pl.all().gather(pl.select(place).to_series())).with_columns(
-        score.fill_null(no_score.cast(pl.Float32))
+    # All are read: those to judge alone would be a copy of nearly all, for the few others.
+    return _guess(texts, config).select(
+        pl.when(is_known).then(lang),
+        pl.when(is_judged).then(score).otherwise(no_score.cast(pl.Float32)),
     )
 
 
@@ -154,7 +152,7 @@ def _guess_langdetect(texts: pl.Series) -> pl.DataFrame:
         init_factory()
     DetectorFactory.seed = 0  # it draws samples; unseeded, equal texts get different answers
     guesses: list[tuple[str | None, float]] = []
-    for text in texts.str.slice(0, LANGDETECT_CHARS):
+    for text in texts.str.slice(0, LANGDETECT_CHARS).fill_null(""):
         try:
             best = detect_langs(text)[0]
             guesses.append((best.lang.split("-")[0], best.prob))  # zh-cn and zh-tw are both zh here

@@ -9,6 +9,7 @@ Trade-off: Danish texts in a Norwegian source are not found.
 
 import polars as pl
 
+from assets.text.table_rows import has_characters
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 # Close languages, or names of one language, by ISO 639 code; others are families of their own.
@@ -51,8 +52,10 @@ def is_other_language(
         return pl.repeat(None, len(texts), dtype=pl.Boolean, eager=True)
     wanted = {_FAMILY.get(code, code) for code in config.expected}
     is_sure = detected["lang_score"] >= config.certain_score
-    is_long = texts.str.len_chars() >= config.certain_chars
-    return (is_sure & is_long & ~family_of(detected["lang"]).is_in(sorted(wanted))).fill_null(False)
+    text = texts.to_frame("text")
+    is_long = text.select(has_characters(pl.col("text"), config.certain_chars)).to_series()
+    is_other = ~family_of(detected["lang"]).is_in(sorted(wanted))
+    return (is_sure & is_long & is_other).fill_null(False)
 
 
 def correct_serbian(texts: pl.Series, langs: pl.Series) -> pl.Series:

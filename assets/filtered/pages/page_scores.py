@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
-from assets.text.buffers import text_buffers
+from assets.text.buffers import spans_in, text_buffers
 from assets.text.table_rows import table_of
 
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
@@ -79,10 +79,18 @@ def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame
     if listed is None:
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
         listed = count_listed(texts, languages, NO_LISTS, page_lists())
-    tail = pl.col("text").str.strip_chars_end().str.slice(-TAIL)
-    has_more = tail.str.contains(_more_pattern()).cast(pl.Float64)
+    has_more = pl.col("text").str.slice(-TAIL).str.contains(_more_pattern()).cast(pl.Float64)
     frame = table_of(counts, [count.name.lower() for count in Form])
-    return frame.hstack(listed[LISTED]).hstack(texts.to_frame("text").select(has_more=has_more))
+    return frame.hstack(listed[LISTED]).hstack(_stripped(data, starts).select(has_more=has_more))
+
+
+def _stripped(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> pl.DataFrame:
+    """Return the column `text`, stripped, without a copy of the bytes, which Polars would make."""
+    from assets.filtered.kernels.span_edit import find_edges
+
+    edges = find_edges(data, starts)
+    texts = spans_in(data, edges) if len(edges) else pl.Series(dtype=pl.String)
+    return texts.to_frame("text")
 
 
 @cache

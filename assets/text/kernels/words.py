@@ -15,11 +15,10 @@ from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     HIGH_BITS,
     RUN,
-    copy_64,
-    copy_64_with_blanks,
     count_ones,
     first_one,
     ones_below,
+    pack_64,
     read_8,
 )
 from assets.text.kernels.plain_words import plain_spaces, wide_bytes, wide_spaces, word_bytes
@@ -101,33 +100,15 @@ def _join_plain(
     small. `target` is the sizes of `joined` and `starts`, and 0 if the last word may go on.
     """
     (at, words, width, case), (size, count, between) = window, target
-    joined[size] = BLANK
-    size += ~(words | between) & _ONE  # the blank after a word that ended before
-    is_new = between | (~words & _ONE)
-    begins, ends = words & ~(words << _ONE), ~words & (words << _ONE)
+    after_word = words << _ONE | (between ^ _ONE)
+    begins, blanks = words & ~after_word, ~words & after_word & ones_below(width)
+    kept = words | blanks
+    pack_64(data, at, joined, size, (blanks, case, kept))
     for _ in range(count_ones(begins)):
-        starts[count] = size
-        count += is_new
-        is_new = _ONE
-        # The bytes after the word are copied too, and overwritten by what follows: no loop.
-        copy_64(data, at + first_one(begins), joined, size, case)
-        size += first_one(ends) - first_one(begins)
-        joined[size] = BLANK
-        size += _ONE
-        begins, ends = begins & (begins - _ONE), ends & (ends - _ONE)
-    between = ~words >> (width - _ONE) & _ONE
-    return size - (between ^ _ONE), count, between  # no blank after a word that may go on
-
-
-@njit(**INLINED)
-def _first_extra(blanks: int, after_blank: int, width: int) -> tuple[int, int]:
-    """Return the place of the first blank after another, and of the byte after these blanks.
-
-    `blanks` marks up to `width` bytes, and `after_blank` is 1 if a blank comes before them. Without
-    such a blank both are `width`. All uint64.
-    """
-    extra = min(width, first_one(blanks & (blanks << _ONE | after_blank)))
-    return extra, extra + first_one(~(blanks >> extra))
+        starts[count] = size + count_ones(kept & ones_below(first_one(begins)))
+        begins &= begins - _ONE
+        count += _ONE
+    return size + count_ones(kept), count, ~words >> (width - _ONE) & _ONE
 
 
 @njit(
@@ -201,7 +182,7 @@ def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, 
     from word_offsets[i] up to word_offsets[i + 1].
     """
     num_bytes, num_texts = offsets[-1] - offsets[0], len(offsets) - 1
-    joined = np.empty(2 * num_bytes + num_texts + PADDING + 64, np.uint8)  # see `copy_64`
+    joined = np.empty(2 * num_bytes + num_texts + PADDING + 64, np.uint8)  # see `pack_64`
     starts = np.empty(num_bytes + 1, np.int64)
     word_offsets = np.zeros(num_texts + 1, np.int64)
     size, count = uint64(0), uint64(0)
@@ -236,11 +217,11 @@ def _fold_text(
         width = _plain_width(data, at, stop)
         if width:
             spaces = plain_spaces(data, at) & ones_below(width)
-            width, skipped = _first_extra(spaces, after_space, width)
-            copy_64_with_blanks(data, at, folded, size, spaces)
-            after_space = (spaces << _ONE | after_space) >> width & _ONE
-            size += width
-            at += skipped
+            kept = ones_below(width) & ~(spaces & (spaces << _ONE | after_space))
+            pack_64(data, at, folded, size, (spaces, uint64(0), kept))
+            after_space = spaces >> (width - _ONE) & _ONE
+            size += count_ones(kept)
+            at += width
             continue
         byte = data[at]
         if byte < 0x80:
@@ -270,7 +251,7 @@ def _fold_text(
 )
 def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
     """Fold each run of whitespace to one blank, none at the ends: bytes, offsets int64 [n + 1]."""
-    folded = np.empty(offsets[-1] - offsets[0] + 1 + 64, np.uint8)  # see `copy_64`
+    folded = np.empty(offsets[-1] - offsets[0] + 1 + 64, np.uint8)  # see `pack_64`
     folded_offsets = np.zeros(len(offsets), np.int64)
     size = uint64(0)
     for i in range(len(offsets) - 1):
