@@ -133,6 +133,25 @@ def _introduced_phone(dice: random.Random) -> str:
     return f"tel:{dice.randrange(10**6, 10**7)}"
 
 
+def _command(dice: random.Random) -> str:
+    command = dice.choice(("mysql -u root -p", "curl -u user:", "sshpass -p ", "redis-cli -a "))
+    return command + _letters(dice, 8)
+
+
+def _uuid_key(dice: random.Random) -> str:
+    groups = ("".join(dice.choices("0123456789abcdef", k=size)) for size in (8, 4, 4, 4, 12))
+    return "api_key=" + "-".join(groups)
+
+
+def _odd_password(dice: random.Random) -> str:
+    return "password=" + "".join(dice.choices(string.ascii_letters + string.punctuation, k=12))
+
+
+def _wide_email(dice: random.Random) -> str:
+    local, host = ("".join(dice.choices("äöüßéñабвгдежз", k=6)) for _ in range(2))
+    return f"{local}{dice.randrange(99)}@{host}.{dice.choice(('de', 'org', 'рф'))}"
+
+
 def _always(item: str) -> Callable[[random.Random], str]:
     return lambda dice: item
 
@@ -177,6 +196,10 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "url secret": _url_secret,
     "dsn": _dsn,
     "introduced phone": _introduced_phone,
+    "command": _command,
+    "uuid key": _uuid_key,
+    "odd password": _odd_password,
+    "wide email": _wide_email,
 }
 
 

@@ -11,14 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.filtered.pii.candidates import candidates
+from assets.filtered.pii.candidates import candidates, candidates_in
 from assets.filtered.pii.checks import REJECTED, check_candidates
 from assets.filtered.pii.clues import windows_of
 from assets.filtered.pii.find_pii import find_once, find_pii
 from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
 from assets.filtered.pii.ip_addresses import public_blocks
+from assets.filtered.pii.long_texts import LONG
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.spans import in_original, redact, without_overlap
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
 
@@ -427,7 +429,39 @@ INTRODUCED = st.builds(
     st.sampled_from([": ", ":", " +", ": 00", " (", ": +(", "\u00a0", " no. "]),
     st.from_regex(r"[0-9]{1,8}([ /.(-][0-9]{1,4}){0,8}( ?x12|e|_|\.5?|,)?", fullmatch=True),
 )
+WIDE = st.from_regex(
+    r"[aGé.=+/b-]{0,3}[aéбſ中1]{1,3}@([aéбſ中1-]{1,4}\.){1,2}(de|рф|js|é1|б|orgé|xn--a|中国)?[aéб1@({-]{0,3}",
+    fullmatch=True,
+)
+ODD = st.text("aZ09!$({<[|&;,.`'\"-_/\\@%#=}])>+~:?*^", min_size=4, max_size=12)
+CODE = st.from_regex(
+    r"[a-cA_]{1,3}(\.[ab1]{0,2}|::|->|\[|\(|a1|, ?|\)|;|\?|\{|\.){1,5}|\+[a1]{4,6}[-]?|"
+    r"(/|\./|~/|[a.]:\\|https?://?)[ab1!]{3,5}|[!=<>|][a1]{5}|"
+    r"a1b2(\{\{|<%|%\(|\$[A_]{3,4}|\]\]|\{a_\}?|\{A\}|<a >|<>|#\{)|"
+    r"[%$@:&\\#]([a1]{0,2}%?|\{a|\(a|[sS])[ab1]{0,4}",
+    fullmatch=True,
+)
+LISTED = st.builds(
+    "{}{}{}".format, st.sampled_from(["password=", "pwd: '", "passwort: "]), ODD | CODE,
+    st.sampled_from(["", "'", "\n"]),
+)  # fmt: skip
+COMMANDS = st.builds(
+    "{}{}{}{}{}\n".format,
+    st.sampled_from(["mysql", "mysqldump", "mysqlabcdefghi", "mariadb", "sshpass", "docker login",
+                     "redis-cli", "ldapsearch", "ldapab", "curl", "wget"]),
+    st.sampled_from([" ", "", " -u root ", " -u ", " " + "x" * 78, " " + "y" * 80, "é "]),
+    st.sampled_from(["-p", " -p ", " -P'", " -a ", "-w ", "-u a:", "-u \"a.b:", "--user a@b:",
+                     "--use a:", "-u " + "a" * 65 + ":", "x-a a:"]),
+    ODD | CODE | st.sampled_from(["pass", "a1b", "Secret1", "a1b2é", "a1" * 60, "x1y2 -p z3w4"]),
+    st.sampled_from(["", "'", " -u c:d1e2", "\t-p a1b2"]),
+)  # fmt: skip
+UUIDS = st.from_regex(
+    r"(key|token)=([0-9a-f]{8}-[0-9a-f]{4}-4123-abcd-[0-9a-f]{12}[0-9a-g-]?|"
+    r"[0-9a-f-]{36}|sha(256)?[-=][0-9a-zA-Z]{32})\n",
+    fullmatch=True,
+)
 ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED | BESIDE | URLS | INTRODUCED
+ITEMS |= WIDE | LISTED | COMMANDS | UUIDS
 
 
 @settings(max_examples=300)
@@ -553,6 +587,13 @@ def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str
         ["tel:123456", "Tell: 0341-123456"],
         ["use aB3xY9zQ as the password", "use q7L2Zt as my password"],
         ["a12.b@c12.orga1.b@c1.d1", "a@b.o"],
+        ["jürgen@müller.de", "почта@пример.рф"],
+        ["é@é.png", "ab@é.d"],
+        ["curl -u joe:q7Lm2Zt x\n", "mysql -u root -p'q7Lm2Zt'\n"],
+        ["curl -u joe:<X> x\n", "sshpass -p $PASS\n"],
+        ["key=9f86d081-884c-4d65-9a2f-eaa0c55ad015", "key: 0123abcd-884c-4d65-9a2f-eaa0c55ad01a"],
+        ["password=q7L}m2[Zt", "pwd: 'q7(L!m),2Zt'"],
+        ["password={{x}}a1", "pwd: a.b(c)"],
     ],
 )
 def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:
@@ -571,9 +612,10 @@ def read_by_themselves(text: str, scan: Scan, places: list[list[int]]) -> list[l
     data, found = text.encode(), []
     for row, first, last in places:
         start, end = len(data[:first].decode()), len(data[:last].decode())
-        spans = [[row, *span, KINDS.index(scan.kind)] for span in scan.check(text, start, end)]
+        kind = KINDS.index(scan.kind)
+        spans = [[row, *span, kind, last] for span in scan.check(text, start, end)]
         if not spans or scan.kind == "password":
-            spans.append([row, start, end, REJECTED])
+            spans.append([row, start, end, REJECTED, last])
         found += spans
     return found
 
@@ -628,6 +670,63 @@ def test_candidates_in_the_same_text_get_what_each_would_get(
         found = candidates(data, own, scan)
         checked = check_candidates(data, offsets, scan, found).tolist()
         assert checked == read_by_themselves(text, scan, found.tolist())
+
+
+@settings(max_examples=30)
+@example(["密码："], "é@é.рф")
+@example(["password=aB3xY9zQ"], "x")
+@example(["joe:x1!@tcp("], "+1 (212) 555-1234")
+@example(["=b@cd.ef.gh.ij.kl.mn.op.qr.st"], "")
+@given(st.lists(REPEATED_PARTS | ITEMS, min_size=1, max_size=4), REPEATED_PARTS | ITEMS)
+def test_a_long_window_has_the_same_candidates_in_pieces(parts: list[str], between: str) -> None:
+    unit = "".join(parts)
+    text = unit * (6_000 // len(unit.encode() or b"-")) + between + unit * 300
+    data, offsets = text_buffers(pl.Series([text]))
+    for scan, own in zip(SCANS, windows_of(data, offsets, SCANS), strict=True):
+        if len(own):
+            pieces = list(candidates_in(data, own, scan, 2_048))
+            assert np.concatenate(pieces).tolist() == candidates(data, own, scan).tolist()
+
+
+def found_by_whole_searches(text: str) -> list[tuple[int, ...]]:
+    """Return the spans of a text that is searched as a whole each time."""
+    texts, config = pl.Series([text]), PiiConfig()
+    spans, unsure = find_once(texts, SCANS)
+    for _ in range(3):
+        if len(unsure):
+            replaced = spans.copy()
+            left = redact(texts, replaced, config.placeholders)
+            more, unsure = find_once(left, SCANS)
+            moved = in_original(more, replaced, config.placeholders)
+            spans, _ = without_overlap(np.concatenate([spans, moved]))
+    return [(start, end, kind) for _, start, end, kind in spans.tolist()]
+
+
+TIGHT = st.sampled_from(
+    ["password=", "密码：", "+1 (212) 555-0", "a=b@c.org", "use aB3xY9 as the password", "password"]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@example(["password="], [(50, "x")])
+@example(["+1 (212) 555-1234"], [(50, "\n")])
+@example(["a=b@c.org"], [(3, " jo@b.org "), (98, "é")])
+@example(["密码："], [(1, "tel: 1234567 "), (50, "pwd: aB3!xyz9 "), (51, "<EMAIL>")])
+@given(
+    st.lists(TIGHT | REPEATED_PARTS | ITEMS, min_size=1, max_size=2),
+    st.lists(st.tuples(st.integers(0, 100), REPEATED_PARTS | ITEMS), max_size=4),
+)
+def test_a_long_text_is_searched_again_as_if_it_was_searched_as_a_whole(
+    parts: list[str], between: list[tuple[int, str]]
+) -> None:
+    unit = "".join(parts)
+    units = [unit] * (LONG // max(1, len(unit.encode())) + 1)
+    for percent, item in sorted(between, reverse=True):
+        units.insert(len(units) * percent // 100, item)
+    text = "".join(units)
+    found = find(text, action="tag")[1][0]
+    spans = [(span["start"], span["end"], list(KINDS).index(span["kind"])) for span in found]
+    assert spans == found_by_whole_searches(text)
 
 
 def test_blocks_of_public_addresses_are_those_of_the_registries() -> None:

@@ -85,7 +85,7 @@ def _decide_email(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain.plain_addresses import decide_email
 
-    ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops())
+    ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops(), _wide_letters())
     return ends
 
 
@@ -99,6 +99,16 @@ def _short_tops() -> NDArray[np.uint8]:
         number = reduce(lambda total, letter: total * 27 + letter, letters)
         tops[number] = (not _NO_DOMAIN.fullmatch(name)) + 2 * (name not in long_names)
     return tops
+
+
+@cache
+def _wide_letters() -> NDArray[np.uint8]:
+    """Make the table of letters of two bytes that the kernel reads, by code point.
+
+    Not those that patterns without regard to case take for i and s.
+    """
+    letters = [chr(code) for code in range(2048)]
+    return np.array([letter.isalpha() and letter not in "İıſ" for letter in letters], np.uint8)
 
 
 def _first_of_local(text: str, start: int, at: int, domain: re.Match[str]) -> int:
@@ -196,6 +206,7 @@ SCANS = (
         FAR,
         sight=256,
         decide=_decide_email,
+        mark="@",
     ),
     Scan(
         "email",

@@ -305,6 +305,15 @@ def _decide_password(
     return ends
 
 
+def _decide_option(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from assets.filtered.kernels.plain.plain_commands import decide_option
+
+    ends: NDArray[np.int64] = decide_option(data, offsets, places, thing_starts())
+    return ends
+
+
 def _check_option(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the secret of the short option of a command that takes one."""
     match = _OPTION.match(text, start, end)
@@ -346,5 +355,6 @@ SCANS = (
         ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
         r"[^\n]",
         FAR,
+        decide=_decide_option,
     ),
 )

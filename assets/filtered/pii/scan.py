@@ -21,7 +21,8 @@ class Scan(NamedTuple):
     only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
     more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
     after it. `decide(data, offsets, places)` decides on many candidates at once: those in plain
-    surroundings; `find`, in place of `check`, on all. See `kernels.plain`.
+    surroundings; `find`, in place of `check`, on all. See `kernels.plain`. `mark` is a sign that
+    every candidate has, and that the pattern never goes beyond a second time.
     """
 
     kind: PiiKind
@@ -33,3 +34,4 @@ class Scan(NamedTuple):
     sight: int = 640
     decide: Decide | None = None
     find: Decide | None = None
+    mark: str = ""

@@ -13,38 +13,25 @@ from resources.settings.filtering.filter_steps import KINDS, PiiKind
 Integers = NDArray[np.int64]
 
 NO_SPANS = np.zeros((0, 4), np.int64)
+HIDDEN = -1  # stands for a kind
 _TEXT = 1 << 40  # characters, more than a text has: orders places of many texts
 
 
 def without_overlap(spans: Integers) -> tuple[Integers, Integers]:
-    """Return the spans to keep, sorted, and those dropped for one that does not hold them.
+    """Return the spans to keep, sorted, and all of them, with the kind HIDDEN for some.
 
     Of two that overlap the longer counts, of equal ones the kind listed first, a phone number last.
+    Hidden is one dropped for another that does not hold it. Changes the array given.
     """
-    from assets.filtered.kernels.span_edit import HIDDEN, KEPT, choose_spans
+    from assets.filtered.kernels import span_edit
 
-    rows, starts, ends, kinds = spans.T
-    spans = spans[np.lexsort((kinds, -ends, starts, rows))]
-    lengths = spans[:, 2] - spans[:, 1]
-    is_phone = spans[:, 3] == KINDS.index("phone")
-    marks = choose_spans(spans, (lengths * 2 + ~is_phone) * len(KINDS) - spans[:, 3])
-    return spans[marks == KEPT], spans[marks == HIDDEN]
-
-
-def rows_near(places: Integers, spans: Integers, reach: int) -> Integers:
-    """Return the texts with a place, in any order, at most `reach` characters from a span."""
-    if not len(spans):
-        return np.zeros(0, np.int64)
-    starts = spans[:, 0] * _TEXT + spans[:, 1]
-    firsts, lasts = (places[:, 0] * _TEXT + places[:, k] for k in (1, 2))
-    after = np.searchsorted(starts, firsts, side="right")
-    before = spans[np.maximum(after - 1, 0)]
-    follows = (after > 0) & (before[:, 0] * _TEXT + before[:, 2] + reach >= firsts)
-    follows &= before[:, 0] == places[:, 0]
-    next_one = np.minimum(after, len(spans) - 1)
-    leads = (after < len(spans)) & (starts[next_one] <= lasts + reach)
-    leads &= spans[next_one, 0] == places[:, 0]
-    return np.unique(places[follows | leads, 0])
+    if not span_edit.are_sorted(spans):
+        rows, starts, ends, kinds = spans.T
+        spans = spans[np.lexsort((kinds, -ends, starts, rows))]
+    marks = span_edit.choose_spans(spans, KINDS.index("phone"), len(KINDS))
+    kept = spans[marks == span_edit.KEPT]
+    spans[marks == span_edit.HIDDEN, 3] = HIDDEN
+    return kept, spans
 
 
 def redact(texts: pl.Series, spans: Integers, placeholders: dict[PiiKind, str]) -> pl.Series:

@@ -78,6 +78,7 @@ SCANS = (
         r"[^\s<>\"]",
         FAR,
         decide=_decide_url,
+        mark="@",
     ),
     Scan(
         "url_secret",
@@ -87,5 +88,6 @@ SCANS = (
         r"[^\s\"'`/]",
         FAR,
         decide=_decide_dsn,
+        mark="@",
     ),
 )

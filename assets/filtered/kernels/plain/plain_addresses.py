@@ -189,13 +189,26 @@ def _may_be_key(data: Bytes, start: int, sign: int) -> bool:
 
 
 @njit(**OPTIONS)
-def _end_of_local(data: Bytes, start: int, stop: int) -> int:
+def _is_wide(data: Bytes, at: int, stop: int, wide: Bytes) -> bool:
+    """Check for a letter of two bytes; wide: see `decide_email`."""
+    if not 0xC3 <= data[at] <= 0xD4 or at + 1 >= stop:
+        return False
+    return wide[np.int64(data[at] & 31) * 64 + np.int64(data[at + 1] & 63)] > 0
+
+
+@njit(**OPTIONS)
+def _end_of_local(data: Bytes, start: int, stop: int, wide: Bytes) -> int:
     """Return the place of the "@" after a plain local part, or -1."""
     at = start
-    if at == stop or not (is_letter(data[at]) or is_digit(data[at])):
+    if at == stop:
+        return -1
+    if not (is_letter(data[at]) or is_digit(data[at]) or _is_wide(data, at, stop, wide)):
         return -1
     while at < stop and data[at] != 64:
         byte = data[at]
+        if byte > 127 and _is_wide(data, at, stop, wide):
+            at += 2
+            continue
         is_sign = byte in (43, 45, 46, 61, 95)  # +-.=_
         if not (is_letter(byte) or is_digit(byte) or is_sign):
             return -1
@@ -226,7 +239,7 @@ def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
 
 
 @njit(**OPTIONS)
-def _read_domain(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
+def _read_domain(data: Bytes, start: int, stop: int, wide: Bytes) -> tuple[int, int, int]:
     """Return the end of a plain domain or -1, the start of its last label, and how many dots."""
     at, label, dots = start, start, 0
     while at < stop:
@@ -237,6 +250,8 @@ def _read_domain(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
             if at == label or at - label > _MAX_LABEL or data[at - 1] == 45:
                 return -1, 0, 0
             label, dots = at + 1, dots + 1
+        elif byte > 127 and _is_wide(data, at, stop, wide):
+            at += 1
         elif not (is_letter(byte) or is_digit(byte) or (byte == 45 and at > label)):
             break
         at += 1
@@ -252,29 +267,66 @@ def _has_hyphen(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
-def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes) -> int:
+def _verdict_on_top(data: Bytes, label: int, end: int, tops: Bytes) -> int:
+    """Return the end of a top-level domain of 2 to 24 ASCII letters, REFUSED, or UNSURE."""
+    top = np.int64(0)
+    for byte in data[label : min(end, label + 3)]:
+        top = top * 27 + np.int64(byte | 32) - 96
+    if end - label > 3:
+        return end if tops[top] & 2 else UNSURE
+    return end if tops[top] & 1 else REFUSED
+
+
+@njit(**OPTIONS)
+def _end_of_wide_domain(
+    data: Bytes, start: int, found: tuple[int, int, int], after: int, tops: Bytes
+) -> int:
+    """Return what `_end_of_domain` does for a domain with letters that are not in ASCII.
+
+    found: as of `_read_domain`. A top-level domain in ASCII ends before the first of them, and one
+    of them before a letter, digit, or sign of ASCII that may not follow it goes without its last.
+    """
+    at, label, dots = found
+    end = label
+    while end < at and is_letter(data[end]):
+        end += 1
+    after_label = data[end] if end < at else after
+    if 2 <= end - label <= 24 and (after_label > 127 or (end == at and after not in (40, 64))):
+        return _verdict_on_top(data, label, end, tops)
+    if end == label:
+        while end < at and data[end] > 127 and end - label < 48:
+            end += 2
+        byte = data[end] if end < at else after
+        end -= 2 * (is_word(byte) or byte in (40, 64))  # (@
+        if end - label >= 4:
+            return end
+    return REFUSED if dots == 1 and not _has_hyphen(data, start, at) else UNSURE
+
+
+@njit(**OPTIONS)
+def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes, wide: Bytes) -> int:
     """Return the end of a plain domain, REFUSED if it is none, or UNSURE.
 
-    tops: see `decide_email`.
+    tops, wide: see `decide_email`.
     """
-    at, label, dots = _read_domain(data, start, stop)
+    at, label, dots = _read_domain(data, start, stop, wide)
     after = data[at] if 0 <= at < stop else 10
     if at < 0 or not dots or at - start > _MAX_ADDRESS or after > 127 or after in (91, 95):  # [_
         return UNSURE
-    top, letters, hyphens = np.int64(0), 0, 0
+    letters, hyphens, is_wide = 0, 0, False
+    for byte in data[start:at]:
+        is_wide |= byte > 127
+    if is_wide:
+        return _end_of_wide_domain(data, start, (at, label, dots), after, tops)
     for byte in data[label:at]:
-        if is_letter(byte):
-            top = top * 27 + (byte | 32) - 96 if letters < 3 else top
-            letters += 1
+        letters += is_letter(byte)
         hyphens += byte == 45  # of a domain in Punycode: xn--p1ai
     # A call or another "@" forbids the last label, and the one before it, as top-level domains.
     if after in (40, 64) and dots <= 2 and 0 < at - label <= _MAX_LABEL:  # (@
         return UNSURE if _has_hyphen(data, start, at) else REFUSED
     if letters < at - label or not 2 <= letters <= 24 or after in (40, 64):
         return REFUSED if dots == 1 and not hyphens else UNSURE
-    if letters > 3:
-        return at if tops[top] & 2 else UNSURE
-    return at if tops[top] & 1 else REFUSED
+    return _verdict_on_top(data, label, at, tops)
 
 
 @njit(**OPTIONS)
@@ -294,11 +346,14 @@ def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
 
 
 @njit(**OPTIONS)
-def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) -> Integers:
+def decide_email(
+    data: Bytes, offsets: Integers, places: Integers, tops: Bytes, wide: Bytes
+) -> Integers:
     """Decide on addresses; the place of one after signs that are cut off is moved.
 
     tops: uint8 [27**3], by letters as digits to base 27: 1 for a domain of two or three letters,
-    plus 2 where longer names that begin so are domains.
+    plus 2 where longer names that begin so are domains. wide: uint8 [2048], 1 for letters, by code
+    point.
     """
     ends = np.zeros(len(places), np.int64)
     for i in range(len(places)):
@@ -306,12 +361,12 @@ def decide_email(data: Bytes, offsets: Integers, places: Integers, tops: Bytes) 
         text, stop, sign = offsets[row], offsets[row + 1], start
         while data[sign] != 64:
             sign += 1
-        last = _end_of_domain(data, sign + 1, stop, tops)
+        last = _end_of_domain(data, sign + 1, stop, tops, wide)
         if last <= 0:
             ends[i] = last
             continue
         first = _first_of_local(data, start, sign, data[last] if last < stop else 0)
-        is_plain = sign - start < 200 and _end_of_local(data, first, end) == sign
+        is_plain = sign - start < 200 and _end_of_local(data, first, end, wide) == sign
         if is_plain:
             ends[i] = _verdict_in_url(data, max(text, first - 400), first, last)
             places[i, 1] = first if ends[i] > 0 else start

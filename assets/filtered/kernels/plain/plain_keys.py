@@ -59,6 +59,24 @@ def _is_like_words(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
+def _is_hash(data: Bytes, start: int, end: int) -> bool:
+    """Check for hex digits, a UUID, and "sha256-" with anything after it: `secret_keys._HASH`."""
+    hexes, is_uuid = 0, end - start == 36
+    for at in range(start, end):
+        byte = data[at]
+        is_hex = is_digit(byte) or 97 <= (byte | 32) <= 102
+        hexes += is_hex
+        is_uuid &= byte == 45 if at - start in (8, 13, 18, 23) else is_hex
+    if hexes == end - start or is_uuid:
+        return True
+    at = start + 3
+    while at < end and is_digit(data[at]):
+        at += 1
+    is_sha = data[start] == 115 and data[start + 1] == 104 and data[start + 2] == 97
+    return is_sha and start + 3 < at < end and data[at] in (45, 61)
+
+
+@njit(**OPTIONS)
 def _entropy(data: Bytes, start: int, end: int, counts: Integers) -> float:
     """Return the entropy in bits per byte; counts: int64 [256], zeros before and after."""
     total, size = 0.0, end - start
@@ -86,15 +104,10 @@ def decide_assigned_key(
         end = _end_of_value(data, first, offsets[row + 1])
         if end == REFUSED or _is_like_words(data, first, end):
             continue
-        hexes, hyphens = 0, 0
-        for byte in data[first:end]:
-            hexes += is_digit(byte) or 97 <= (byte | 32) <= 102
-            hyphens += byte == 45
-        if hexes == end - first:
+        if _is_hash(data, first, end):
             continue
-        is_sha = data[first] == 115 and data[first + 1] == 104 and data[first + 2] == 97
         entropy = _entropy(data, first, end, counts)
-        if is_sha or hexes + hyphens == end - first or abs(entropy - min_entropy) < 1e-9:
+        if abs(entropy - min_entropy) < 1e-9:
             ends[i] = UNSURE
         elif entropy > min_entropy:
             places[i, 1], ends[i] = first, end

@@ -21,7 +21,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     packed,
     pair_at,
 )
-from assets.filtered.kernels.plain.plain_values import STRONG, is_no_placeholder, judge_word
+from assets.filtered.kernels.plain.plain_values import STRONG, judge_placeholder, judge_word
 
 _MAX_VALUE = 128  # characters that the check reads
 _BEFORE = 70  # characters that the check reads before a word, for a value "as the password"
@@ -104,18 +104,46 @@ def _end_of_bare(data: Bytes, start: int, stop: int) -> int:
     return end
 
 
+_PREFIXES = tuple(b"brufLN")  # of a string in quotes
+
+
+@njit(**OPTIONS)
+def _after_mark(data: Bytes, start: int, stop: int) -> int:
+    """Return the place after a lone mark of emphasis: the first part of `passwords._OPEN`."""
+    byte, after = data[start] if start < stop else 0, data[start + 1] if start + 1 < stop else 0
+    return start + (byte in (42, 96) and after not in (42, 60, 95, 96))  # *` and no *<_`
+
+
+@njit(**OPTIONS)
+def _is_lone_line(data: Bytes, start: int, stop: int) -> bool:
+    """Check that no underscore follows soon, which could close an emphasis."""
+    for at in range(start, min(stop, start + 64)):
+        if _is_blank(data[at]):
+            return True
+        if data[at] == 95 or data[at] > 126:
+            return False
+    return True
+
+
 @njit(**OPTIONS)
 def _is_bare_start(data: Bytes, start: int, stop: int) -> bool:
     """Check that nothing opens at a value: no quote, no emphasis, no tag, no prefix of a string."""
     if start == stop:
         return True
     byte, after = data[start], data[start + 1] if start + 1 < stop else 0
-    if byte > 126 or byte in (34, 39, 42, 64, 92, 95, 96):  # "'*@\_`
+    if byte > 126 or byte in (34, 39, 42, 96):  # "'*`
+        return False
+    if byte == 95:
+        return _is_lone_line(data, start + 1, stop)
+    if byte in (64, 92) and (after in (34, 39, 92, 96) or after > 126):  # @" \'
         return False
     if byte == 60:
-        return 65 <= after <= 90
+        return not (97 <= after <= 122 or after == 47)
     third = data[start + 2] if start + 2 < stop else 0
-    return not (after in (34, 39) or (is_letter(after) and third in (34, 39)))
+    is_prefix = byte in _PREFIXES and (
+        after in (34, 39) or (after in _PREFIXES and third in (34, 39))
+    )
+    return not is_prefix
 
 
 @njit(**OPTIONS)
@@ -147,9 +175,9 @@ def _quoted(data: Bytes, start: int, stop: int, things: Bytes) -> tuple[int, int
     if _may_be_name(data, first, end):
         return _NOT_SURE
     is_label = data[first] in (43, 44) or data[end - 1] in (43, 44, 58)
-    if is_label or not is_no_placeholder(data, first, end, things):
-        return _NOT_SURE
-    return (STRONG, first, end)
+    if is_label:
+        return _NOTHING
+    return (judge_placeholder(data, first, end, things), first, end)
 
 
 @njit(**OPTIONS)
@@ -168,6 +196,7 @@ def _assigned(
     data: Bytes, word: tuple[int, int], stop: int, place: int, things: Bytes
 ) -> tuple[int, int, int]:
     """Decide on the value at a place after "=" or ":", for a word: `passwords._assigned`."""
+    place = _after_mark(data, place, stop)
     if place < stop and data[place] in (34, 39):
         return _quoted(data, place, stop, things)
     if not _is_bare_start(data, place, stop):
@@ -272,12 +301,18 @@ def _value_after(
     is_wide = sign == 0xEF and after == 0xBC and at + 2 < stop and data[at + 2] == 0x9A  # ：
     if sign in (58, 61) or is_wide:
         at += 3 if is_wide else 1
+        byte, after = data[at] if at < stop else 0, data[at + 1] if at + 1 < stop else 0
+        if sign == 61 and byte in (61, 126):  # "==", "=~"
+            return _NOTHING
+        if sign == 61 and byte == 62 and after not in (61, 62, 126):  # "=>"
+            at, byte = at + 1, after
+            after = data[at + 1] if at + 1 < stop else 0
+        # ":=" and others like it, marks of emphasis, or a tag.
+        if byte in (61, 62, 126) or (byte in (42, 95) and after == byte):
+            return _NOT_SURE
+        if byte == 60 and (97 <= after <= 122 or after == 47):
+            return _NOT_SURE
         blanks = at
-        # ":=", "=>", "==", "=~", and marks of emphasis or a tag.
-        if at < stop and data[at] in (42, 61, 62, 95, 126):
-            return _NOT_SURE
-        if at < stop and data[at] == 60 and not (at + 1 < stop and 65 <= data[at + 1] <= 90):
-            return _NOT_SURE
         while at < stop and at - blanks < 4 and data[at] in (9, 32):
             at += 1
         return _assigned(data, (start, first), stop, at, things)
@@ -341,7 +376,8 @@ def _named_after(data: Bytes, first: int, start: int, things: Bytes) -> tuple[in
         at -= 1
         digits += is_digit(data[at])
         is_plain &= is_letter(data[at]) or is_digit(data[at]) or data[at] in (60, 62)  # <PASSWORD>
-    is_plain &= at > start - _BEFORE and end - at <= 40
+    # Code is no reason here: "use >abc1 as the password".
+    is_plain &= at > start - _BEFORE and end - at <= 40 and data[at] != 62
     if not is_plain or (at > first and not _is_blank(data[at - 1])):
         return _NOT_SURE
     if end - at < 5 or not digits:

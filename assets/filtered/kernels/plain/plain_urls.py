@@ -15,7 +15,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_printable,
     is_word,
 )
-from assets.filtered.kernels.plain.plain_values import is_no_placeholder
+from assets.filtered.kernels.plain.plain_values import STRONG, judge_placeholder
 
 _MIN_TOKEN = 16  # characters of a user that may be a token
 _MAX_MORE = 100  # characters after an "@", in which a password may go on
@@ -24,9 +24,8 @@ _MAX_MORE = 100  # characters after an "@", in which a password may go on
 @njit(**OPTIONS)
 def _judge(data: Bytes, start: int, end: int, things: Bytes) -> int:
     """Return the end of a secret in printable ASCII, REFUSED for a placeholder, or UNSURE."""
-    if data[start] in (40, 60, 91, 92, 123):  # (<[\{
-        return REFUSED
-    return end if is_no_placeholder(data, start, end, things) else UNSURE
+    verdict = judge_placeholder(data, start, end, things)
+    return end if verdict == STRONG else verdict
 
 
 @njit(**OPTIONS)
@@ -61,7 +60,7 @@ def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
 def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
     """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
 
-    things: see `is_no_placeholder`.
+    things: see `judge_placeholder`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
