@@ -16,8 +16,8 @@ os.environ.setdefault(
 
 # NumPy, kernels and Arrow take memory from glibc's allocator, which would return large blocks, too:
 # `signatures` of 1 GB had 146,000 page faults, and has 25,000 if all come from a heap that is not
-# trimmed; 4.6 CPU s, not 5.2. `sharded` takes 5.9 s, 6.5 with an allocator of Arrow's own beside it,
-# and all processes 0.2 GB less. Arrow reads this when pyarrow is imported.
+# trimmed; 4.6 CPU s, not 5.2. `sharded` takes 5.9 s, 6.5 with an allocator of Arrow's own beside
+# it, and all processes 0.2 GB less. Arrow reads this when pyarrow is imported.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 TRIM_THRESHOLD, MMAP_MAX = -1, -4  # of malloc.h
 if hasattr(libc := ctypes.CDLL(None), "mallopt"):  # only glibc has it

@@ -58,13 +58,13 @@ def open_corpus(config: Path, store: Path | None = None) -> Any:
 
 
 def deduped(corpus: Any, source: str, *columns: str) -> list[pl.DataFrame]:
-    """Columns of the documents that `deduped` keeps of a source, part by part."""
+    """Columns, all if none is named, of the documents that `deduped` keeps, part by part."""
     from assets.deduped.document_files import kept_documents, read_kept
+    from assets.raw.readers.documents import DOCUMENT_COLUMNS
 
     manifest = corpus.store.newest("deduped", source)
-    return [
-        read_kept(kept_documents(corpus.store, manifest, part), columns) for part in manifest.parts
-    ]
+    files = [kept_documents(corpus.store, manifest, part) for part in manifest.parts]
+    return [read_kept(each, columns or list(DOCUMENT_COLUMNS)) for each in files]
 
 
 def hashes(store: Path) -> dict[str, str]:

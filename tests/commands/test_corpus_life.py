@@ -15,7 +15,7 @@ import dagster as dg
 import polars as pl
 import pytest
 import yaml
-from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import deduped, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.life.diff import show_documents
@@ -127,9 +127,7 @@ def fingerprints(corpus: Any, source: str = "prose") -> list[str]:
 
 def texts(corpus: Any, source: str) -> list[str]:
     """Texts that `deduped` keeps of a source."""
-    manifest = corpus.store.newest("deduped", source)
-    files = [corpus.store.path_of(manifest, part.file("documents")) for part in manifest.parts]
-    return [text for file in files for text in pl.read_parquet(file)["text"]]
+    return pl.concat(deduped(corpus, source, "text"))["text"].to_list()
 
 
 def test_the_history_says_when_and_why_each_state_came(
@@ -287,7 +285,7 @@ def test_a_build_from_nothing_with_the_ledger_equals_a_build_after_a_rollback(
 
 def content_of(corpus: Any, source: str) -> list[str]:
     manifest = corpus.store.newest("deduped", source)
-    return [part.file("documents").sha256 for part in manifest.parts]
+    return [file.sha256 for part in manifest.parts for file in part.files]
 
 
 def test_a_killed_rollback_is_finished_by_the_same_command(corpus: Any) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from builders import SHARED_TEXT, Build, open_corpus, sentence, write_corpus, write_jsonl
+from builders import (
+    SHARED_TEXT,
+    Build,
+    deduped,
+    open_corpus,
+    sentence,
+    write_corpus,
+    write_jsonl,
+)
 from sharded_corpus import remove_rows
 
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
@@ -83,6 +91,11 @@ def table(corpus: Any, stage: str, kind: str) -> pl.DataFrame:
     return pl.concat(frames)
 
 
+def documents_of(corpus: Any) -> pl.DataFrame:
+    """Read what `deduped` keeps of all sources."""
+    return pl.concat([*deduped(corpus, "prose"), *deduped(corpus, "notes")])
+
+
 def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,7 +104,7 @@ def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
     )
     batches = list(loader)
     tokens = dict(table(corpus, "tokenized", "tokens").select("doc_id", "tokens").iter_rows())
-    documents = {row["doc_id"]: row for row in table(corpus, "deduped", "documents").to_dicts()}
+    documents = {row["doc_id"]: row for row in documents_of(corpus).to_dicts()}
 
     for number in range(0, len(batches), 3):
         batch, found = batches[number], trace(capsys, "--phase", "main", "--sample", str(number))
@@ -124,7 +137,7 @@ def test_a_later_epoch_and_another_seed(corpus: Any, capsys: pytest.CaptureFixtu
 
 
 def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = dict(table(corpus, "deduped", "documents").select("doc_id", "text").iter_rows())
+    texts = dict(documents_of(corpus).select("doc_id", "text").iter_rows())
     found = trace(capsys, "--phase", "main", "--sample", "0", "--token", "60")
     token, piece = found["token"], found["documents"][found["token"]["document"]]
     assert piece["position"] <= 60 < piece["position"] + piece["tokens"]
@@ -170,7 +183,7 @@ def test_a_copied_folder_is_traced_where_it_is(
 
 
 def test_no_text_acts_on_the_terminal(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    documents = table(corpus, "deduped", "documents")
+    documents = documents_of(corpus)
     nasty = documents.filter(pl.col("text").str.contains("red")).row(0, named=True)
     pieces = trace(capsys, nasty["doc_id"])["sharded"]
     (place,) = [piece for piece in pieces if piece["start"] == 0]
@@ -184,7 +197,7 @@ def test_no_text_acts_on_the_terminal(corpus: Any, capsys: pytest.CaptureFixture
 def test_a_document_is_followed_through_the_stages(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    documents = table(corpus, "deduped", "documents")
+    documents = documents_of(corpus)
     tokens = dict(table(corpus, "tokenized", "tokens").select("doc_id", "tokens").iter_rows())
     longest = max(tokens, key=lambda doc_id: len(tokens[doc_id]))
 

@@ -66,7 +66,7 @@ READ = {
     "tokenized": {"deduped": ["filtered", "kept"], "tokenizer": ["tokenizer"]},
     "held_out": {"signatures": ["signatures"], "duplicates": ["clusters"]},
     "bucketed": {"tokenized": ["tokens"], "held_out": ["decisions"]},
-    "sharded": {"bucketed": ["sequences", "sequence_ids", "tokens-0"]},
+    "sharded": {"bucketed": ["sequences", "sequence_ids", "tokens-0", "tokens-1"]},
     "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans"]},
 }
 PAIRS = [
