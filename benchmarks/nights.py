@@ -43,10 +43,12 @@ def main() -> None:
             sys.exit(f"{folder} is there: remove it, so that the build is from nothing.")
     runs = {"from nothing": build(out)}
     copy(out, kept)
+    os.sync()
     runs["nothing new"] = build(out)
     for night in args.nights:
         put_back(kept, out)
         print(change(args.corpora, out, night), flush=True)
+        os.sync()  # of the copies: else the first flush of the night would wait for gigabytes
         runs[night] = build(out)
     print_table(runs)
 
