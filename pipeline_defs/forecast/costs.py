@@ -12,17 +12,17 @@ from resources.stage import Stage, partition_names
 
 # CPU seconds a MB of real text on two cores, see docs/performance.md.
 MEASURED = {
-    "raw": 0.008,
-    "filtered": 0.019,
-    "signatures": 0.005,
-    "band_index": 0.0003,
-    "duplicates": 0.006,
-    "deduped": 0.0055,
-    "tokenizer": 0.003,
-    "tokenized": 0.011,
+    "raw": 0.007,
+    "filtered": 0.017,
+    "signatures": 0.004,
+    "band_index": 0.0004,
+    "duplicates": 0.005,
+    "deduped": 0.0004,
+    "tokenizer": 0.0026,
+    "tokenized": 0.0105,
     "held_out": 0.0005,
-    "bucketed": 0.002,
-    "sharded": 0.006,
+    "bucketed": 0.0007,
+    "sharded": 0.0063,
     "mixed": 0.0003,
 }
 OTHERS = 0.01
