@@ -16,6 +16,7 @@ compared with it when it is read. A damaged file is removed: the next run writes
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -128,14 +129,8 @@ def scatter_part(task: Task[ScatterInputs]) -> None:
     if not inputs.is_wanted.all():
         placed = placed.filter(pl.Series(inputs.is_wanted[placed["shard"].to_numpy()]))
     if inputs.copies_rows:
-        numbers = placed["row"].to_numpy().astype(np.int64)
-        pile = Pile(
-            map_arrow(inputs.part.sequences.checked()),
-            numbers,
-            np.arange(len(numbers), dtype=np.uint64),
-            tuple(map_arrow(file.checked(), ["tokens"]) for file in inputs.part.tokens),
-        )
-        rows = gather([pile], inputs.part.padding)
+        part, in_order = inputs.part, np.arange(placed.height, dtype=np.uint64)
+        rows = gather([mapped_pile(part.sequences, part.tokens, placed, in_order)], part.padding)
         write_piles(writer, placed.drop("row").hstack(rows), len(inputs.is_wanted), None)
     else:
         write_piles(writer, placed, len(inputs.is_wanted), inputs.part)
@@ -232,10 +227,20 @@ def read_pile(path: Path, shard: int) -> Pile:
     if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
         return Pile(frame, np.arange(frame.height), positions)
     place = msgspec.json.decode(of_rows, type=SequencesPlace)
-    tokens = [file.seen_from(path.parent) for file in place.tokens]
+    sequences, *tokens = (file.seen_from(path.parent) for file in (place.sequences, *place.tokens))
+    return mapped_pile(sequences, tokens, frame, positions)
+
+
+def mapped_pile(
+    sequences: PublishedFile,
+    tokens: Sequence[PublishedFile],
+    placed: pl.DataFrame,
+    positions: NDArray[np.uint64],
+) -> Pile:
+    """Map the files that have some rows of a part; `placed` has their numbers, `row`."""
     return Pile(
-        map_arrow(place.sequences.seen_from(path.parent).checked()),
-        frame["row"].to_numpy().astype(np.int64),
+        map_arrow(sequences.checked()),
+        placed["row"].to_numpy().astype(np.int64),
         positions,
         tuple(map_arrow(file.checked(), ["tokens"]) for file in tokens),
     )
