@@ -157,7 +157,9 @@ def run_measured(corpus: Any, stage: Any, run: Run) -> Run:
     forget_peak()
     seconds, cpu_seconds = time.perf_counter(), cpu()
     faults = SourceFaults(stops=True)
-    done = publish_partitions(corpus, stage, list(by_kind.get(stage.partitions, [GLOBAL])), faults)
+    partitions = list(by_kind.get(stage.partitions, [GLOBAL]))
+    done = publish_partitions(corpus, stage, partitions, faults)
+    faults.raise_unless_survived(len(partitions), is_last_attempt=True)
     checks = check_results(done)
     if stage.conclude is not None:
         for each in done:

@@ -49,7 +49,7 @@ from resources.reused_array import reused_array
 from resources.settings.buckets import BucketConfig, BucketLayout
 from resources.settings.classes import class_names
 from resources.stage import Conclusion, MainTable, Metadata, Stage
-from resources.store.mapped_files import map_arrow
+from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
@@ -83,6 +83,7 @@ BUCKETED_COLUMNS = {
     **PLACE_COLUMNS,
 }
 TOKENS = "tokens"  # kinds of file "tokens-0", ...: those of the window's parts, under a second name
+MOST_MAPPED = 1000  # files; Linux maps 65,530 a process, and each of its threads has a window
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
 BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
@@ -169,10 +170,11 @@ def classes_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tupl
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
-    """Make the sequences of one window, whose documents are mapped, not read into memory."""
+    """Make the sequences of one window, whose documents are mapped if they are in few files."""
     inputs = task.payload
     columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
-    tables = [map_arrow(file.checked(), columns) for file in inputs.files]
+    table_of = map_arrow if len(inputs.files) <= MOST_MAPPED else read_arrow
+    tables = [table_of(file.checked(), columns) for file in inputs.files]
     groups = (inputs.grouping or NO_GROUPS).groups_of(tables)
     if inputs.decisions is not None:
         groups = without_held_out(groups, tables, inputs.decisions)

@@ -6,7 +6,7 @@ Memory: the sequences, and 60 bytes a segment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -92,7 +92,7 @@ def gather_sequences(
 def copy_sequences(
     sequences: pl.DataFrame,
     numbers: Int64s,
-    tables: Sequence[pl.DataFrame],
+    tables: Iterable[pl.DataFrame],
     places: Int64s,
     target: NDArray[Any],
 ) -> None:
@@ -141,7 +141,7 @@ def first_rows(tables: Sequence[pl.DataFrame]) -> list[int]:
 
 
 def copy_tokens(
-    tables: Sequence[pl.DataFrame], segments: Segments, places: Int64s, target: NDArray[Any]
+    tables: Iterable[pl.DataFrame], segments: Segments, places: Int64s, target: NDArray[Any]
 ) -> None:
     """Copy the tokens of all segments to their places in `target`."""
     from assets.bucketed.kernels.copy_tokens import copy_pieces

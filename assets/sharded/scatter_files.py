@@ -34,7 +34,7 @@ from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, gather, scatter
 from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
-from resources.store.mapped_files import map_arrow
+from resources.store.mapped_files import MappedTables, map_arrow
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import fingerprint_of
@@ -238,12 +238,9 @@ def mapped_pile(
     positions: NDArray[np.uint64],
 ) -> Pile:
     """Map the files that have some rows of a part; `placed` has their numbers, `row`."""
-    return Pile(
-        map_arrow(sequences.checked()),
-        placed["row"].to_numpy().astype(np.int64),
-        positions,
-        tuple(map_arrow(file.checked(), ["tokens"]) for file in tokens),
-    )
+    rows = placed["row"].to_numpy().astype(np.int64)
+    documents = MappedTables([file.checked() for file in tokens], ["tokens"]) if tokens else None
+    return Pile(map_arrow(sequences.checked()), rows, positions, documents)
 
 
 def read_piles(paths: list[Path], shard: int) -> list[Pile]:

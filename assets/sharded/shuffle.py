@@ -9,7 +9,7 @@ unmixed (batch mixture chi2/dof 471, where 1 is random); a whole permutation rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -183,17 +183,17 @@ class Pile(NamedTuple):
     """Rows of one bucketed part that belong to one shard.
 
     Row `rows[i]`, int64 [n], of `sequences` has the place `positions[i]`, uint64 [n], in the order
-    of the bucket. `documents` are the tables that have the tokens; none if the sequences do.
+    of the bucket. `documents` are the tables that have the tokens; None if the sequences do.
     """
 
     sequences: pl.DataFrame
     rows: NDArray[np.int64]
     positions: NDArray[np.uint64]
-    documents: Sequence[pl.DataFrame] = ()
+    documents: Iterable[pl.DataFrame] | None = None
 
     def lengths(self) -> NDArray[np.int64]:
         """Return the tokens of each row with padding."""
-        if self.documents:
+        if self.documents is not None:
             stored = self.sequences["stored_tokens"].to_numpy()[self.rows]
             return stored.astype(np.int64)
         offsets = as_numpy(self.sequences["tokens"].rechunk().to_arrow().offsets)
@@ -202,7 +202,7 @@ class Pile(NamedTuple):
 
     def token_type(self) -> np.dtype[Any]:
         """Return the type of the tokens."""
-        table = self.documents[0] if self.documents else self.sequences
+        table = self.sequences if self.documents is None else next(iter(self.documents))
         is_wide = table.schema["tokens"] == pl.List(pl.UInt32)
         return np.dtype(np.uint32 if is_wide else np.uint16)
 
@@ -210,7 +210,7 @@ class Pile(NamedTuple):
         """Copy the tokens of each row to its place, int64 [n], in `target`."""
         from assets.bucketed.kernels.copy_tokens import copy_pieces
 
-        if self.documents:
+        if self.documents is not None:
             copy_sequences(self.sequences, self.rows, self.documents, places, target)
         else:
             tokens = self.sequences["tokens"].rechunk().to_arrow()

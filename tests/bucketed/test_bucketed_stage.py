@@ -76,7 +76,11 @@ def test_a_window_is_consecutive_parts_under_the_name_of_the_first(tmp_path: Pat
     assert [len(task.payload.files) for task in tasks] == [3, 1]
 
 
-def test_published_sequences_hold_every_token_of_the_window(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_mapped", [1000, 1])
+def test_published_sequences_hold_every_token_of_the_window(
+    tmp_path: Path, most_mapped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.bucketed.asset.MOST_MAPPED", most_mapped)
     corpus = tokenized(tmp_path, PARTS, **PACK)
     parts = []
     for task in missing(corpus):
