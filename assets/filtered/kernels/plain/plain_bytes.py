@@ -21,6 +21,11 @@ def is_gap(byte: int) -> bool:
 
 
 @njit(**INLINED_OPTIONS)
+def is_blank(byte: int) -> bool:
+    return byte in (9, 10, 13, 32)
+
+
+@njit(**INLINED_OPTIONS)
 def is_digit(byte: int) -> bool:
     return 48 <= byte <= 57
 
@@ -64,3 +69,25 @@ def pair_at(data: Bytes, at: int) -> int:
     first, second = np.int64(data[at]), np.int64(data[at + 1])
     first, second = first | 32 * is_letter(first), second | 32 * is_letter(second)
     return first * 256 + second
+
+
+@njit(**OPTIONS)
+def triple_at(data: Bytes, at: int) -> int:
+    """Return three bytes as a number."""
+    return (np.int64(data[at]) << 16) | (np.int64(data[at + 1]) << 8) | np.int64(data[at + 2])
+
+
+@njit(**OPTIONS)
+def is_letter_of_cjk(sign: int) -> bool:
+    """Check three bytes for a letter of Chinese, Japanese or Korean."""
+    code = (sign >> 16 & 15) << 12 | (sign >> 8 & 63) << 6 | (sign & 63)
+    return 0x3040 <= code <= 0x30FF or 0x4E00 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7A3
+
+
+@njit(**OPTIONS)
+def word_at(data: Bytes, start: int, stop: int) -> int:
+    """Return the bytes of up to 7 letters as a number, 0 for more."""
+    word, at = np.int64(0), start
+    while at < stop and is_letter(data[at]) and at - start < 8:
+        word, at = word * 256 + np.int64(data[at]), at + 1
+    return word if at - start < 8 else 0

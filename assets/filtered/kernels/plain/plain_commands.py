@@ -13,7 +13,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_printable,
     is_word,
 )
-from assets.filtered.kernels.plain.plain_values import STRONG, judge_placeholder
+from assets.filtered.kernels.plain.plain_values import is_placeholder
+from assets.filtered.kernels.plain.plain_words import WordTree
 
 _FAR = 80  # characters between a command and its option
 _MAX_VALUE = 100
@@ -118,10 +119,10 @@ def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
 
 
 @njit(**OPTIONS)
-def decide_option(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on commands; the place of one that is accepted is that of the value.
 
-    things: see `judge_placeholder`.
+    tree: see `plain_words`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
@@ -137,8 +138,7 @@ def decide_option(data: Bytes, offsets: Integers, places: Integers, things: Byte
             continue
         ends[i] = UNSURE
         if is_printable(data, first, end):
-            verdict = judge_placeholder(data, first, end, things)
-            ends[i] = end if verdict == STRONG else verdict
+            ends[i] = REFUSED if is_placeholder(data, first, end, tree) else end
         if ends[i] > 0:
             places[i, 1] = first
     return ends
