@@ -4,21 +4,19 @@
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
+    DANDA,
     OPTIONS,
     Bytes,
-    is_among,
     is_blank,
     is_letter,
     is_letter_of_cjk,
+    is_mark_of_cjk,
+    is_plain,
     is_word,
-    packed,
     triple_at,
 )
 
 _MAX_VALUE = 128  # characters that the check reads
-_CLOSING = packed("、 。 ， ； ！ ？ ） 」 』 】")
-_DANDA = int.from_bytes("।".encode(), "big")
-_LEAST_BEFORE_DANDA = 5  # characters that a strong value has without it
 
 
 @njit(**OPTIONS)
@@ -27,7 +25,7 @@ def _ends_before(data: Bytes, at: int, stop: int) -> bool:
     if data[at] & 0xF0 != 0xE0 or at + 2 >= stop:
         return False
     sign = triple_at(data, at)
-    return is_letter_of_cjk(sign) or is_among(sign, _CLOSING)
+    return is_letter_of_cjk(sign) or is_mark_of_cjk(sign)
 
 
 @njit(**OPTIONS)
@@ -75,11 +73,11 @@ def _end_of_run(data: Bytes, start: int, stop: int) -> int:
         return end
     if _ends_before(data, end, stop):
         return end
-    if end + 2 >= stop or end - start < _LEAST_BEFORE_DANDA or triple_at(data, end) != _DANDA:
+    if end + 2 >= stop or triple_at(data, end) != DANDA:
         return -1
     end += 3
     is_last = end == stop or is_blank(data[end])
-    return end if is_last and end - start <= _MAX_VALUE else -1
+    return end if is_last and end - start <= _MAX_VALUE and is_plain(data, start, end) else -1
 
 
 @njit(**OPTIONS)

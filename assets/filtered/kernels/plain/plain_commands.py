@@ -10,7 +10,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     UNSURE,
     Bytes,
     Integers,
-    is_printable,
+    is_ascii,
+    is_plain,
     is_word,
 )
 from assets.filtered.kernels.plain.plain_values import is_placeholder
@@ -127,18 +128,13 @@ def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTr
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
         _, start, stop = places[i]
-        is_ascii = True
-        for byte in data[start : min(stop, start + 320)]:
-            is_ascii &= byte < 128
-        if not is_ascii:
-            ends[i] = UNSURE
-            continue
         first, end = _value_of_option(data, start, stop)
-        if not end:
-            continue
-        ends[i] = UNSURE
-        if is_printable(data, first, end):
+        if not is_ascii(data, start, first if end else min(stop, start + 320)):
+            ends[i] = UNSURE
+        elif end and end - first < _MAX_VALUE and is_plain(data, first, end):
             ends[i] = REFUSED if is_placeholder(data, first, end, tree) else end
+        elif end:
+            ends[i] = UNSURE
         if ends[i] > 0:
             places[i, 1] = first
     return ends

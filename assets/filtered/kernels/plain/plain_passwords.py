@@ -249,6 +249,15 @@ def _value_after(
 
 
 @njit(**OPTIONS)
+def _goes_on(data: Bytes, start: int, stop: int) -> bool:
+    """Check for digits after a word that make it no name of a password: `passwords._TAIL`."""
+    at = start
+    while at < stop and is_digit(data[at]):
+        at += 1
+    return at - start > 3 or (at > start and at < stop and is_letter(data[at]))
+
+
+@njit(**OPTIONS)
 def decide_password(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on words for a password; the place of one that is accepted is that of the value.
 
@@ -266,6 +275,9 @@ def decide_password(data: Bytes, offsets: Integers, places: Integers, tree: Word
             ends[i] = REFUSED  # a placeholder of ours, in capitals
             for byte in data[start:end]:
                 ends[i] = ends[i] if 65 <= byte <= 90 else UNSURE
+            continue
+        if _goes_on(data, end, stop):
+            ends[i] = REFUSED
             continue
         value = _value_after(data, (start, text, end), stop, tree)
         if value[0] == REFUSED:

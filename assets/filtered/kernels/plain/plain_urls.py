@@ -31,11 +31,14 @@ def _judge(data: Bytes, start: int, end: int, tree: WordTree) -> int:
 @njit(**OPTIONS)
 def _is_sure_host(data: Bytes, start: int, stop: int) -> bool:
     """Check that no password goes on after an "@", of which a host is: `url_secrets._MORE`."""
-    for at in range(start, min(stop, start + _MAX_MORE + 1)):
-        byte = data[at]
+    characters = 0
+    for byte in data[start : min(stop, start + 4 * _MAX_MORE + 1)]:
+        characters += byte & 0xC0 != 0x80
+        if characters > _MAX_MORE + 1:
+            return True
         if byte in (9, 10, 13, 32, 34, 35, 39, 44, 47, 60, 62, 63, 96):  # blanks "#',/<>?`
             return True
-        if not 32 < byte < 127 or byte == 64:
+        if byte < 32 or byte in (64, 127):
             return False
     return True
 
@@ -49,7 +52,7 @@ def _may_be_port(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
-def _may_stand_for_none(data: Bytes, first: int, secret: int, end: int) -> bool:
+def _has_token(data: Bytes, first: int, secret: int, end: int) -> bool:
     """Check for "x-oauth-basic", beside which the user may be the token."""
     return data[secret] == 120 and end - secret == 13 and secret - 1 - first >= _MIN_TOKEN
 
@@ -78,7 +81,9 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree)
         if not is_host or not (is_letter(before) or is_digit(before)):
             continue
         ends[i] = UNSURE
-        if not is_printable(data, first, last) or not _is_sure_host(data, end, stop):
+        if after > 127 or not is_printable(data, first, last):
+            continue
+        if not _is_sure_host(data, end, stop):
             continue
         sign = first
         while sign < last and data[sign] != 58:
@@ -88,9 +93,7 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree)
             ends[i] = UNSURE if sign - first >= _MIN_TOKEN else REFUSED
         elif size < 3 or (size == sign - first and _is_same(data, first, secret, size)):
             ends[i] = REFUSED
-        elif not (
-            _may_be_port(data, secret, last) or _may_stand_for_none(data, first, secret, last)
-        ):
+        elif not (_may_be_port(data, secret, last) or _has_token(data, first, secret, last)):
             ends[i] = _judge(data, secret, last, tree)
         if ends[i] > 0:
             places[i, 1] = secret
