@@ -267,7 +267,9 @@ def _may_go_on(data: Bytes, start: int, stop: int) -> bool:
     at = start
     for _ in range(_MAX_LABEL + 1):
         byte = data[at] if at < stop else 32
-        if byte == 46 or (byte > 127 and (byte & 0xF0 != 0xE0 or at + 2 >= stop)):
+        if byte == 46:
+            return at + 1 < stop and not is_gap(data[at + 1])
+        if byte > 127 and (byte & 0xF0 != 0xE0 or at + 2 >= stop):
             return True
         is_part = is_word(byte) or byte == 45
         if byte < 128 and not is_part:
