@@ -1,5 +1,5 @@
 """Kinds of bytes that the kernels of plain values tell apart, and their verdicts."""
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
 import numpy as np
 from numba import njit
