@@ -152,10 +152,69 @@ def _wide_email(dice: random.Random) -> str:
     return f"{local}{dice.randrange(99)}@{host}.{dice.choice(('de', 'org', 'рф'))}"
 
 
+def _name_password(dice: random.Random) -> str:
+    return f"password={dice.choice(_NAMES)}{dice.randrange(10, 10_000)}"
+
+
+def _told_name_password(dice: random.Random) -> str:
+    return f"password {dice.choice(_NAMES)}{dice.randrange(10, 10_000)}"
+
+
+def _technical_password(dice: random.Random) -> str:
+    return f"password={dice.choice(_TECHNICAL)}{_letters(dice, 10)}"
+
+
+def _told_technical_password(dice: random.Random) -> str:
+    return f"password is {dice.choice(_TECHNICAL)}{_letters(dice, 10)}"
+
+
+def _technical_key(dice: random.Random) -> str:
+    return f"token={dice.choice(_TECHNICAL)}{_letters(dice, 40)}"
+
+
+def _password_in(before: str, after: str) -> Callable[[random.Random], str]:
+    return lambda dice: f"{before}{_letters(dice, 9)}{after}"
+
+
+def _email_in(before: str, after: str) -> Callable[[random.Random], str]:
+    return lambda dice: f"{before}{_email(dice)}{after}"
+
+
+def _email_of(letters: str, top: str) -> Callable[[random.Random], str]:
+    def item(dice: random.Random) -> str:
+        local, host = ("".join(dice.choices(letters, k=4)) for _ in range(2))
+        return f"{local}{dice.randrange(99)}@{host}{dice.randrange(99)}.{top}"
+
+    return item
+
+
+def _ip_in_chinese(dice: random.Random) -> str:
+    return f"地址{_ip(dice)}。"
+
+
+def _url_secret_in_chinese(dice: random.Random) -> str:
+    return f"地址http://{_letters(dice, 4)}:{_letters(dice, 5)}@a.de。"
+
+
+def _command_in_chinese(dice: random.Random) -> str:
+    return f"运行{_command(dice)}，"
+
+
 def _always(item: str) -> Callable[[random.Random], str]:
     return lambda dice: item
 
 
+# What values begin with that may be names: of secrets, and technical ones.
+_NAMES = ("mypass", "admin", "secret", "passwd", "token", "user", "Password", "test")
+_TECHNICAL = ("md5-", "sha256-", "v2-", "base64-", "utf8_", "pass12-")
+# What is before and after a value, in scripts of three bytes a letter.
+_TOLD_IN = {
+    "chinese": (("密码：", "。"), ("邮箱", "，")),
+    "japanese": (("パスワードは", "です。"), ("メールは", "まで。")),
+    "korean": (("비밀번호는 ", "입니다."), ("메일은 ", "입니다.")),
+    "thai": (("รหัสผ่าน: ", " ครับ"), ("อีเมล", "ครับ")),
+    "hindi": (("पासवर्ड: ", "।"), ("ईमेल ", "।")),
+}
 # Texts that repeat one thing, of which each needs its check.
 REPEATED = {
     "same small ip": "1.2.3.4",
@@ -200,6 +259,18 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "uuid key": _uuid_key,
     "odd password": _odd_password,
     "wide email": _wide_email,
+    "name password": _name_password,
+    "told name": _told_name_password,
+    "technical": _technical_password,
+    "told technical": _told_technical_password,
+    "technical key": _technical_key,
+    **{f"password {name}": _password_in(*told) for name, (told, _) in _TOLD_IN.items()},
+    **{f"email {name}": _email_in(*told) for name, (_, told) in _TOLD_IN.items()},
+    "email of chinese": _email_of("张伟李娜王芳", "中国"),
+    "email of hindi": _email_of("कखगघच", "भारत"),
+    "ip chinese": _ip_in_chinese,
+    "url chinese": _url_secret_in_chinese,
+    "command chinese": _command_in_chinese,
 }
 
 

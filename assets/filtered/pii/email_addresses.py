@@ -41,7 +41,7 @@ _DOMAIN = re.compile(
     r"(?:(?![A-Za-z0-9\u2e80-\ua4ff\u0e00-\u0e7f])[^\W\d_][\u0900-\u0dff]?){2,24})"
     r"(?![A-Za-z0-9_(@\[]|\.\w{1,63}[(@])"
 )
-_USER_OF_URL = re.compile(r"//[^\s/@]*$")
+_USER_OF_URL = re.compile(r"//[^\s/@]*\Z")
 _WIDE = "\\u2e80-\\ua4ff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uffef"
 _LATIN_END = re.compile(rf"[^{_WIDE}]+\Z")
 _WIDE_END = re.compile(rf"[{_WIDE}]{{1,16}}\Z")

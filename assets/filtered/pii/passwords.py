@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
-from assets.filtered.pii.secret_words import is_placeholder, is_strong, thing_starts
+from assets.filtered.pii.secret_words import is_placeholder, is_strong, word_tree
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
 _NAMES = (
@@ -301,7 +301,7 @@ def _decide_password(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain.plain_passwords import decide_password
 
-    ends: NDArray[np.int64] = decide_password(data, offsets, places, thing_starts())
+    ends: NDArray[np.int64] = decide_password(data, offsets, places, word_tree())
     return ends
 
 
@@ -310,7 +310,7 @@ def _decide_option(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain.plain_commands import decide_option
 
-    ends: NDArray[np.int64] = decide_option(data, offsets, places, thing_starts())
+    ends: NDArray[np.int64] = decide_option(data, offsets, places, word_tree())
     return ends
 
 

@@ -5,49 +5,63 @@ is no secret; a concrete value is, also in an example.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-_ROLE = (
-    r"my|your|the|an?|some|any|new|old|this|that|users?|db|database|admin|root|example|sample|test|"
-    r"dummy|fake|default|actual|real|super|very|secure|strong|secret|strict|long|random|plain|good|"
-    r"correct|wrong|invalid|right|raw|insert|enter|put|type|replace|with|hashed|hash|encoded|"
-    r"encrypted|app|api|auth|access|client|service|server|login|account|personal|mon(?!key)|mein|mi|su|"
-    r"tu"
+if TYPE_CHECKING:
+    from assets.filtered.kernels.plain.plain_words import WordTree
+
+# Words in small letters; "~" stands for a blank, hyphen or underscore that may be there.
+_ROLES = (
+    "my your the a an some any new old this that user users db database admin root example sample "
+    "test dummy fake default actual real super very secure strong secret strict long random plain "
+    "good correct wrong invalid right raw insert enter put type replace with hashed hash encoded "
+    "encrypted app api auth access client service server login account personal mon mein mi su tu"
 )
-_THING = (
-    r"pass|passw(?:or[dt]|d)s?|passord|passphrase|passcode|pwd|pswd|psw|pw|pin|secret|tokens?|"
-    r"keys?|"
-    r"value|string|text|credentials?|user(?:[-_ ]?(?:name|id))?|name|login|id|me|here|"
-    r"kennwort|mot[-_ ]?de[-_ ]?passe|mdp|contrase(?:ñ|n)a|clave|senha|has[lł]o|heslo|wachtwoord|"
-    r"lösenord|adgangskode|salasana|şifre|sifre|parolan?ız?|parola|jelszó|lozinka|парол[ьяю]|密码|密碼|"
-    r"口令|パスワード|비밀번호|암호|رمز|सीक्रेट|पासवर्ड|सीक्रेट|"
-    r"x-oauth-basic|x-access-token|oauth2|something|anything|whatever|password\(s\)"
+_THINGS = (
+    "pass passwort passwords passworts password passwd passwds passord passphrase passcode "
+    "pwd pswd psw pw pin secret token tokens key keys value string text credential credentials "
+    "user user~name user~id name login id me here kennwort mot~de~passe mdp contrasena clave senha "
+    "haslo heslo wachtwoord adgangskode salasana sifre parolai parolaiz parolani parolaniz parola "
+    "lozinka x-oauth-basic x-access-token oauth2 something anything whatever password(s)"
 )
-# In small letters: each thing has one, or a letter that is not ASCII.
-_STARTS_OF_THINGS = (
-    "pas psw pwd pw pin sec tok key val str tex cre use nam log id me her ken mot mdp con cla sen "
-    "has hes wac adg sal sif par jel loz oau som any wha"
+# Without regard to case, ı is also i: "parolaniz" is above.
+_WIDE_THINGS = (
+    "contraseña hasło lösenord şifre parolaı parolaız parolanı parolanız jelszó парол[ьяю] "
+    "密码 密碼 口令 パスワード 비밀번호 암호 رمز सीक्रेट पासवर्ड"
 )
-# The first letters of the placeholders that are one word, beside those of things and masks.
-_STARTS_OF_WORDS = (
-    "cha rep tod fix tbd foo bar baz qux non nul nil und nan tru fal yes no on off red hid mas rem "
-    "emp bla uns unk opt req gue ano exa sam tes def"
+_AFTER_THINGS = "goes to for"
+_WORDS = (
+    "change~me change~it change~this change~now replace~me replace~this replace~it todo fixme tbd "
+    "foo bar baz qux none null nil undefined nan true false yes no on off redacted hidden masked "
+    "removed n/a empty blank unset unknown optional required guest anonymous example sample test "
+    "default"
 )
-# Of technical names, letters before or after digits.
-_STARTS_OF_NAMES = (
-    "sha md utf bas aes rsa iso rfc oau pbk bcr arg scr asc uni lat ntl win x v ver htt ipv pyt "
-    "php jav uin int u i cha var str tex par val tmp tem foo bar pas pwd pw p s key tok use dat "
-    "buf c d n ste lev typ fie inp lin opt pag fig tab app sec ite st nd rd th kb mb bit byt"
+_TECHNICAL_NAMES = (
+    "sha md utf base aes rsa iso rfc oauth pbkdf bcrypt argon scrypt ascii unicode latin ntlm win "
+    "x v version http ipv python php java uint int u i char varchar str string text arg param val "
+    "var tmp temp foo bar pass password passwd passphrase passwort pwd pw p s key token user data "
+    "buf c d n step level type field input line part option page chapter figure table appendix "
+    "section item"
 )
+_UNITS = "st nd rd th x kb mb bit byte bytes char chars"
+
+
+def _pattern_of(words: str) -> str:
+    """Make the regex of one of some words."""
+    return "|".join(re.escape(word).replace("\\~", "[-_ ]?") for word in words.split())
+
+
+_ROLE = _pattern_of(_ROLES).replace("mon|", "mon(?!key)|")
+_THING = _pattern_of(_THINGS) + "|" + "|".join(_WIDE_THINGS.split())
 _PLACEHOLDER = re.compile(
-    rf"(?i)(?:(?:{_ROLE})[-_. ]?){{0,6}}(?:{_THING})(?:[-_. ]?(?:{_THING}|goes|to|for|\w)){{0,3}}|"
-    r"change[-_ ]?(?:me|it|this|now)|replace[-_ ]?(?:me|this|it)|todo|fixme|tbd|foo|bar|baz|qux|"
-    r"foo(?:bar)+|none|null|nil|undefined|nan|true|false|yes|no|on|off|redacted|hidden|masked|"
-    r"removed|"
-    r"n/a|empty|blank|unset|unknown|optional|required|guest|anonymous|example|sample|test|default|"
+    rf"(?i)(?:(?:{_ROLE})[-_. ]?){{0,6}}(?:{_THING})"
+    rf"(?:[-_. ]?(?:{_THING}|{_pattern_of(_AFTER_THINGS)}|\w)){{0,3}}|"
+    rf"{_pattern_of(_WORDS)}|foo(?:bar)+|"
     # Masks, ellipses, and signs that name nothing.
     r"(?:[*•●·xXyY#?_.…:-]|\\\*)+|"
     # Templates: $VAR, ${VAR}, {var}, <var>, [var], %VAR%, %s, %(var)s, :var, @var, ALL_CAPS_NAME.
@@ -66,32 +80,47 @@ def is_placeholder(value: str) -> bool:
 
 
 @cache
-def thing_starts() -> NDArray[np.uint8]:
-    """Make the kernel's table of letters that words begin with: uint8 [27**3].
+def word_tree() -> "WordTree":
+    """Make the tree of words that the kernels read: those above, without those of other letters."""
+    from assets.filtered.kernels.plain import plain_words as kinds
 
-    An index is three letters as digits to base 27; 0 stands for any byte that is no letter.
-    """
-    from assets.filtered.kernels.plain.plain_values import TECHNICAL, THING, WORD
+    tree: list[dict[str, int]] = [{}]
+    flags = [0]
+    for words, flag in (
+        (_ROLES, kinds.ROLE),
+        ("mon", kinds.NO_KEY),
+        (_THINGS, kinds.THING | kinds.MORE),
+        (_AFTER_THINGS, kinds.MORE),
+        (_WORDS, kinds.PLACEHOLDER),
+        (_TECHNICAL_NAMES, kinds.TECHNICAL),
+        (_UNITS, kinds.UNIT),
+    ):
+        for word in _spellings(words):
+            node = 0
+            for sign in word:
+                if sign not in tree[node]:
+                    tree[node][sign] = len(tree)
+                    tree.append({})
+                    flags.append(0)
+                node = tree[node][sign]
+            flags[node] |= flag
+    nodes = np.zeros((len(tree), kinds.SIGNS), np.int16)
+    for node, children in enumerate(tree):
+        for sign, child in children.items():
+            nodes[node, ord(sign) - 32] = child
+    return kinds.WordTree(nodes, np.array(flags, np.uint8))
 
-    table = np.zeros((27, 27, 27), np.uint8)
-    for start in _STARTS_OF_THINGS.split():
-        first, second, *third = (ord(letter) - ord("a") + 1 for letter in start)
-        table[first, second, third or slice(None)] |= THING
-    for starts, flag in ((_STARTS_OF_NAMES, TECHNICAL), (_STARTS_OF_WORDS, WORD)):
-        for start in starts.split():
-            numbers = [ord(letter) - ord("a") + 1 for letter in start]
-            table[*numbers, *[0] * (3 - len(numbers))] |= flag
-    return table.ravel()
+
+def _spellings(words: str) -> Iterator[str]:
+    """Yield words with all that "~" stands for."""
+    for word in words.split():
+        for signs in product(("", "-", "_", " "), repeat=word.count("~")):
+            yield word.replace("~", "{}").format(*signs)
 
 
 _TECHNICAL = re.compile(
-    r"(?i)(?:sha|md|utf|base|aes|rsa|iso|rfc|oauth|pbkdf|bcrypt|argon|scrypt|ascii|unicode|latin|"
-    r"ntlm|"
-    r"win|x|v|version|http|ipv|python|php|java|uint|int|u|i|char|varchar|str|string|text|arg|param|"
-    r"val|var|tmp|temp|foo|bar|pass(?:word|wd|phrase|wort)?|pwd|pw|p|s|key|token|user|data|buf|c|"
-    r"d|n|"
-    r"step|level|type|field|input|line|part|option|page|chapter|figure|table|appendix|section|item)"
-    r"[-_]?\d{1,4}(?:[-_/.]\w{1,12})?|\d+(?:st|nd|rd|th|x|kb|mb|bit|bytes?|chars?)|"
+    rf"(?i)(?:{_pattern_of(_TECHNICAL_NAMES)})[-_]?\d{{1,4}}(?:[-_/.]\w{{1,12}})?|"
+    rf"\d+(?:{_pattern_of(_UNITS)})|"
     r"\d+[-–]\w+|\w+@[0-9a-f]{7,}|(?:your|my)[@_.-]\w+|\w+-\d{1,2}|[\d.,:/–-]*"
 )
 _MARKS = re.compile(r"[!@#$%^&*+=?~|]")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_keys import entropy
-from assets.filtered.pii.secret_words import is_placeholder, thing_starts
+from assets.filtered.pii.secret_words import is_placeholder, word_tree
 
 # A password with a raw "@" ends at the last one before the path.
 _MORE = re.compile(r"[^\s/<>\"'`?#@,]{0,100}@(?=[\w\[$({%<])")
@@ -40,7 +40,7 @@ def _decide_url(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain.plain_urls import decide_url
 
-    ends: NDArray[np.int64] = decide_url(data, offsets, places, thing_starts())
+    ends: NDArray[np.int64] = decide_url(data, offsets, places, word_tree())
     return ends
 
 
@@ -62,7 +62,7 @@ def _decide_dsn(
 ) -> NDArray[np.int64]:
     from assets.filtered.kernels.plain.plain_urls import decide_dsn
 
-    ends: NDArray[np.int64] = decide_dsn(data, offsets, places, thing_starts())
+    ends: NDArray[np.int64] = decide_dsn(data, offsets, places, word_tree())
     return ends
 
 

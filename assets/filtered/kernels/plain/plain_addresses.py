@@ -11,18 +11,23 @@ from assets.filtered.kernels.plain.plain_bytes import (
     Bytes,
     Integers,
     is_among,
+    is_cjk,
     is_digit,
     is_gap,
     is_letter,
+    is_mark_of_cjk,
     is_printable,
     is_word,
     packed,
     pair_at,
+    triple_at,
 )
 
 # The last two letters of names of fields with an address: "mail", "to", "login".
 _ENDS_OF_KEYS = packed("il to om cc er me in id ct or ly ss nt sr ho")
 _MAX_LABEL, _MAX_LOCAL, _MAX_ADDRESS = 63, 64, 250
+_CLOSING = tuple(b"}'`*|_~/$")
+_MAX_RUN = 200  # characters that the check reads before the "@"
 _MAX_USER = 80  # characters that the check reads before an address, for the start of a URL
 _BEFORE = 16  # bytes that the check of an IP address reads for words such as "version"
 
@@ -54,7 +59,8 @@ def _is_no_version(data: Bytes, text: tuple[int, int], start: int, end: int) -> 
     byte = data[at] | 32 if is_letter(data[at]) else data[at]
     if is_digit(byte):
         return _follows_numbers(data, text[0], at)
-    return byte < 128 and byte not in (61, 94, 99, 100, 101, 110, 114, 115, 118, 126)  # =^cdenrsv~
+    # Or a paragraph sign, whose last byte those of other letters have, too.
+    return byte not in (61, 94, 99, 100, 101, 110, 114, 115, 118, 126, 0xA7)  # =^cdenrsv~
 
 
 @njit(**OPTIONS)
@@ -239,6 +245,42 @@ def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
 
 
 @njit(**OPTIONS)
+def _start_of_latin(data: Bytes, start: int, end: int, wide: Bytes) -> int:
+    """Return where a local part begins after letters of CJK: `email_addresses._LATIN_END`.
+
+    The start if there are none, or -1 if unsure.
+    """
+    at = end
+    while at > start and end - at < _MAX_RUN:
+        if data[at - 1] < 128:
+            at -= 1
+        elif at - 2 >= start and _is_wide(data, at - 2, end, wide):
+            at -= 2
+        else:
+            return at if at - 3 >= start and is_cjk(triple_at(data, at - 3)) else -1
+    return start
+
+
+@njit(**OPTIONS)
+def _may_go_on(data: Bytes, start: int, stop: int) -> bool:
+    """Check that a label with letters of three bytes from a place on may be part of a domain."""
+    at = start
+    for _ in range(_MAX_LABEL + 1):
+        byte = data[at] if at < stop else 32
+        if byte == 46:
+            return at + 1 < stop and not is_gap(data[at + 1])
+        if byte > 127 and (byte & 0xF0 != 0xE0 or at + 2 >= stop):
+            return True
+        is_part = is_word(byte) or byte == 45
+        if byte < 128 and not is_part:
+            return False
+        if byte > 127 and is_mark_of_cjk(triple_at(data, at)):
+            return False
+        at += 1 if is_part else 3
+    return False
+
+
+@njit(**OPTIONS)
 def _read_domain(data: Bytes, start: int, stop: int, wide: Bytes) -> tuple[int, int, int]:
     """Return the end of a plain domain or -1, the start of its last label, and how many dots."""
     at, label, dots = start, start, 0
@@ -311,11 +353,13 @@ def _end_of_domain(data: Bytes, start: int, stop: int, tops: Bytes, wide: Bytes)
     """
     at, label, dots = _read_domain(data, start, stop, wide)
     after = data[at] if 0 <= at < stop else 10
-    if at < 0 or not dots or at - start > _MAX_ADDRESS or after > 127 or after in (91, 95):  # [_
+    if at < 0 or not dots or at - start > _MAX_ADDRESS or after in (91, 95):  # [_
         return UNSURE
     letters, hyphens, is_wide = 0, 0, False
     for byte in data[start:at]:
         is_wide |= byte > 127
+    if after > 127 and (is_wide or at == label or _may_go_on(data, at, stop)):
+        return UNSURE
     if is_wide:
         return _end_of_wide_domain(data, start, (at, label, dots), after, tops)
     for byte in data[label:at]:
@@ -346,6 +390,23 @@ def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
 
 
 @njit(**OPTIONS)
+def _plain_start(data: Bytes, local: tuple[int, int], after: tuple[int, int], wide: Bytes) -> int:
+    """Return where a local part begins after all that is cut off; -1 if unsure.
+
+    after: the end of the domain, and that of the text.
+    """
+    start, sign = local
+    last, stop = after
+    closing = data[last] if last < stop else 0
+    cut = _start_of_latin(data, start, sign, wide)
+    if cut == start and sign - start < _MAX_RUN:
+        return _first_of_local(data, start, sign, closing)
+    # What is before letters of CJK is cut off with them, unless a closing sign has a say.
+    is_plain = cut > start and closing not in _CLOSING and is_printable(data, sign + 1, last)
+    return _first_of_local(data, cut, sign, 0) if is_plain else -1
+
+
+@njit(**OPTIONS)
 def decide_email(
     data: Bytes, offsets: Integers, places: Integers, tops: Bytes, wide: Bytes
 ) -> Integers:
@@ -365,9 +426,8 @@ def decide_email(
         if last <= 0:
             ends[i] = last
             continue
-        first = _first_of_local(data, start, sign, data[last] if last < stop else 0)
-        is_plain = sign - start < 200 and _end_of_local(data, first, end, wide) == sign
-        if is_plain:
+        first = _plain_start(data, (start, sign), (last, stop), wide)
+        if first >= 0 and _end_of_local(data, first, end, wide) == sign:
             ends[i] = _verdict_in_url(data, max(text, first - 400), first, last)
             places[i, 1] = first if ends[i] > 0 else start
     return ends

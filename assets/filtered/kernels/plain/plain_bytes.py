@@ -1,5 +1,5 @@
 """Kinds of bytes that the kernels of plain values tell apart, and their verdicts."""
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
 
 import numpy as np
 from numba import njit
@@ -18,6 +18,11 @@ INLINED_OPTIONS = {**OPTIONS, "forceinline": True}
 def is_gap(byte: int) -> bool:
     """Check for a blank, a line end, a comma or a semicolon."""
     return byte in (32, 10, 9, 13, 44, 59)
+
+
+@njit(**INLINED_OPTIONS)
+def is_blank(byte: int) -> bool:
+    return byte in (9, 10, 13, 32)
 
 
 @njit(**INLINED_OPTIONS)
@@ -44,9 +49,21 @@ def is_printable(data: Bytes, start: int, end: int) -> bool:
     return found
 
 
+@njit(**OPTIONS)
+def is_ascii(data: Bytes, start: int, end: int) -> bool:
+    most = 0
+    for byte in data[start:end]:
+        most |= byte
+    return most < 128
+
+
 def packed(words: str) -> Integers:
     """Return words of up to 7 bytes, with blanks between, as numbers that a kernel can compare."""
     return np.array([int.from_bytes(word.encode(), "big") for word in words.split()])
+
+
+_MARKS_OF_CJK = packed("、 。 ， ； ！ ？ ） 」 』 】")
+DANDA = int.from_bytes("।".encode(), "big")
 
 
 @njit(**OPTIONS)
@@ -64,3 +81,54 @@ def pair_at(data: Bytes, at: int) -> int:
     first, second = np.int64(data[at]), np.int64(data[at + 1])
     first, second = first | 32 * is_letter(first), second | 32 * is_letter(second)
     return first * 256 + second
+
+
+@njit(**OPTIONS)
+def triple_at(data: Bytes, at: int) -> int:
+    """Return three bytes as a number."""
+    return (np.int64(data[at]) << 16) | (np.int64(data[at + 1]) << 8) | np.int64(data[at + 2])
+
+
+@njit(**OPTIONS)
+def _code_of(sign: int) -> int:
+    """Return the code point of three bytes of UTF-8."""
+    return (sign >> 16 & 15) << 12 | (sign >> 8 & 63) << 6 | (sign & 63)
+
+
+@njit(**OPTIONS)
+def is_letter_of_cjk(sign: int) -> bool:
+    """Check three bytes for a letter of Chinese, Japanese or Korean: `passwords._WIDE`."""
+    code = _code_of(sign)
+    return 0x3040 <= code <= 0x30FF or 0x4E00 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7A3
+
+
+@njit(**OPTIONS)
+def is_cjk(sign: int) -> bool:
+    """Check three bytes for a sign of the blocks of these scripts: `email_addresses._WIDE`."""
+    code = _code_of(sign)
+    is_block = 0x2E80 <= code <= 0xA4FF or 0xAC00 <= code <= 0xD7A3
+    return is_block or 0xF900 <= code <= 0xFAFF or 0xFF00 <= code <= 0xFFEF
+
+
+@njit(**OPTIONS)
+def is_mark_of_cjk(sign: int) -> bool:
+    """Check three bytes for a mark that ends a clause, a quotation or brackets."""
+    return is_among(sign, _MARKS_OF_CJK)
+
+
+@njit(**OPTIONS)
+def is_plain(data: Bytes, start: int, end: int) -> bool:
+    """Check for printable ASCII, after five signs of which one mark may be the last character."""
+    if end - start < 8 or data[end - 1] < 128:
+        return is_printable(data, start, end)
+    mark = triple_at(data, end - 3)
+    return (mark == DANDA or is_mark_of_cjk(mark)) and is_printable(data, start, end - 3)
+
+
+@njit(**OPTIONS)
+def word_at(data: Bytes, start: int, stop: int) -> int:
+    """Return the bytes of up to 7 letters as a number, 0 for more."""
+    word, at = np.int64(0), start
+    while at < stop and is_letter(data[at]) and at - start < 8:
+        word, at = word * 256 + np.int64(data[at]), at + 1
+    return word if at - start < 8 else 0

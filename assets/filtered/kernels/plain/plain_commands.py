@@ -10,10 +10,12 @@ from assets.filtered.kernels.plain.plain_bytes import (
     UNSURE,
     Bytes,
     Integers,
-    is_printable,
+    is_ascii,
+    is_plain,
     is_word,
 )
-from assets.filtered.kernels.plain.plain_values import STRONG, judge_placeholder
+from assets.filtered.kernels.plain.plain_values import is_placeholder
+from assets.filtered.kernels.plain.plain_words import WordTree
 
 _FAR = 80  # characters between a command and its option
 _MAX_VALUE = 100
@@ -118,27 +120,21 @@ def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
 
 
 @njit(**OPTIONS)
-def decide_option(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on commands; the place of one that is accepted is that of the value.
 
-    things: see `judge_placeholder`.
+    tree: see `plain_words`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
         _, start, stop = places[i]
-        is_ascii = True
-        for byte in data[start : min(stop, start + 320)]:
-            is_ascii &= byte < 128
-        if not is_ascii:
-            ends[i] = UNSURE
-            continue
         first, end = _value_of_option(data, start, stop)
-        if not end:
-            continue
-        ends[i] = UNSURE
-        if is_printable(data, first, end):
-            verdict = judge_placeholder(data, first, end, things)
-            ends[i] = end if verdict == STRONG else verdict
+        if not is_ascii(data, start, first if end else min(stop, start + 320)):
+            ends[i] = UNSURE
+        elif end and end - first < _MAX_VALUE and is_plain(data, first, end):
+            ends[i] = REFUSED if is_placeholder(data, first, end, tree) else end
+        elif end:
+            ends[i] = UNSURE
         if ends[i] > 0:
             places[i, 1] = first
     return ends

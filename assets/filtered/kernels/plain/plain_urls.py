@@ -15,27 +15,30 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_printable,
     is_word,
 )
-from assets.filtered.kernels.plain.plain_values import STRONG, judge_placeholder
+from assets.filtered.kernels.plain.plain_values import is_placeholder
+from assets.filtered.kernels.plain.plain_words import WordTree
 
 _MIN_TOKEN = 16  # characters of a user that may be a token
 _MAX_MORE = 100  # characters after an "@", in which a password may go on
 
 
 @njit(**OPTIONS)
-def _judge(data: Bytes, start: int, end: int, things: Bytes) -> int:
-    """Return the end of a secret in printable ASCII, REFUSED for a placeholder, or UNSURE."""
-    verdict = judge_placeholder(data, start, end, things)
-    return end if verdict == STRONG else verdict
+def _judge(data: Bytes, start: int, end: int, tree: WordTree) -> int:
+    """Return the end of a secret in printable ASCII, or REFUSED for a placeholder."""
+    return REFUSED if is_placeholder(data, start, end, tree) else end
 
 
 @njit(**OPTIONS)
 def _is_sure_host(data: Bytes, start: int, stop: int) -> bool:
     """Check that no password goes on after an "@", of which a host is: `url_secrets._MORE`."""
-    for at in range(start, min(stop, start + _MAX_MORE + 1)):
-        byte = data[at]
+    characters = 0
+    for byte in data[start : min(stop, start + 4 * _MAX_MORE + 1)]:
+        characters += byte & 0xC0 != 0x80
+        if characters > _MAX_MORE + 1:
+            return True
         if byte in (9, 10, 13, 32, 34, 35, 39, 44, 47, 60, 62, 63, 96):  # blanks "#',/<>?`
             return True
-        if not 32 < byte < 127 or byte == 64:
+        if byte < 32 or byte in (64, 127):
             return False
     return True
 
@@ -49,6 +52,12 @@ def _may_be_port(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
+def _has_token(data: Bytes, first: int, secret: int, end: int) -> bool:
+    """Check for "x-oauth-basic", beside which the user may be the token."""
+    return data[secret] == 120 and end - secret == 13 and secret - 1 - first >= _MIN_TOKEN
+
+
+@njit(**OPTIONS)
 def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
     is_same = True
     for i in range(size):
@@ -57,10 +66,10 @@ def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
 
 
 @njit(**OPTIONS)
-def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
 
-    things: see `judge_placeholder`.
+    tree: see `plain_words`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):
@@ -72,7 +81,9 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
         if not is_host or not (is_letter(before) or is_digit(before)):
             continue
         ends[i] = UNSURE
-        if not is_printable(data, first, last) or not _is_sure_host(data, end, stop):
+        if after > 127 or not is_printable(data, first, last):
+            continue
+        if not _is_sure_host(data, end, stop):
             continue
         sign = first
         while sign < last and data[sign] != 58:
@@ -82,15 +93,15 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
             ends[i] = UNSURE if sign - first >= _MIN_TOKEN else REFUSED
         elif size < 3 or (size == sign - first and _is_same(data, first, secret, size)):
             ends[i] = REFUSED
-        elif not _may_be_port(data, secret, last):
-            ends[i] = _judge(data, secret, last, things)
+        elif not (_may_be_port(data, secret, last) or _has_token(data, first, secret, last)):
+            ends[i] = _judge(data, secret, last, tree)
         if ends[i] > 0:
             places[i, 1] = secret
     return ends
 
 
 @njit(**OPTIONS)
-def decide_dsn(data: Bytes, offsets: Integers, places: Integers, things: Bytes) -> Integers:
+def decide_dsn(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `user:secret@tcp(` as `decide_url` does."""
     ends = np.zeros(len(places), np.int64)
     for i in range(len(places)):
@@ -103,7 +114,7 @@ def decide_dsn(data: Bytes, offsets: Integers, places: Integers, things: Bytes) 
             end += 1
         if not is_printable(data, first, end):
             continue
-        ends[i] = _judge(data, first, end, things) if end - first >= 3 else REFUSED
+        ends[i] = _judge(data, first, end, tree) if end - first >= 3 else REFUSED
         if ends[i] > 0:
             places[i, 1] = first
     return ends

@@ -1,4 +1,4 @@
-"""Tell a random value from a word or a placeholder, where that is sure: see `pii.secret_words`."""
+"""Tell a secret from a word, a placeholder and code: see `pii.secret_words`."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
 import numpy as np
@@ -6,34 +6,21 @@ from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
     OPTIONS,
-    REFUSED,
-    UNSURE,
     Bytes,
     is_digit,
     is_letter,
     is_word,
 )
+from assets.filtered.kernels.plain.plain_words import (
+    WordTree,
+    is_name_of_secret,
+    is_other_placeholder,
+    is_technical,
+)
 
-STRONG = 1
-THING, TECHNICAL, WORD = 1, 2, 4  # of the letters that a word begins with
-
-_SIGN = 2  # a mark that no word and no mask of a secret has
+_MAX_STRONG = 128
 _MARKS = np.zeros(256, np.uint8)
-_MARKS[list(b"#*?")] = 1
-_MARKS[list(b"!$%&+=@^|~")] = _SIGN
-
-
-@njit(**OPTIONS)
-def _letter(data: Bytes, at: int, end: int) -> int:
-    """Return 1 to 26 for a letter of any case, 0 for any other byte and beyond the end."""
-    return (data[at] | 32) - 96 if at < end and is_letter(data[at]) else 0
-
-
-@njit(**OPTIONS)
-def _letters_at(data: Bytes, at: int, end: int, things: Bytes) -> int:
-    """Return what a table says of up to three letters at a place; 0 for one letter."""
-    first, second = _letter(data, at, end), _letter(data, at + 1, end)
-    return things[(first * 27 + second) * 27 + _letter(data, at + 2, end)] if second else 0
+_MARKS[list(b"!#$%&*+=?@^|~")] = 1
 
 
 @njit(**OPTIONS)
@@ -86,66 +73,17 @@ def _is_variable(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
-def judge_placeholder(data: Bytes, start: int, end: int, things: Bytes) -> int:
-    """Return STRONG for a value of printable ASCII that is surely no placeholder, REFUSED for one.
-
-    Else UNSURE. things: uint8 [27**3], THING for three letters, as digits to base 27, of names of
-    secrets, WORD for those of other placeholders.
-    """
-    is_odd = False  # no word and no mask has such a sign
-    has_thing, has_sign, has_line, may_mask, no_mask = False, False, False, False, False
+def is_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
+    """Check a value of printable ASCII: `secret_words.is_placeholder`."""
     for at in range(start, end):
         byte = data[at]
-        if is_letter(byte):
-            no_mask |= not 120 <= byte | 32 <= 121  # xy
-            has_thing |= not has_sign and _letters_at(data, at, end, things) & THING > 0
-        elif is_digit(byte):
-            is_odd = no_mask = True
-        else:
-            # A placeholder of words has no signs but -./()_, and a mask may have \\*.
-            is_sign = not (45 <= byte <= 47 or byte in (40, 41, 92, 95))
-            is_mask = byte in (35, 42, 58, 63)  # #*:?
-            has_sign, has_line = has_sign or (is_sign and not is_mask), has_line or byte == 95
-            may_mask |= is_mask
-            if _is_template_at(data, at, end):
-                return REFUSED
-    if _is_variable(data, start, end):
-        return REFUSED
-    # A mask has no letters but x and y, a name in capitals has an underscore.
-    first, second = data[start], data[start + 1] if start + 1 < end else 0
-    is_mask = first | 32 in (120, 121) and second | 32 in (120, 121)
-    is_word = has_line or is_mask or not (is_letter(first) and is_letter(second))
-    is_word = is_word or _letters_at(data, start, end, things) & WORD > 0
-    # In a placeholder, no such sign is beside a name of secrets, nor one of a mask.
-    has_sign |= may_mask and no_mask
-    return STRONG if has_sign or (not has_thing and (is_odd or not is_word)) else UNSURE
-
-
-@njit(**OPTIONS)
-def _is_no_name(data: Bytes, start: int, end: int, things: Bytes) -> bool:
-    """Check that a value has surely none of the forms of technical names: md5, 64bit, v2-3."""
-    digits, letters, changes, head, signs, last = 0, 0, 0, start, 0, start
-    for at in range(start, end):
-        byte = data[at]
-        if not (is_word(byte) or byte in (44, 45, 46, 47, 58, 64)):  # ,-./:@
+        if not (is_letter(byte) or is_digit(byte)) and _is_template_at(data, at, end):
             return True
-        digits, letters = digits + is_digit(byte), letters + is_letter(byte)
-        changes += at > start and is_digit(byte) != is_digit(data[at - 1])
-        head += at == head and is_digit(byte)
-        if not is_word(byte):
-            # With letters, none has a comma or colon, and none has three signs.
-            signs, last = signs + (3 if byte in (44, 58) else 1), at
-    first, second = _letter(data, head, end), _letter(data, head + 1, end)
-    if letters and signs > 2:
-        return True
-    if letters and signs == 1 and data[last] == 64 and first not in (13, 25):  # no hash, my@, your@
-        for byte in data[last + 1 : end]:
-            if not (is_digit(byte) or 97 <= byte | 32 <= 102):
-                return True
-    if digits + letters < end - start:
+    if start == end:
         return False
-    third = _letter(data, head + 2, end) if second else 0
-    return changes > 1 or things[(first * 27 + second) * 27 + third] & TECHNICAL == 0
+    if _is_variable(data, start, end) or is_other_placeholder(data, start, end, tree):
+        return True
+    return is_name_of_secret(data, start, end, tree)
 
 
 @njit(**OPTIONS)
@@ -237,13 +175,11 @@ def _is_code(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**OPTIONS)
-def judge_word(data: Bytes, start: int, end: int, things: Bytes) -> int:
-    """Return STRONG for a bare value that is surely a secret, REFUSED for none, or UNSURE.
-
-    The value has printable ASCII without blanks, and ends where a bare value does.
-    """
-    size = end - start
-    letters, digits, marks, inner, words, run = 0, 0, 0, 0, 0, 0
+def _is_strong(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
+    """Check that a value is no word or name: `secret_words.is_strong`."""
+    if not 5 <= end - start <= _MAX_STRONG:
+        return False
+    letters, digits, marks, inner, words, run, has_sign = 0, 0, 0, 0, 0, 0, False
     for at in range(start, end):
         byte = data[at]
         letters, digits = letters + is_letter(byte), digits + is_digit(byte)
@@ -252,10 +188,15 @@ def judge_word(data: Bytes, start: int, end: int, things: Bytes) -> int:
         inner += is_mark and start < at < end - 1
         run = run + 1 if is_letter(byte) or is_digit(byte) else 0
         words += run == 2
+        has_sign |= byte in (44, 46, 47, 58, 92)  # ,./:\\
     is_strong = letters > 0 and (digits > 0 or inner > 0 or marks > 1)
-    if size < 5 or (not is_strong and words < 4) or _is_code(data, start, end):
-        return REFUSED
-    verdict = judge_placeholder(data, start, end, things)
-    if verdict == STRONG and not (is_strong and _is_no_name(data, start, end, things)):
-        verdict = UNSURE
-    return verdict
+    is_strong = is_strong or (words >= 4 and not has_sign)
+    return is_strong and not is_technical(data, start, end, tree)
+
+
+@njit(**OPTIONS)
+def is_bare_secret(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
+    """Check that a bare value of printable ASCII is strong, and neither placeholder nor code."""
+    if not _is_strong(data, start, end, tree) or _is_code(data, start, end):
+        return False
+    return not is_placeholder(data, start, end, tree)
