@@ -186,8 +186,7 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     writer = task.writer()
     writer.write_arrow("sequences", sequences.drop("tokens"))
     for number, (record, file) in enumerate(zip(inputs.records, inputs.files, strict=True)):
-        kind = f"{TOKENS}-{number}"
-        writer.link_file(kind, record, writer.new_file(kind, "arrow")[1], source=file.brought())
+        writer.link_file(f"{TOKENS}-{number}", record, source=file.brought())
     ids = sequence_ids(sequences, inputs.layout)
     writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
     documents, empty = sum(table.height for table in tables), count_empty(tables)

@@ -206,12 +206,7 @@ def dedup_part(task: Task[DedupInputs]) -> list[PartRecord]:
     result = dedupe(documents, findings, inputs.config)
     writer = task.writer()
     kept = kept_rows(result)
-    writer.link_file(
-        FILTERED_DOCUMENTS,
-        inputs.record,
-        writer.new_file(FILTERED_DOCUMENTS, "parquet")[1],
-        source=inputs.documents.brought(),
-    )
+    writer.link_file(FILTERED_DOCUMENTS, inputs.record, source=inputs.documents.brought())
     writer.write_parquet(KEPT, kept)
     if result.changes:
         writer.write_parquet("changes", result.all_changes())

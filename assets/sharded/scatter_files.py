@@ -57,8 +57,8 @@ class FilePlace(msgspec.Struct, frozen=True):
     bytes: int
     xxh3: str
 
-    def seen_from(self, folder: Path) -> PublishedFile:
-        """Return the file, seen from the pile's folder."""
+    def file_from(self, folder: Path) -> PublishedFile:
+        """Return the file, whose path is from the pile's folder."""
         return PublishedFile(Path(os.path.normpath(folder / self.path)), self.bytes, self.xxh3)
 
 
@@ -227,7 +227,7 @@ def read_pile(path: Path, shard: int) -> Pile:
     if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
         return Pile(frame, np.arange(frame.height), positions)
     place = msgspec.json.decode(of_rows, type=SequencesPlace)
-    sequences, *tokens = (file.seen_from(path.parent) for file in (place.sequences, *place.tokens))
+    sequences, *tokens = (file.file_from(path.parent) for file in (place.sequences, *place.tokens))
     return mapped_pile(sequences, tokens, frame, positions)
 
 

@@ -443,12 +443,14 @@ class PartWriter:
         self.pending += [(self.partition.folder / file.path, file) for file in files]
 
     def link_file(
-        self, kind: str, file: FileRecord, final: str, source: Path | None = None
+        self, kind: str, file: FileRecord, final: str | None = None, source: Path | None = None
     ) -> FileRecord:
         """Give a published file a second name, by a hard link; return its record.
 
-        `source` is its path if it is of another partition. On an object store it is sent once more.
+        The name is that of a new file unless `final` is given. `source` is the file's path if it is
+        of another partition. On an object store it is sent once more.
         """
+        final = final or self.new_file(kind, Path(file.path).suffix.removeprefix("."))[1]
         record = msgspec.structs.replace(file, kind=kind, path=final)
         source = source or self.partition.folder / file.path
         target = self.partition.folder / final

@@ -107,7 +107,7 @@ def publish_clusters(
 def publish_state(task: Task[StateInputs]) -> list[PartRecord]:
     """Publish, after all other parts, what the next run compares to decide only changes."""
     inputs, writer = task.payload, task.writer()
-    writer.link_file("digests", inputs.digests, writer.new_file("digests", "bin")[1])
+    writer.link_file("digests", inputs.digests)
     writer.write_text("parts", "json", to_json(inputs.names).decode())
     return [writer.publish(Stats())]
 
