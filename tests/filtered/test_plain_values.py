@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from assets.filtered.kernels.plain.plain_names import is_technical
 from assets.filtered.kernels.plain.plain_values import is_placeholder
-from assets.filtered.kernels.plain.plain_words import is_technical
 from assets.filtered.pii import secret_words
 from assets.filtered.pii.candidates import candidates
 from assets.filtered.pii.checks import check_candidates

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from assets.filtered.kernels.plain.plain_words import WordTree
+    from assets.filtered.kernels.plain.plain_names import WordTree
 
 # Words in small letters; "~" stands for a blank, hyphen or underscore that may be there.
 _ROLES = (
@@ -82,7 +82,7 @@ def is_placeholder(value: str) -> bool:
 @cache
 def word_tree() -> "WordTree":
     """Make the tree of words that the kernels read: those above, without those of other letters."""
-    from assets.filtered.kernels.plain import plain_words as kinds
+    from assets.filtered.kernels.plain import plain_names as kinds
 
     tree: list[dict[str, int]] = [{}]
     flags = [0]

@@ -14,8 +14,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_plain,
     is_word,
 )
+from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
-from assets.filtered.kernels.plain.plain_words import WordTree
 
 _FAR = 80  # characters between a command and its option
 _MAX_VALUE = 100
@@ -123,7 +123,7 @@ def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
 def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on commands; the place of one that is accepted is that of the value.
 
-    tree: see `plain_words`.
+    tree: see `plain_names`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):

@@ -16,8 +16,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     packed,
     word_at,
 )
+from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret
-from assets.filtered.kernels.plain.plain_words import WordTree
 
 _BEFORE = 70  # characters that the check reads before a word
 _MAX_BETWEEN = 18  # bytes between " as " and the word

@@ -26,8 +26,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     word_at,
 )
 from assets.filtered.kernels.plain.plain_named_after import named_after
+from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret, is_placeholder
-from assets.filtered.kernels.plain.plain_words import WordTree
 
 _MAX_VALUE = 128  # characters that the check reads
 _NOTHING = (REFUSED, 0)
@@ -261,7 +261,7 @@ def _goes_on(data: Bytes, start: int, stop: int) -> bool:
 def decide_password(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on words for a password; the place of one that is accepted is that of the value.
 
-    tree: see `plain_words`.
+    tree: see `plain_names`.
     """
     ends = np.zeros(len(places), np.int64)
     for i in range(len(places)):

@@ -15,8 +15,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_printable,
     is_word,
 )
+from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
-from assets.filtered.kernels.plain.plain_words import WordTree
 
 _MIN_TOKEN = 16  # characters of a user that may be a token
 _MAX_MORE = 100  # characters after an "@", in which a password may go on
@@ -69,7 +69,7 @@ def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
 def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
 
-    tree: see `plain_words`.
+    tree: see `plain_names`.
     """
     ends = np.full(len(places), REFUSED, np.int64)
     for i in range(len(places)):

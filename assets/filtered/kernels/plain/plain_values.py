@@ -11,7 +11,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
-from assets.filtered.kernels.plain.plain_words import (
+from assets.filtered.kernels.plain.plain_names import (
     WordTree,
     is_name_of_secret,
     is_other_placeholder,
