@@ -172,12 +172,14 @@ def _technical_key(dice: random.Random) -> str:
     return f"token={dice.choice(_TECHNICAL)}{_letters(dice, 40)}"
 
 
-def _password_in(before: str, after: str) -> Callable[[random.Random], str]:
-    return lambda dice: f"{before}{_letters(dice, 9)}{after}"
+def _nine_letters(dice: random.Random) -> str:
+    return _letters(dice, 9)
 
 
-def _email_in(before: str, after: str) -> Callable[[random.Random], str]:
-    return lambda dice: f"{before}{_email(dice)}{after}"
+def _between(
+    before: str, item: Callable[[random.Random], str], after: str
+) -> Callable[[random.Random], str]:
+    return lambda dice: f"{before}{item(dice)}{after}"
 
 
 def _email_of(letters: str, top: str) -> Callable[[random.Random], str]:
@@ -186,18 +188,6 @@ def _email_of(letters: str, top: str) -> Callable[[random.Random], str]:
         return f"{local}{dice.randrange(99)}@{host}{dice.randrange(99)}.{top}"
 
     return item
-
-
-def _ip_in_chinese(dice: random.Random) -> str:
-    return f"地址{_ip(dice)}。"
-
-
-def _url_secret_in_chinese(dice: random.Random) -> str:
-    return f"地址http://{_letters(dice, 4)}:{_letters(dice, 5)}@a.de。"
-
-
-def _command_in_chinese(dice: random.Random) -> str:
-    return f"运行{_command(dice)}，"
 
 
 def _always(item: str) -> Callable[[random.Random], str]:
@@ -264,13 +254,19 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "technical": _technical_password,
     "told technical": _told_technical_password,
     "technical key": _technical_key,
-    **{f"password {name}": _password_in(*told) for name, (told, _) in _TOLD_IN.items()},
-    **{f"email {name}": _email_in(*told) for name, (_, told) in _TOLD_IN.items()},
+    **{
+        f"password {name}": _between(told[0], _nine_letters, told[1])
+        for name, (told, _) in _TOLD_IN.items()
+    },
+    **{
+        f"email {name}": _between(before, _email, after)
+        for name, (_, (before, after)) in _TOLD_IN.items()
+    },
     "email of chinese": _email_of("张伟李娜王芳", "中国"),
     "email of hindi": _email_of("कखगघच", "भारत"),
-    "ip chinese": _ip_in_chinese,
-    "url chinese": _url_secret_in_chinese,
-    "command chinese": _command_in_chinese,
+    "ip chinese": _between("地址", _ip, "。"),
+    "url chinese": _between("地址", _url_secret, "。"),
+    "command chinese": _between("运行", _command, "，"),
 }
 
 

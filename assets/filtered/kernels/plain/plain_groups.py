@@ -14,6 +14,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     UNSURE,
     Bytes,
     Integers,
+    is_ascii,
     is_digit,
     is_letter,
     is_word,
@@ -244,14 +245,6 @@ def _is_row_before(data: Bytes, low: int, start: int) -> bool:
 
 
 @njit(**OPTIONS)
-def _is_ascii(data: Bytes, start: int, end: int) -> bool:
-    most = 0
-    for byte in data[start:end]:
-        most |= byte
-    return most < 128
-
-
-@njit(**OPTIONS)
 def _count_numbers(data: Bytes, start: int, end: int) -> int:
     """Return how many numbers begin in some bytes, of which the first has nothing before it."""
     count = 0
@@ -333,7 +326,7 @@ def _decide(
     if is_open and not _is_like_others(data, starts, count):
         return NO, 0, 0
     low, high = max(text[0], start - _AROUND), min(text[1], end + _AROUND)
-    if _may_be_named(data, text[0], start) or (is_open and not _is_ascii(data, low, high)):
+    if _may_be_named(data, text[0], start) or (is_open and not is_ascii(data, low, high)):
         return MAYBE, 0, 0
     if is_open and (
         _is_row_after(data, end, text[1])

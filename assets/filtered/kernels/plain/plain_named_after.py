@@ -9,6 +9,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     UNSURE,
     Bytes,
     is_among,
+    is_ascii,
     is_blank,
     is_digit,
     is_letter,
@@ -57,10 +58,8 @@ def _is_as_the(data: Bytes, start: int, stop: int) -> bool:
 @njit(**OPTIONS)
 def _end_before_as(data: Bytes, first: int, start: int) -> int:
     """Return where a value before " as the " ends, -1 if there is none, or -2 if unsure."""
-    most, end = 0, -1
-    for byte in data[max(first, start - _BEFORE) : start]:
-        most |= byte
-    if most > 127:
+    end = -1
+    if not is_ascii(data, max(first, start - _BEFORE), start):
         return -2
     for at in range(max(first, start - _MAX_BETWEEN - 4), start - 3):
         if data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32:
