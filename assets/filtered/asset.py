@@ -324,7 +324,7 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="4",
+    code_version="5",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",

@@ -35,7 +35,7 @@ NAMED = st.lists(st.tuples(NAMES, BETWEEN), min_size=1, max_size=5).map(
 NAMED |= NAMED.map(str.upper) | NAMED.map(str.title)
 
 LETTERS = st.text(
-    "、。，；！？）」』】।…•·：（「是为は가는이叫です입니다密码张伟ครไहि\u3000\u00a0éб〇ａ😀§",
+    "、。，；！？）」』】।…•·：（「是为は가는이叫です입니다密码张伟ครไहि॥יقग्\u0301\u3000\u00a0éб〇ａ😀§K",
     max_size=3,
 )
 VALUES = st.lists(NAMED | st.sampled_from(["aB3xY9", "q7L", "$", "{", "/", "`", "&a=", " "]),
@@ -48,12 +48,18 @@ TOLD = st.builds(
     st.sampled_from(SIGNS.split("|")),
     VALUES,
 )
+LOCALS = st.text("aG1.-=张éคกัकाл〇ー가", max_size=4)
+LABELS = st.text("a1-é张भाค가", min_size=1, max_size=3)
+TOPS = (
+    "org png c0 d info орг 中国 भारत b.com 中 コム ファッション คอม 닷컴 é éé कख कखा का "
+    f"orgभ 张org भ1 Kk xn--p1ai السعودية {'é' * 25} {'भा' * 25} {'क' * 70}"
+)
 ADDRESSES = st.builds(
     "{}{}@{}.{}{}".format,
     st.sampled_from(["", "", "{", "'", "*", "/", "//", "x://", "to=", "A1=", "git", "张", "ü"]),
-    st.text("aG1.-=张éค।", max_size=3),
-    st.sampled_from(["mail", "a1", "b-c", "é", "张", "भ"]),
-    st.sampled_from(["org", "png", "c0", "d", "info", "орг", "中国", "भारत", "b.com"]),
+    LOCALS | st.sampled_from(["张" * 17, "क" * 64, "क" * 65]),
+    LABELS | st.sampled_from(["mail", "张" * 22, "张" * 64]),
+    st.sampled_from(TOPS.split(" ")),
     LETTERS.flatmap(lambda letters: st.sampled_from(
         [letters, letters + ".b", letters + "(", "}", "'", letters + "c.d@e.org"])),
 )  # fmt: skip
@@ -118,6 +124,7 @@ def test_every_word_is_read(words: str) -> None:
 @example("비밀번호는aB3xY9입니다")
 @example("密码错误aB3xY9 ")
 @example("पासवर्ड: aB3xY।\n")
+@example("पासवर्ड: aB3xY।पासवर्ड: aB3x॥")
 @example("पासवर्ड: aB1।\n")
 @example("password: " + "a1" * 62 + "।")
 @example("password: " + "a1" * 63 + "।")
@@ -133,6 +140,13 @@ def test_every_word_is_read(words: str) -> None:
 @example("张joe@é.org ")
 @example("//张joe@b.org ")
 @example("อีเมลjoe@b.org ")
+@example("张伟@b.org，")
+@example("张伟@例子.中国，")
+@example("कखा@भा.भारतकखा1@भा.भारत")
+@example("joe@भा.भारत।")
+@example("joe@张.中国(")
+@example("joe@भा.भारत(")
+@example("joe@a.भा1 ")
 @example("http://a\njoe@b.org。")
 @example("http://joe:q7Lm2Z@b。c@d")
 @example("http://joe:q7Lm2Z@。")
@@ -162,8 +176,11 @@ def test_kernels_decide_beside_all_letters_as_the_checks_do(text: str) -> None:
         ["密码：q7Lm2Zt。", "口令是q7Lm2Zt，"],
         ["パスワードはq7Lm2Ztです。", "비밀번호는 q7Lm2Zt입니다."],
         ["पासवर्ड: q7Lm2Zt।", "密码错误"],
+        ["पासवर्ड: q7Lm2Zt।पासवर्ड: q7Lm2Zt॥"],
         ["邮箱joe@b.org，", "メールはjoe@b.orgまで。"],
         ["메일은 joe@b.org입니다.", "ईमेल joe@b.org।"],
+        ["कखग1@कख2.भारत", "张伟12@李娜3.中国"],
+        ["อีเมลjoe@b.orgครับ", "张伟@b.orgまで"],
         ["地址93.184.216.34。", "ที่93.184.216.34"],
         ["地址http://joe:q7Lm2Zt@a.de。", "http://joe:mypass12@a.de，"],
         ["运行curl -u joe:q7Lm2Zt，\n", "mysql -u root -pmypass12。\n"],

@@ -6,15 +6,22 @@ Trade-off: characters such as "=", "/" and "|" are legal in a local part and mor
 from what comes before; the characters around the whole decide.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from functools import cache, reduce
 from itertools import chain, product
+from typing import TYPE_CHECKING
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
+
+if TYPE_CHECKING:
+    from assets.filtered.kernels.plain.plain_emails import EmailTables
 
 # File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
@@ -35,10 +42,12 @@ _WIDE_TLD = (
     "时尚|慈善|通販|购物|珠宝|企业|八卦|广告|测试|測試|大拿|世界|书籍|みんな|コム|グーグル|クラウド|ストア|"
     "セール|ファッション|ポイント|テスト|คอม|ไทย"
 )
+_WITHOUT_BLANKS = r"\u2e80-\ua4ff\u0e00-\u0e7f"  # scripts
+_UNSPACED = re.compile(rf"[{_WITHOUT_BLANKS}]")
 _LABEL = r"[^\W_](?:[\w\u0900-\u0dff-]{0,61}[^\W_]|[\w\u0900-\u0dff-]{0,61}[\u0900-\u0dff])?"
 _DOMAIN = re.compile(
     rf"(?:{_LABEL}\.)+(xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}}|(?:{_WIDE_TLD})|"
-    r"(?:(?![A-Za-z0-9\u2e80-\ua4ff\u0e00-\u0e7f])[^\W\d_][\u0900-\u0dff]?){2,24})"
+    rf"(?:(?![A-Za-z0-9{_WITHOUT_BLANKS}])[^\W\d_][\u0900-\u0dff]?){{2,24}})"
     r"(?![A-Za-z0-9_(@\[]|\.\w{1,63}[(@])"
 )
 _USER_OF_URL = re.compile(r"//[^\s/@]*\Z")
@@ -83,10 +92,17 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
 def _decide_email(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_addresses import decide_email
+    from assets.filtered.kernels.plain.plain_emails import decide_email
 
-    ends: NDArray[np.int64] = decide_email(data, offsets, places, _short_tops(), _wide_letters())
+    ends: NDArray[np.int64] = decide_email(data, offsets, places, _tables())
     return ends
+
+
+@cache
+def _tables() -> EmailTables:
+    from assets.filtered.kernels.plain.plain_emails import EmailTables
+
+    return EmailTables(_short_tops(), _character_classes(), _wide_names())
 
 
 @cache
@@ -102,13 +118,44 @@ def _short_tops() -> NDArray[np.uint8]:
 
 
 @cache
-def _wide_letters() -> NDArray[np.uint8]:
-    """Make the table of letters of two bytes that the kernel reads, by code point.
+def _character_classes() -> NDArray[np.uint8]:
+    """Make the table of characters that the kernel reads, by code point.
 
-    Not those that patterns without regard to case take for i and s.
+    Letters that patterns without regard to case take for i, s and k have no class.
     """
-    letters = [chr(code) for code in range(2048)]
-    return np.array([letter.isalpha() and letter not in "İıſ" for letter in letters], np.uint8)
+    from assets.filtered.kernels.plain.plain_emails import (
+        CJK,
+        INDIC,
+        LETTER,
+        MARK,
+        NO_WORD,
+        UNSPACED,
+    )
+
+    codes = [code for code in range(0x80, 1 << 16) if chr(code) not in "İıſ\u212a"]
+    signs = [chr(code) for code in codes]
+    kinds = {
+        LETTER: [sign.isalpha() for sign in signs],
+        MARK: [category(sign)[0] in "MN" for sign in signs],
+        INDIC: [0x0900 <= code <= 0x0DFF for code in codes],
+        NO_WORD: [not sign.isalnum() and not 0x0900 <= ord(sign) <= 0x0DFF for sign in signs],
+        UNSPACED: [_UNSPACED.fullmatch(sign) is not None for sign in signs],
+        CJK: [_WIDE_END.fullmatch(sign) is not None for sign in signs],
+    }
+    classes = np.zeros(1 << 16, np.uint8)
+    for kind, has_kind in kinds.items():
+        classes[codes] |= np.where(has_kind, kind, 0).astype(np.uint8)
+    return classes
+
+
+@cache
+def _wide_names() -> NDArray[np.uint8]:
+    """Make the table of top-level domains that text may follow."""
+    names = [name.encode() for name in _WIDE_TLD.split("|")]
+    size = 1 + max(map(len, names))
+    return np.frombuffer(b"".join(name.ljust(size, b"\0") for name in names), np.uint8).reshape(
+        -1, size
+    )
 
 
 def _first_of_local(text: str, start: int, at: int, domain: re.Match[str]) -> int:

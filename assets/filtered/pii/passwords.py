@@ -96,7 +96,7 @@ _QUOTED = re.compile(
 )
 # Chinese and Japanese text goes on without blanks.
 _WIDE = re.compile(
-    r"[、。，；！？）」』】]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
+    r"[、。，；！？）」』】।॥]|(?<=[\x21-\x7e])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 )
 _END = re.compile(
     r"</|&(?:amp;|[A-Za-z_]+=)|\\[nr\"']|[,;|][A-Za-z_ ]{1,20}[=:]|[|`]|[,;)\]}>\"'”»]+$|"

@@ -4,14 +4,12 @@
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    DANDA,
     OPTIONS,
     Bytes,
     is_blank,
+    is_clause_mark,
     is_letter,
     is_letter_of_cjk,
-    is_mark_of_cjk,
-    is_plain,
     is_word,
     triple_at,
 )
@@ -25,7 +23,7 @@ def _ends_before(data: Bytes, at: int, stop: int) -> bool:
     if data[at] & 0xF0 != 0xE0 or at + 2 >= stop:
         return False
     sign = triple_at(data, at)
-    return is_letter_of_cjk(sign) or is_mark_of_cjk(sign)
+    return is_letter_of_cjk(sign) or is_clause_mark(sign)
 
 
 @njit(**OPTIONS)
@@ -65,19 +63,12 @@ def _ends_at(data: Bytes, at: int, end: int) -> bool:
 
 @njit(**OPTIONS)
 def _end_of_run(data: Bytes, start: int, stop: int) -> int:
-    """Return where a value of printable ASCII ends, or a danda after it; -1 for any other."""
+    """Return where a value of printable ASCII ends; -1 for any other."""
     end = start
     while end < stop and end - start < _MAX_VALUE and 32 < data[end] < 127:
         end += 1
-    if end - start == _MAX_VALUE or end == stop or is_blank(data[end]):
-        return end
-    if _ends_before(data, end, stop):
-        return end
-    if end + 2 >= stop or triple_at(data, end) != DANDA:
-        return -1
-    end += 3
-    is_last = end == stop or is_blank(data[end])
-    return end if is_last and end - start <= _MAX_VALUE and is_plain(data, start, end) else -1
+    is_end = end - start == _MAX_VALUE or end == stop or is_blank(data[end])
+    return end if is_end or _ends_before(data, end, stop) else -1
 
 
 @njit(**OPTIONS)

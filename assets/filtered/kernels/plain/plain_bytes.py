@@ -62,8 +62,7 @@ def packed(words: str) -> Integers:
     return np.array([int.from_bytes(word.encode(), "big") for word in words.split()])
 
 
-_MARKS_OF_CJK = packed("、 。 ， ； ！ ？ ） 」 』 】")
-DANDA = int.from_bytes("।".encode(), "big")
+_CLAUSE_MARKS = packed("、 。 ， ； ！ ？ ） 」 』 】 । ॥")  # those of `passwords._WIDE`
 
 
 @njit(**OPTIONS)
@@ -103,17 +102,9 @@ def is_letter_of_cjk(sign: int) -> bool:
 
 
 @njit(**OPTIONS)
-def is_cjk(sign: int) -> bool:
-    """Check three bytes for a sign of the blocks of these scripts: `email_addresses._WIDE`."""
-    code = _code_of(sign)
-    is_block = 0x2E80 <= code <= 0xA4FF or 0xAC00 <= code <= 0xD7A3
-    return is_block or 0xF900 <= code <= 0xFAFF or 0xFF00 <= code <= 0xFFEF
-
-
-@njit(**OPTIONS)
-def is_mark_of_cjk(sign: int) -> bool:
+def is_clause_mark(sign: int) -> bool:
     """Check three bytes for a mark that ends a clause, a quotation or brackets."""
-    return is_among(sign, _MARKS_OF_CJK)
+    return is_among(sign, _CLAUSE_MARKS)
 
 
 @njit(**OPTIONS)
@@ -121,8 +112,7 @@ def is_plain(data: Bytes, start: int, end: int) -> bool:
     """Check for printable ASCII, after five signs of which one mark may be the last character."""
     if end - start < 8 or data[end - 1] < 128:
         return is_printable(data, start, end)
-    mark = triple_at(data, end - 3)
-    return (mark == DANDA or is_mark_of_cjk(mark)) and is_printable(data, start, end - 3)
+    return is_clause_mark(triple_at(data, end - 3)) and is_printable(data, start, end - 3)
 
 
 @njit(**OPTIONS)
