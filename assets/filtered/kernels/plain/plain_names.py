@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.plain.plain_bytes import (
+    INLINED_OPTIONS,
     OPTIONS,
     Bytes,
     Integers,
@@ -39,7 +40,7 @@ class WordTree(NamedTuple):
     flags: Bytes  # [n]
 
 
-@njit(**OPTIONS)
+@njit(**INLINED_OPTIONS)
 def next_node(tree: WordTree, node: int, byte: int) -> int:
     """Return the node after one for a sign of any case; 0 if no word goes on so."""
     sign = (byte | 32 if is_letter(byte) else byte) - 32
@@ -57,12 +58,12 @@ def _flags_of(data: Bytes, start: int, end: int, tree: WordTree) -> int:
     return np.int64(tree.flags[node])
 
 
-@njit(**OPTIONS)
+@njit(**INLINED_OPTIONS)
 def _is_separator(data: Bytes, at: int, end: int) -> bool:
     return at < end and data[at] in (32, 45, 46, 95)  # -._
 
 
-@njit(**OPTIONS)
+@njit(**INLINED_OPTIONS)
 def _is_key(data: Bytes, at: int, end: int) -> bool:
     if at + 3 > end:
         return False
