@@ -106,18 +106,20 @@ def _assigned(
         return _NOTHING
     if end < 0:
         return _NOT_SURE
-    small, digits = 0, 0
-    for byte in data[place:end]:
-        small, digits = small + (97 <= byte <= 122), digits + is_digit(byte)
+    digits, small = place, place
+    while digits < end and is_digit(data[digits]):
+        digits += 1
+    while small < end and 97 <= data[small] <= 122:
+        small += 1
     is_config = _may_be_config(data, word, place)
-    if digits == end - place and digits <= 32:
+    if digits == end and end - place <= 32:
         after = data[end] if end < stop else 10
         if after in (10, 34, 38, 39, 41, 44, 46, 59, 60, 124):
             return (end, place)
         return _NOT_SURE if is_config else _NOTHING
     if is_bare_secret(data, place, end, tree):
         return (end, place)
-    is_line = is_config or small == end - place
+    is_line = is_config or small == end
     return _NOT_SURE if is_line and not is_placeholder(data, place, end, tree) else _NOTHING
 
 

@@ -189,6 +189,8 @@ def _is_strong(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
         run = run + 1 if is_letter(byte) or is_digit(byte) else 0
         words += run == 2
         has_sign |= byte in (44, 46, 47, 58, 92)  # ,./:\\
+        if letters > 0 and digits > 0:
+            break  # strong, whatever follows
     is_strong = letters > 0 and (digits > 0 or inner > 0 or marks > 1)
     is_strong = is_strong or (words >= 4 and not has_sign)
     return is_strong and not is_technical(data, start, end, tree)
