@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 if TYPE_CHECKING:
-    from assets.filtered.kernels.plain.plain_emails import EmailTables
+    from assets.filtered.kernels.plain.plain_domains import EmailTables
 
 # File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
@@ -43,7 +43,6 @@ _WIDE_TLD = (
     "セール|ファッション|ポイント|テスト|คอม|ไทย"
 )
 _WITHOUT_BLANKS = r"\u2e80-\ua4ff\u0e00-\u0e7f"  # scripts
-_UNSPACED = re.compile(rf"[{_WITHOUT_BLANKS}]")
 _LABEL = r"[^\W_](?:[\w\u0900-\u0dff-]{0,61}[^\W_]|[\w\u0900-\u0dff-]{0,61}[\u0900-\u0dff])?"
 _DOMAIN = re.compile(
     rf"(?:{_LABEL}\.)+(xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}}|(?:{_WIDE_TLD})|"
@@ -100,7 +99,7 @@ def _decide_email(
 
 @cache
 def _tables() -> EmailTables:
-    from assets.filtered.kernels.plain.plain_emails import EmailTables
+    from assets.filtered.kernels.plain.plain_domains import EmailTables
 
     return EmailTables(_short_tops(), _character_classes(), _wide_names())
 
@@ -123,7 +122,7 @@ def _character_classes() -> NDArray[np.uint8]:
 
     Letters that patterns without regard to case take for i, s and k have no class.
     """
-    from assets.filtered.kernels.plain.plain_emails import (
+    from assets.filtered.kernels.plain.plain_domains import (
         CJK,
         INDIC,
         LETTER,
@@ -132,19 +131,19 @@ def _character_classes() -> NDArray[np.uint8]:
         UNSPACED,
     )
 
-    codes = [code for code in range(0x80, 1 << 16) if chr(code) not in "İıſ\u212a"]
-    signs = [chr(code) for code in codes]
+    signs = [sign for sign in map(chr, range(0x80, 1 << 16)) if sign not in "İıſ\u212a"]
+    text = "".join(signs)
     kinds = {
-        LETTER: [sign.isalpha() for sign in signs],
-        MARK: [category(sign)[0] in "MN" for sign in signs],
-        INDIC: [0x0900 <= code <= 0x0DFF for code in codes],
-        NO_WORD: [not sign.isalnum() and not 0x0900 <= ord(sign) <= 0x0DFF for sign in signs],
-        UNSPACED: [_UNSPACED.fullmatch(sign) is not None for sign in signs],
-        CJK: [_WIDE_END.fullmatch(sign) is not None for sign in signs],
+        LETTER: filter(str.isalpha, signs),
+        MARK: (sign for sign in signs if category(sign)[0] in "MN"),
+        INDIC: re.findall(r"[\u0900-\u0dff]", text),
+        NO_WORD: re.findall(r"[^\w\u0900-\u0dff]", text),
+        UNSPACED: re.findall(rf"[{_WITHOUT_BLANKS}]", text),
+        CJK: re.findall(rf"[{_WIDE}]", text),
     }
     classes = np.zeros(1 << 16, np.uint8)
-    for kind, has_kind in kinds.items():
-        classes[codes] |= np.where(has_kind, kind, 0).astype(np.uint8)
+    for kind, own in kinds.items():
+        classes[list(map(ord, own))] |= kind
     return classes
 
 

@@ -90,6 +90,15 @@ def _may_be_config(data: Bytes, word: tuple[int, int], place: int) -> bool:
 
 
 @njit(**OPTIONS)
+def _are_within(data: Bytes, start: int, end: int, span: tuple[int, int]) -> bool:
+    """Check that all bytes are from the first to the last of a span."""
+    at = start
+    while at < end and span[0] <= data[at] <= span[1]:
+        at += 1
+    return at == end
+
+
+@njit(**OPTIONS)
 def _assigned(
     data: Bytes, word: tuple[int, int], stop: int, place: int, tree: WordTree
 ) -> tuple[int, int]:
@@ -106,20 +115,15 @@ def _assigned(
         return _NOTHING
     if end < 0:
         return _NOT_SURE
-    digits, small = place, place
-    while digits < end and is_digit(data[digits]):
-        digits += 1
-    while small < end and 97 <= data[small] <= 122:
-        small += 1
     is_config = _may_be_config(data, word, place)
-    if digits == end and end - place <= 32:
+    if end - place <= 32 and _are_within(data, place, end, (48, 57)):  # 09
         after = data[end] if end < stop else 10
         if after in (10, 34, 38, 39, 41, 44, 46, 59, 60, 124):
             return (end, place)
         return _NOT_SURE if is_config else _NOTHING
     if is_bare_secret(data, place, end, tree):
         return (end, place)
-    is_line = is_config or small == end
+    is_line = is_config or _are_within(data, place, end, (97, 122))  # az
     return _NOT_SURE if is_line and not is_placeholder(data, place, end, tree) else _NOTHING
 
 
