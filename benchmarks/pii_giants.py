@@ -291,7 +291,8 @@ def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
 
     dice = random.Random(1)
     sample = gap.join(KINDS[kind](dice) for _ in range(20_000)) + gap
-    find_pii(pl.Series([sample[:2_000], "a@b.io "]), PiiConfig())  # loads the kernels
+    lines = "\n".join(KINDS[kind](dice) for _ in range(100))
+    find_pii(pl.Series([sample[:2_000], lines]), PiiConfig())  # loads the kernels
     size = len(sample.encode())
     text = sample * max(1, round(megabytes * 1e6 / size))
     texts = pl.Series([text])

@@ -36,7 +36,7 @@ def scan_of(clues: tuple[str, ...], held: str = ".", reach: int = FAR) -> Scan:
 def windows(texts: list[str], scan: Scan) -> list[tuple[int, str]]:
     """Return row and text of the windows of a scan."""
     data, offsets = text_buffers(pl.Series(texts, dtype=pl.String))
-    found = windows_of(data, offsets, [scan])[0].tolist()
+    found = next(windows_of(data, offsets, [scan])).tolist()
     return [(row, data[start:end].tobytes().decode()) for row, start, end in found]
 
 
@@ -49,7 +49,7 @@ def places(texts: list[str], scan: Scan, *, whole: bool = False) -> set[tuple[in
     """Return the candidates in the windows around clues, or in the whole texts."""
     data, offsets = text_buffers(pl.Series(texts, dtype=pl.String))
     all_of_it = np.column_stack([np.arange(len(texts)), offsets[:-1], offsets[1:]])
-    own = all_of_it if whole else windows_of(data, offsets, [scan])[0]
+    own = all_of_it if whole else next(windows_of(data, offsets, [scan]))
     return set(map(tuple, candidates(data, own, scan).tolist()))
 
 
@@ -135,7 +135,7 @@ def test_more_clues_than_groups_are_told_apart() -> None:
     words = [f"{letter}{digit}{letter}x" for letter in "abcdefghij" for digit in range(10)]
     data, offsets = text_buffers(pl.Series(["-" * (i % 9) + word for i, word in enumerate(words)]))
 
-    own = windows_of(data, offsets, [scan_of((word,)) for word in words])
+    own = list(windows_of(data, offsets, [scan_of((word,)) for word in words]))
 
     assert [found[:, 0].tolist() for found in own] == [[i] for i in range(len(words))]
 

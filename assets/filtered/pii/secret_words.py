@@ -11,6 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.plain.plain_names import WordTree
@@ -79,9 +80,19 @@ def is_placeholder(value: str) -> bool:
     return bool(_PLACEHOLDER.fullmatch(value) or _TEMPLATE.search(value))
 
 
-@cache
 def word_tree() -> "WordTree":
-    """Make the tree of words that the kernels read: those above, without those of other letters."""
+    """Make the tree of words that the kernels read: those above, without those of other letters.
+
+    Each call of a kernel needs its own: its last array is room that the kernel writes to.
+    """
+    from assets.filtered.kernels.plain.plain_names import LONGEST, WordTree
+
+    return WordTree(*_nodes(), np.empty(LONGEST + 1, np.int64))
+
+
+@cache
+def _nodes() -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
+    """Make the nodes of the tree and their flags: see `WordTree`."""
     from assets.filtered.kernels.plain import plain_names as kinds
 
     tree: list[dict[str, int]] = [{}]
@@ -108,7 +119,7 @@ def word_tree() -> "WordTree":
     for node, children in enumerate(tree):
         for sign, child in children.items():
             nodes[node, ord(sign) - 32] = child
-    return kinds.WordTree(nodes, np.array(flags, np.uint8))
+    return nodes, np.array(flags, np.uint8)
 
 
 def _spellings(words: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -15,11 +14,12 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
+from assets.text.kernels.compiling import KERNEL
 
 _BEFORE = 16  # bytes that the check of an IP address reads for words such as "version"
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     """Check for a letter, digit or dot before or after, which no address has beside it."""
     if start > text[0] and (is_word(data[start - 1]) or data[start - 1] == 46):
@@ -30,7 +30,7 @@ def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -
     return is_dotted or is_word(data[end]) or data[end] == 37
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_no_version(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     """Check that nothing beside an address may make it a version, as `_VERSION_BEFORE` does."""
     at = start - 1
@@ -50,7 +50,7 @@ def _is_no_version(data: Bytes, text: tuple[int, int], start: int, end: int) -> 
     return byte not in (61, 94, 99, 100, 101, 110, 114, 115, 118, 126, 0xA7)  # =^cdenrsv~
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _follows_numbers(data: Bytes, low: int, at: int) -> bool:
     """Check for no letter in the bytes before that the check reads."""
     has_letter = False
@@ -59,7 +59,7 @@ def _follows_numbers(data: Bytes, low: int, at: int) -> bool:
     return not has_letter
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_named_ip(data: Bytes, low: int, start: int) -> bool:
     """Check for "ip" as a word, a blank or sign, and the address."""
     at = start - 1
@@ -70,7 +70,7 @@ def _is_named_ip(data: Bytes, low: int, start: int) -> bool:
     return at - 1 == low or (data[at - 2] < 128 and not is_word(data[at - 2]))
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_named(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     """Check for what tells an address from the number of a section: a word, a port, a prefix."""
     if end < text[1] and data[end] in (47, 58):
@@ -87,7 +87,7 @@ def _is_named(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     return not is_number
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_resolver(data: Bytes, start: int, end: int) -> bool:
     """Check for an address that everybody knows: 1.1.1.1, 8.8.8.8, 9.9.9.9, 8.8.4.4, 1.0.0.1."""
     if end - start != 7:
@@ -98,7 +98,7 @@ def _is_resolver(data: Bytes, start: int, end: int) -> bool:
     return is_same or is_eights or (one == 49 and two == 48 and three == 48 and four == 49)
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
     """Decide on IPv4 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
     ends = np.zeros(len(places), np.int64)
@@ -130,7 +130,7 @@ def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) 
     return ends
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_ip6(data: Bytes, start: int, end: int) -> bool:
     """Check for eight groups of one to four hex digits, or fewer around two colons in a row."""
     groups, size, gaps = 0, 0, 0
@@ -148,7 +148,7 @@ def _is_ip6(data: Bytes, start: int, end: int) -> bool:
     return groups == 8 if gaps == 0 else gaps == 1 and groups < 8
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_ip6(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
     """Decide on IPv6 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
     ends = np.full(len(places), REFUSED, np.int64)

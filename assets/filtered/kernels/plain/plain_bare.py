@@ -4,7 +4,6 @@
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     Bytes,
     is_blank,
     is_clause_mark,
@@ -13,11 +12,12 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_word,
     triple_at,
 )
+from assets.text.kernels.compiling import KERNEL
 
 _MAX_VALUE = 128  # characters that the check reads
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _ends_before(data: Bytes, at: int, stop: int) -> bool:
     """Check that a value ends between ASCII and a character of three bytes: `passwords._WIDE`."""
     if data[at] & 0xF0 != 0xE0 or at + 2 >= stop:
@@ -26,7 +26,7 @@ def _ends_before(data: Bytes, at: int, stop: int) -> bool:
     return is_letter_of_cjk(sign) or is_clause_mark(sign)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_field(data: Bytes, at: int, end: int) -> bool:
     """Check for the next field or an entity after a value: &name= &amp; ,name: ;name="""
     last = at + 1
@@ -39,7 +39,7 @@ def _is_field(data: Bytes, at: int, end: int) -> bool:
     return (size > 0 and sign == 61) or (is_entity and sign == 59)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _ends_at(data: Bytes, at: int, end: int) -> bool:
     """Check for a sign that a bare value in data[:end] ends before: `passwords._END`."""
     byte, after = data[at], data[at + 1] if at + 1 < end else 0
@@ -61,7 +61,7 @@ def _ends_at(data: Bytes, at: int, end: int) -> bool:
     return False
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_run(data: Bytes, start: int, stop: int) -> int:
     """Return where a value of printable ASCII ends; -1 for any other."""
     end = start
@@ -71,7 +71,7 @@ def _end_of_run(data: Bytes, start: int, stop: int) -> int:
     return end if is_end or _ends_before(data, end, stop) else -1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def end_of_bare(data: Bytes, start: int, stop: int) -> int:
     """Return the end of a value without quotes: `passwords._bare`; -1 if not in ASCII."""
     end = _end_of_run(data, start, stop)
@@ -87,14 +87,14 @@ def end_of_bare(data: Bytes, start: int, stop: int) -> int:
 _PREFIXES = tuple(b"brufLN")  # of a string in quotes
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def after_mark(data: Bytes, start: int, stop: int) -> int:
     """Return the place after a lone mark of emphasis: the first part of `passwords._OPEN`."""
     byte, after = data[start] if start < stop else 0, data[start + 1] if start + 1 < stop else 0
     return start + (byte in (42, 96) and after not in (42, 60, 95, 96))  # *` and no *<_`
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_lone_line(data: Bytes, start: int, stop: int) -> bool:
     """Check that no underscore follows soon, which could close an emphasis."""
     for at in range(start, min(stop, start + 64)):
@@ -105,7 +105,7 @@ def _is_lone_line(data: Bytes, start: int, stop: int) -> bool:
     return True
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_bare_start(data: Bytes, start: int, stop: int) -> bool:
     """Check that nothing opens at a value: no quote, no emphasis, no tag, no prefix of a string."""
     if start == stop:

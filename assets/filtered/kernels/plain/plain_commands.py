@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -16,12 +15,13 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
+from assets.text.kernels.compiling import KERNEL
 
 _FAR = 80  # characters between a command and its option
 _MAX_VALUE = 100
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_value(data: Bytes, start: int, stop: int, ends_at_sign: bool) -> int:
     """Return the end of 4 to 100 signs of a value, or 0."""
     at = start
@@ -35,7 +35,7 @@ def _end_of_value(data: Bytes, start: int, stop: int, ends_at_sign: bool) -> int
     return at if at - start >= 4 else 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _option_of_mysql(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the value of -p after a blank."""
     if at + 2 >= stop or data[at - 1] != 32 or data[at] != 45 or data[at + 1] != 112:
@@ -44,7 +44,7 @@ def _option_of_mysql(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     return first, _end_of_value(data, first, stop, False)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _option_of_others(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the value of -p, -P, -a or -w after a blank."""
     if at + 3 >= stop or data[at] != 32 or data[at + 1] != 45:
@@ -56,7 +56,7 @@ def _option_of_others(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     return first, _end_of_value(data, first, stop, False)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _option_of_curl(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the password of user:password after -u, --user or -a."""
     if at + 2 >= stop or data[at] != 45:
@@ -81,7 +81,7 @@ def _option_of_curl(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     return sign + 1, _end_of_value(data, sign + 1, stop, True)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _after_command(data: Bytes, start: int, stop: int) -> int:
     """Return where the first option may be after the name of a command, or -1."""
     at = start
@@ -101,7 +101,7 @@ def _after_command(data: Bytes, start: int, stop: int) -> int:
     return start + (7 if data[start] == 115 else 12 if data[start] == 100 else 9)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     """Return the start and end of the first value of an option that may be a password."""
     at = _after_command(data, start, stop)
@@ -119,7 +119,7 @@ def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     return 0, 0
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on commands; the place of one that is accepted is that of the value.
 

@@ -7,7 +7,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -17,6 +16,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
+from assets.text.kernels.compiling import KERNEL
 from assets.text.kernels.utf8 import decode
 
 _MAX_LABEL, _MAX_ADDRESS = 63, 250
@@ -46,14 +46,14 @@ class EmailTables(NamedTuple):
     names: Bytes
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def sign_at(data: Bytes, at: int, classes: Bytes) -> tuple[int, int]:
     """Return the classes of a character, 0 if it has more than three bytes, and its bytes."""
     code, width = decode(data, np.uint64(at))
     return (np.int64(classes[code]) if code < len(classes) else 0), np.int64(width)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _read_domain(data: Bytes, start: int, stop: int, classes: Bytes) -> tuple[int, int, int]:
     """Return the end of a plain domain or -1, the start of its last label, and how many dots.
 
@@ -79,7 +79,7 @@ def _read_domain(data: Bytes, start: int, stop: int, classes: Bytes) -> tuple[in
     return at, label, dots
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _has_hyphen(data: Bytes, start: int, end: int) -> bool:
     found = False
     for byte in data[start:end]:
@@ -87,7 +87,7 @@ def _has_hyphen(data: Bytes, start: int, end: int) -> bool:
     return found
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _verdict_on_top(data: Bytes, label: int, end: int, tops: Bytes) -> int:
     """Return the end of a top-level domain of 2 to 24 ASCII letters, REFUSED, or UNSURE."""
     top = np.int64(0)
@@ -98,7 +98,7 @@ def _verdict_on_top(data: Bytes, label: int, end: int, tops: Bytes) -> int:
     return end if tops[top] & 1 else REFUSED
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_name(data: Bytes, label: int, stop: int, after: int, names: Bytes) -> int:
     """Return the end of the first top-level domain that a label begins with, REFUSED, or UNSURE.
 
@@ -114,13 +114,13 @@ def _end_of_name(data: Bytes, label: int, stop: int, after: int, names: Bytes) -
     return REFUSED
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _ends_no_domain(byte: int) -> bool:
     """Check for a sign after which a domain has not ended."""
     return is_word(byte) or byte in (40, 64, 91)  # (@[
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_letters(data: Bytes, label: int, stop: int, after: int, classes: Bytes) -> int:
     """Return the end of a top-level domain of 2 to 24 letters, REFUSED, or UNSURE.
 
@@ -141,7 +141,7 @@ def _end_of_letters(data: Bytes, label: int, stop: int, after: int, classes: Byt
     return at if size >= 2 else UNSURE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_wide_domain(
     data: Bytes, start: int, found: tuple[int, int, int], after: int, tables: EmailTables
 ) -> int:
@@ -168,7 +168,7 @@ def _end_of_wide_domain(
     return REFUSED if dots == 1 and not _has_hyphen(data, start, at) else UNSURE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def end_of_domain(data: Bytes, start: int, stop: int, tables: EmailTables) -> int:
     """Return the end of a plain domain, REFUSED if it is none, or UNSURE."""
     at, label, dots = _read_domain(data, start, stop, tables.classes)

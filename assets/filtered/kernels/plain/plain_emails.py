@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -26,6 +25,7 @@ from assets.filtered.kernels.plain.plain_domains import (
     end_of_domain,
     sign_at,
 )
+from assets.text.kernels.compiling import KERNEL
 from assets.text.kernels.utf8 import last_start
 
 # The last two letters of names of fields with an address: "mail", "to", "login".
@@ -36,7 +36,7 @@ _MAX_RUN = 200  # characters that the check reads before the "@"
 _MAX_USER = 80  # characters that the check reads before an address, for the start of a URL
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_key(data: Bytes, start: int, sign: int) -> bool:
     """Check that what is before "=" may name an address: `email_addresses._KEY`."""
     if sign - start < 2:
@@ -46,7 +46,7 @@ def _may_be_key(data: Bytes, start: int, sign: int) -> bool:
     return is_constant or is_among(pair_at(data, sign - 2), _ENDS_OF_KEYS)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_local(data: Bytes, start: int, stop: int, classes: Bytes) -> int:
     """Return the place of the "@" after a plain local part, or -1."""
     if start == stop or (
@@ -73,7 +73,7 @@ def _end_of_local(data: Bytes, start: int, stop: int, classes: Bytes) -> int:
     return at if at < stop and size <= _MAX_LOCAL and has_word and not is_git else -1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
     """Return where a local part begins after what is cut off: `email_addresses._first_of_local`."""
     at, opening = start, closing
@@ -90,7 +90,7 @@ def _first_of_local(data: Bytes, start: int, end: int, closing: int) -> int:
     return at
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _start_of_latin(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     """Return where a local part begins after letters of CJK: `email_addresses._LATIN_END`.
 
@@ -109,7 +109,7 @@ def _start_of_latin(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     return start
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _start_of_cjk(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     """Return where up to 16 signs of CJK at the end begin: `email_addresses._WIDE_END`."""
     at, size = end, 0
@@ -121,7 +121,7 @@ def _start_of_cjk(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     return at
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
     """Return REFUSED for the user of a URL, UNSURE, or the end: `email_addresses._USER_OF_URL`."""
     at = start - 1
@@ -137,7 +137,7 @@ def _verdict_in_url(data: Bytes, first: int, start: int, end: int) -> int:
     return REFUSED if is_url else end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _plain_start(
     data: Bytes, local: tuple[int, int], after: tuple[int, int], classes: Bytes
 ) -> int:
@@ -162,7 +162,7 @@ def _plain_start(
     return _first_of_local(data, start, sign, closing)
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_email(data: Bytes, offsets: Integers, places: Integers, tables: EmailTables) -> Integers:
     """Decide on addresses; the place of one after signs that are cut off is moved."""
     ends = np.zeros(len(places), np.int64)

@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -19,6 +18,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
 
 _BESIDE = 28  # characters that the check reads for words and signs beside a number
 _AROUND = 60  # characters that it reads for other numbers
@@ -26,7 +26,7 @@ _MAX_GROUPS = 8
 NO, YES, MAYBE = 0, 1, 2
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _starts_of_groups(data: Bytes, start: int, end: int, starts: Integers) -> int:
     """Write the first bytes of groups with single blanks between, and `end` + 1 after them.
 
@@ -45,7 +45,7 @@ def _starts_of_groups(data: Bytes, start: int, end: int, starts: Integers) -> in
     return count
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _number(data: Bytes, start: int, size: int) -> int:
     number = np.int64(0)
     for byte in data[start : start + size]:
@@ -53,11 +53,16 @@ def _number(data: Bytes, start: int, size: int) -> int:
     return number
 
 
-@njit(**OPTIONS)
+@njit(**INLINED)
+def _size(starts: Integers, group: int) -> int:
+    return starts[group + 1] - starts[group] - 1
+
+
+@njit(**KERNEL)
 def _is_date(data: Bytes, starts: Integers, count: int) -> bool:
     if count < 3:
         return False
-    one, two, three = np.diff(starts[:4]) - 1
+    one, two, three = _size(starts, 0), _size(starts, 1), _size(starts, 2)
     second = data[starts[1]]
     if one == 4:
         is_month = two == 1 or (two == 2 and second <= 49)
@@ -66,7 +71,7 @@ def _is_date(data: Bytes, starts: Integers, count: int) -> bool:
     return one <= 2 and two <= 2 and three == 4 and _number(data, starts[2], 2) in (19, 20)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_sequence(data: Bytes, starts: Integers, count: int) -> bool:
     """Check that all groups grow by one step, two are equal, or all digits are 0 and 1."""
     is_binary, is_even, step = True, True, np.int64(0)
@@ -74,7 +79,7 @@ def _is_sequence(data: Bytes, starts: Integers, count: int) -> bool:
         is_binary &= data[at] in (32, 48, 49)
     before = np.int64(0)
     for i in range(count):
-        number = _number(data, starts[i], starts[i + 1] - starts[i] - 1)
+        number = _number(data, starts[i], _size(starts, i))
         if i == 1:
             step = number - before
         is_even &= i < 2 or number - before == step
@@ -84,40 +89,40 @@ def _is_sequence(data: Bytes, starts: Integers, count: int) -> bool:
     return is_even and count > 2 and step in (0, 1, 2, 5, 10, 11, 100, 111)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_trunk(data: Bytes, starts: Integers, count: int, digits: int) -> bool:
     """Check for a number after the trunk prefix 0: `spaced_phones._TRUNK`."""
     first = starts[0]
     if count < 2 or count > 5 or data[first] != 48 or not is_digit(data[first + 1]):
         return False
-    sizes, second = np.diff(starts[: count + 1]) - 1, data[first + 1]
-    head = _number(data, first, 4) if sizes[0] >= 4 else 0
+    one, two, second = _size(starts, 0), _size(starts, 1), data[first + 1]
+    head = _number(data, first, 4) if one >= 4 else 0
     if not (9 <= digits <= 12 or head in (800, 341)):
         return False
     is_short = True
-    for size in sizes[1:]:
-        is_short &= 2 <= size <= 5
-    if second >= 49 and 2 <= sizes[0] <= 5 and (is_short or (count == 2 and 5 <= sizes[1] <= 8)):
+    for group in range(1, count):
+        is_short &= 2 <= _size(starts, group) <= 5
+    if second >= 49 and 2 <= one <= 5 and (is_short or (count == 2 and 5 <= two <= 8)):
         return True
     if count == 2:
-        return second >= 54 and sizes[0] == 6 and sizes[1] == 5
+        return second >= 54 and one == 6 and two == 5
     if count == 3:
-        is_switchboard = sizes[2] == 1 and data[starts[2]] == 48 and 3 <= sizes[1] <= 6
-        return is_switchboard and second >= 50 and 3 <= sizes[0] <= 5
-    is_hungarian = second == 54 and sizes[0] == 2 and sizes[1] == 1
-    return is_hungarian and count == 4 and sizes[2] == 3 and sizes[3] == 4
+        is_switchboard = _size(starts, 2) == 1 and data[starts[2]] == 48 and 3 <= two <= 6
+        return is_switchboard and second >= 50 and 3 <= one <= 5
+    is_hungarian = count == 4 and second == 54 and one == 2 and two == 1
+    return is_hungarian and _size(starts, 2) == 3 and _size(starts, 3) == 4
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _shape(starts: Integers, count: int) -> int:
     """Return the sizes of groups as digits to base 16."""
     shape = 0
     for i in range(count):
-        shape = shape * 16 + starts[i + 1] - starts[i] - 1
+        shape = shape * 16 + _size(starts, i)
     return shape
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_clear(data: Bytes, starts: Integers, count: int) -> bool:
     """Check for a form that amounts do not have: `spaced_phones._CLEAR`."""
     shape, first, second = _shape(starts, count), data[starts[0]], data[starts[0] + 1]
@@ -144,7 +149,7 @@ def _is_clear(data: Bytes, starts: Integers, count: int) -> bool:
     return is_mexican and _number(data, starts[1], 3) == 800
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_like_others(data: Bytes, starts: Integers, count: int) -> bool:
     """Check for a form that other numbers have too: `spaced_phones._OPEN`."""
     shape, first = _shape(starts, count), data[starts[0]]
@@ -163,7 +168,7 @@ def _is_like_others(data: Bytes, starts: Integers, count: int) -> bool:
     return shape == 0x37 and (first in (51, 54) or (first >= 50 and other >= 50))
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_named(data: Bytes, low: int, start: int) -> bool:
     """Check for a word in the line before that may name a phone; most have two letters or more."""
     for at in range(start - 1, max(low, start - _BESIDE) - 1, -1):
@@ -177,7 +182,7 @@ def _may_be_named(data: Bytes, low: int, start: int) -> bool:
     return False
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _before(data: Bytes, low: int, start: int) -> int:
     """Check for what a phone number does not follow, no word: `spaced_phones._BEFORE`."""
     byte = data[start - 1] if start > low else 10
@@ -192,7 +197,7 @@ def _before(data: Bytes, low: int, start: int) -> int:
     return NO if is_open or (byte == 32 and before in (40, 44, 59, 91, 123, 124)) else MAYBE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _after(data: Bytes, end: int, stop: int) -> int:
     """Check for what does not follow a phone number, no unit: `spaced_phones._AFTER`."""
     byte, after = data[end] if end < stop else 10, data[end + 1] if end + 1 < stop else 10
@@ -204,7 +209,7 @@ def _after(data: Bytes, end: int, stop: int) -> int:
     return NO if is_end else MAYBE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_row_after(data: Bytes, end: int, stop: int) -> bool:
     """Check that the next line begins with two numbers: `spaced_phones._ROW_AFTER`."""
     at, stop = end, min(stop, end + _BESIDE)
@@ -224,7 +229,7 @@ def _is_row_after(data: Bytes, end: int, stop: int) -> bool:
     return first < last < at < stop and is_digit(data[at])
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_row_before(data: Bytes, low: int, start: int) -> bool:
     """Check that the line before ends with two numbers: `spaced_phones._ROW_BEFORE`."""
     at, low = start - 1, max(low, start - _BESIDE)
@@ -244,7 +249,7 @@ def _is_row_before(data: Bytes, low: int, start: int) -> bool:
     return last > first > at >= low and is_digit(data[at])
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _count_numbers(data: Bytes, start: int, end: int) -> int:
     """Return how many numbers begin in some bytes, of which the first has nothing before it."""
     count = 0
@@ -253,18 +258,18 @@ def _count_numbers(data: Bytes, start: int, end: int) -> int:
     return count
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_among_numbers(data: Bytes, text: tuple[int, int], starts: Integers, count: int) -> bool:
     """Check for a list, a table or a formula: `spaced_phones._is_among_numbers`."""
     start, end = starts[0], starts[count] - 1
     low, high = max(text[0], start - _AROUND), min(text[1], end + _AROUND)
     is_small, repeated = True, 0
     for i in range(count):
-        size = starts[i + 1] - starts[i] - 1
+        size = _size(starts, i)
         number = _number(data, starts[i], size)
         is_small &= size == 2 and number <= 31
         for j in range(i):
-            if starts[j + 1] - starts[j] - 1 == size and _number(data, starts[j], size) == number:
+            if _size(starts, j) == size and _number(data, starts[j], size) == number:
                 repeated += 1
                 break
     if is_small or count - repeated < min(3, count):
@@ -283,7 +288,7 @@ def _is_among_numbers(data: Bytes, text: tuple[int, int], starts: Integers, coun
     return _count_numbers(data, low, start) + _count_numbers(data, end, high) > 3
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _whole_groups(data: Bytes, text: tuple[int, int], start: int, end: int) -> tuple[int, int]:
     """Cut a time or a date off the ends of groups: `spaced_phones._whole_groups`; 0 if unsure."""
     first, last = start, end
@@ -307,7 +312,7 @@ def _whole_groups(data: Bytes, text: tuple[int, int], start: int, end: int) -> t
     return start, end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _decide(
     data: Bytes, text: tuple[int, int], place: tuple[int, int], starts: Integers
 ) -> tuple[int, int, int]:
@@ -340,7 +345,7 @@ def _decide(
     return (YES if before == NO and after == NO else MAYBE), start, end
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on groups of digits; the place of one whose first group is cut off is moved."""
     ends = np.zeros(len(places), np.int64)

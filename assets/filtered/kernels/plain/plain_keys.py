@@ -7,8 +7,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    INLINED_OPTIONS,
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -16,14 +14,15 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_digit,
     is_letter,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
 
 
-@njit(**INLINED_OPTIONS)
+@njit(**INLINED)
 def _is_sign_of_key(byte: int) -> bool:
     return is_letter(byte) or is_digit(byte) or byte in (43, 45, 46, 47, 95, 126)  # +-./_~
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_value(data: Bytes, start: int, stop: int) -> int:
     """Return the end of 32 to 512 signs of a key and up to two equals signs, or REFUSED."""
     end = start
@@ -40,7 +39,7 @@ def _end_of_value(data: Bytes, start: int, stop: int) -> int:
     return end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_like_words(data: Bytes, start: int, end: int) -> bool:
     """Check for fewer than two digits, 12 small letters, 14 capitals, or a path of words."""
     digits, small, capitals, marks = 0, 0, 0, 0
@@ -58,7 +57,7 @@ def _is_like_words(data: Bytes, start: int, end: int) -> bool:
     return digits < 2
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_hash(data: Bytes, start: int, end: int) -> bool:
     """Check for hex digits, a UUID, and "sha256-" with anything after it: `secret_keys._HASH`."""
     hexes, is_uuid = 0, end - start == 36
@@ -76,7 +75,7 @@ def _is_hash(data: Bytes, start: int, end: int) -> bool:
     return is_sha and start + 3 < at < end and data[at] in (45, 61)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _entropy(data: Bytes, start: int, end: int, counts: Integers) -> float:
     """Return the entropy in bits per byte; counts: int64 [256], zeros before and after."""
     total, size = 0.0, end - start
@@ -90,7 +89,7 @@ def _entropy(data: Bytes, start: int, end: int, counts: Integers) -> float:
     return math.log2(size) - total / size
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_assigned_key(
     data: Bytes, offsets: Integers, places: Integers, min_entropy: float
 ) -> Integers:

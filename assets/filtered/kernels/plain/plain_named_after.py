@@ -4,7 +4,6 @@
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -19,6 +18,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret
+from assets.text.kernels.compiling import KERNEL
 
 _BEFORE = 70  # characters that the check reads before a word
 _MAX_BETWEEN = 18  # bytes between " as " and the word
@@ -27,7 +27,7 @@ _NOTHING = (REFUSED, 0)
 _NOT_SURE = (UNSURE, 0)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _follows_as(data: Bytes, first: int, start: int) -> bool:
     """Check for " as " in the 70 characters before, after which a value may be the password."""
     size = _BEFORE
@@ -39,7 +39,7 @@ def _follows_as(data: Bytes, first: int, start: int) -> bool:
     return False
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_as_the(data: Bytes, start: int, stop: int) -> bool:
     """Check that at most an article and a word, with a blank after each, are between " as " and."""
     at, words = start, 0
@@ -55,7 +55,7 @@ def _is_as_the(data: Bytes, start: int, stop: int) -> bool:
     return True
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_before_as(data: Bytes, first: int, start: int) -> int:
     """Return where a value before " as the " ends, -1 if there is none, or -2 if unsure."""
     end = -1
@@ -69,7 +69,7 @@ def _end_before_as(data: Bytes, first: int, start: int) -> int:
     return end if end >= 0 and _is_as_the(data, end + 4, start) else -1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def named_after(data: Bytes, first: int, start: int, tree: WordTree) -> tuple[int, int]:
     """Decide on a value that comes first, "use ... as the password": `passwords._named_after`."""
     end = _end_before_as(data, first, start) if _follows_as(data, first, start) else -1

@@ -11,21 +11,20 @@ from numba import njit
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    INLINED_OPTIONS,
-    OPTIONS,
     Bytes,
     Integers,
     is_digit,
     is_letter,
     is_word,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
 
 # What a word is: before the name of a secret, that name, after it, a placeholder, part of a
 # technical name, a unit, and "mon", which "monkey" does not begin with.
 ROLE, THING, MORE, PLACEHOLDER, TECHNICAL, UNIT, NO_KEY = 1, 2, 4, 8, 16, 32, 64
 SIGNS = 96  # small letters, digits and marks of ASCII, from the blank on
 
-_LONGEST = 128  # bytes, more than six roles, a thing and three more words have
+LONGEST = 128  # bytes, more than six roles, a thing and three more words have
 _ROLES = 0x7F  # how many roles are read: a bit for each number from 0 to 6
 _FIRST = 0x80  # the name of a secret is read
 _MORE = 0x380  # the same and 0 to 2 words after it; one more bit for 3
@@ -38,16 +37,17 @@ class WordTree(NamedTuple):
 
     nodes: NDArray[np.int16]  # [n, SIGNS]; 0 for none
     flags: Bytes  # [n]
+    ways: Integers  # [LONGEST + 1]: room for `is_name_of_secret`, for the reader's own use
 
 
-@njit(**INLINED_OPTIONS)
+@njit(**INLINED)
 def next_node(tree: WordTree, node: int, byte: int) -> int:
     """Return the node after one for a sign of any case; 0 if no word goes on so."""
     sign = (byte | 32 if is_letter(byte) else byte) - 32
     return np.int64(tree.nodes[node, sign]) if 0 <= sign < SIGNS else 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _flags_of(data: Bytes, start: int, end: int, tree: WordTree) -> int:
     """Return what a word is; 0 for one that is not in the tree."""
     node = 0
@@ -58,24 +58,23 @@ def _flags_of(data: Bytes, start: int, end: int, tree: WordTree) -> int:
     return np.int64(tree.flags[node])
 
 
-@njit(**INLINED_OPTIONS)
+@njit(**INLINED)
 def _is_separator(data: Bytes, at: int, end: int) -> bool:
     return at < end and data[at] in (32, 45, 46, 95)  # -._
 
 
-@njit(**INLINED_OPTIONS)
+@njit(**INLINED)
 def _is_key(data: Bytes, at: int, end: int) -> bool:
     if at + 3 > end:
         return False
     return data[at] | 32 == 107 and data[at + 1] | 32 == 101 and data[at + 2] | 32 == 121
 
 
-@njit(**OPTIONS)
-def _read_words(
-    data: Bytes, text: tuple[int, int], at: int, read: Integers, tree: WordTree
-) -> None:
-    """Add the ways that words at a place of a value lead on; read: see `is_name_of_secret`."""
+@njit(**KERNEL)
+def _read_words(data: Bytes, text: tuple[int, int], at: int, tree: WordTree) -> None:
+    """Add the ways that words at a place of a value lead on: see `is_name_of_secret`."""
     start, end = text
+    read = tree.ways
     own, node, last = read[at - start], 0, at
     named = (own | own >> _WAITING) & _MORE
     while last < end:
@@ -94,15 +93,16 @@ def _read_words(
             read[last - start] |= named << 1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_name_of_secret(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for up to six roles, the name of a secret and up to three words: `my-password_12`.
 
-    All ways to read a value are followed at once: `read` has the ways that lead to each place.
+    All ways to read a value are followed at once: `tree.ways` has those that lead to each place.
     """
-    if end - start > _LONGEST:
+    if end - start > LONGEST:
         return False
-    read = np.zeros(end - start + 1, np.int64)
+    read = tree.ways
+    read[: end - start + 1] = 0
     read[0] = 1
     for at in range(start, end):
         own = read[at - start]
@@ -112,11 +112,11 @@ def is_name_of_secret(data: Bytes, start: int, end: int, tree: WordTree) -> bool
             read[at + 1 - start] |= ((own | own >> _WAITING) & _MORE) << 1
         if _is_separator(data, at, end):
             read[at + 1 - start] |= (own & _MORE) << _WAITING
-        _read_words(data, (start, end), at, read, tree)
+        _read_words(data, (start, end), at, tree)
     return read[end - start] & (_MORE | _MORE << 1) > 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_mask(data: Bytes, start: int, end: int) -> bool:
     """Check for signs that name nothing: `***`, `xxxx`, `...`."""
     at = start
@@ -132,7 +132,7 @@ def _is_mask(data: Bytes, start: int, end: int) -> bool:
     return True
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_constant(data: Bytes, start: int, end: int) -> bool:
     """Check for a name in capitals with an underscore: `DB_PASS`."""
     lines = 0
@@ -146,7 +146,7 @@ def _is_constant(data: Bytes, start: int, end: int) -> bool:
     return lines > 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_foobar(data: Bytes, start: int, end: int) -> bool:
     """Check for "foo" and any number of "bar" after it."""
     if end - start < 6 or (end - start) % 3:
@@ -157,7 +157,7 @@ def _is_foobar(data: Bytes, start: int, end: int) -> bool:
     return is_same
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_other_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for a placeholder that has no name of a secret: `changeme`, `xxxx`, `DB_PASS`."""
     if _flags_of(data, start, end, tree) & PLACEHOLDER or _is_foobar(data, start, end):
@@ -165,21 +165,21 @@ def is_other_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> b
     return _is_mask(data, start, end) or _is_constant(data, start, end)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_word(data: Bytes, at: int, end: int) -> int:
     while at < end and is_word(data[at]):
         at += 1
     return at
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_digits(data: Bytes, at: int, end: int) -> int:
     while at < end and is_digit(data[at]):
         at += 1
     return at
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_numbered(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for a technical name, up to four digits and a word: `md5`, `utf-8`, `v2-beta`."""
     at = start
@@ -197,7 +197,7 @@ def _is_numbered(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     return is_more and 2 <= end - digits <= 13 and _end_of_word(data, digits + 1, end) == end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_measure(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for digits with a unit, or with a hyphen and a word: `64bit`, `3rd`, `2-way`."""
     at = _end_of_digits(data, start, end)
@@ -208,7 +208,7 @@ def _is_measure(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     return data[at] == 45 and at + 1 < end and _end_of_word(data, at + 1, end) == end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_joined(data: Bytes, start: int, end: int) -> bool:
     """Check for a word, a sign and a word: `name@hash`, `step-1`, `my.name`."""
     at = _end_of_word(data, start, end)
@@ -234,7 +234,7 @@ def _is_joined(data: Bytes, start: int, end: int) -> bool:
     return is_hash
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_technical(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for a technical name or numbers: `secret_words._TECHNICAL`."""
     is_number = True

@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -17,9 +16,10 @@ from assets.filtered.kernels.plain.plain_bytes import (
     packed,
     pair_at,
 )
+from assets.text.kernels.compiling import KERNEL
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -> bool:
     """Check for what no card number has beside it: letters, signs of amounts, an IBAN's head."""
     byte = data[start - 1] if start > text[0] else 10
@@ -34,7 +34,7 @@ def _is_part_of_more(data: Bytes, text: tuple[int, int], start: int, end: int) -
     return is_word(byte) or (byte in (45, 46) and is_digit(after))
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_card(data: Bytes, start: int, end: int, cards: Integers) -> bool:
     """Check the digits of a number in equal signs: a range in use, its length, the last digit."""
     count, head, even, odd = 0, 0, 0, 0  # sums with every second digit doubled, from either first
@@ -56,7 +56,7 @@ def _is_card(data: Bytes, start: int, end: int, cards: Integers) -> bool:
     return is_even and not is_one and total % 10 == 0 and cards[head] >> count & 1 == 1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _groups_of_card(sizes: Integers, i: int, count: int) -> tuple[int, int]:
     """Return how many groups of digits from `i` on may make a card number, and how many else."""
     shape = np.int64(0)  # sizes of up to five groups as digits to base 16
@@ -71,7 +71,7 @@ def _groups_of_card(sizes: Integers, i: int, count: int) -> tuple[int, int]:
     return (4 if shape >> 4 == 0x4441 else 0), 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _size_of_card(
     data: Bytes, text: tuple[int, int], groups: tuple[Integers, Integers], i: int, cards: Integers
 ) -> int:
@@ -91,7 +91,7 @@ def _size_of_card(
     return 0
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def _groups_of_digits(data: Bytes, start: int, end: int) -> tuple[Integers, Integers]:
     """Return the first bytes of all groups of digits, and their sizes."""
     starts, sizes = np.empty(end - start, np.int64), np.empty(end - start, np.int64)
@@ -105,7 +105,7 @@ def _groups_of_digits(data: Bytes, start: int, end: int) -> tuple[Integers, Inte
     return starts[:count], sizes[:count]
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def find_cards(data: Bytes, offsets: Integers, places: Integers, cards: Integers) -> Integers:
     """Return the card numbers in candidates, and candidates without one, int64 [n, 4].
 
@@ -141,7 +141,7 @@ _ENDS_OF_PRODUCTS = packed(
 )
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_product(data: Bytes, low: int, start: int) -> bool:
     """Check for the end of a word before that may be: `identity_numbers._PRODUCT_BEFORE`."""
     at = start - 1
@@ -152,7 +152,7 @@ def _may_be_product(data: Bytes, low: int, start: int) -> bool:
     return data[at - 1] > 127 or is_among(pair_at(data, at - 1), _ENDS_OF_PRODUCTS)
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_ssn(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on social security numbers; the place of one after a word is that of the number."""
     ends = np.full(len(places), REFUSED, np.int64)
@@ -188,7 +188,7 @@ def decide_ssn(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     return ends
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_iban(data: Bytes, text: tuple[int, int], start: int, length: int) -> int:
     """Return the end of a valid IBAN in capitals, whole or in fours, or -1."""
     is_spaced = data[start + 4] == 32
@@ -213,7 +213,7 @@ def _end_of_iban(data: Bytes, text: tuple[int, int], start: int, length: int) ->
     return end if is_valid and (end == text[1] or not is_word(data[end])) else -1
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def find_ibans(data: Bytes, offsets: Integers, places: Integers, lengths: Integers) -> Integers:
     """Return the IBANs in candidates, and candidates without one, int64 [n, 4].
 

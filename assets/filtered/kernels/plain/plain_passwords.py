@@ -10,7 +10,6 @@ from numba import njit
 
 from assets.filtered.kernels.plain.plain_bare import after_mark, end_of_bare, is_bare_start
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -28,6 +27,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 from assets.filtered.kernels.plain.plain_named_after import named_after
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret, is_placeholder
+from assets.text.kernels.compiling import KERNEL
 
 _MAX_VALUE = 128  # characters that the check reads
 _NOTHING = (REFUSED, 0)
@@ -44,7 +44,7 @@ _KOREAN_PARTICLES = packed("는 은 이 가")
 _COLON, _COMMA = packed("： 、").tolist()
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_name(data: Bytes, start: int, end: int) -> bool:
     """Check for a path, what has "passw" in it, and two capitals in camelCase."""
     capitals, is_camel = 0, True
@@ -57,7 +57,7 @@ def _may_be_name(data: Bytes, start: int, end: int) -> bool:
     return is_camel and capitals > 1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _quoted(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, int]:
     """Decide on a value in quotes after a sign: `passwords._is_quoted_secret`."""
     end = start + 1
@@ -78,7 +78,7 @@ def _quoted(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, in
     return _NOTHING if is_placeholder(data, first, end, tree) else (end, first)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_config(data: Bytes, word: tuple[int, int], place: int) -> bool:
     """Check for NAME=value or -name=value, where any value may count."""
     start = word[0]
@@ -89,7 +89,7 @@ def _may_be_config(data: Bytes, word: tuple[int, int], place: int) -> bool:
     return data[place - 1] == 61 and (is_option or capitals > 0)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _are_within(data: Bytes, start: int, end: int, span: tuple[int, int]) -> bool:
     """Check that all bytes are from the first to the last of a span."""
     at = start
@@ -98,7 +98,7 @@ def _are_within(data: Bytes, start: int, end: int, span: tuple[int, int]) -> boo
     return at == end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _assigned(
     data: Bytes, word: tuple[int, int], stop: int, place: int, tree: WordTree
 ) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def _assigned(
     return _NOT_SURE if is_line and not is_placeholder(data, place, end, tree) else _NOTHING
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_tell(data: Bytes, place: int, stop: int) -> bool:
     """Check for a sign or verb after words from a place on, that may lead to a value."""
     for at in range(place, min(stop, place + 50)):
@@ -143,7 +143,7 @@ def _may_tell(data: Bytes, place: int, stop: int) -> bool:
     return False
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _place_of_told(data: Bytes, place: int, stop: int) -> int:
     """Return where the value is after "password ": there, or after "is "; -1 if unsure."""
     word, after = word_at(data, place, stop), data[place + 1] if place + 1 < stop else 0
@@ -158,7 +158,7 @@ def _place_of_told(data: Bytes, place: int, stop: int) -> int:
     return -1 if is_adverb else place
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _told_value(
     data: Bytes, place: int, stop: int, tree: WordTree, is_adjacent: bool
 ) -> tuple[int, int]:
@@ -179,7 +179,7 @@ def _told_value(
     return (end, place) if is_bare_secret(data, place, end, tree) else _NOTHING
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _told(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, int]:
     """Decide on the value after "password is ", or right after "password "."""
     byte = data[start] if start < stop else 0
@@ -190,7 +190,7 @@ def _told(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, int]
     return _told_value(data, place, stop, tree, place == start) if place >= 0 else _NOT_SURE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _after_letter(data: Bytes, at: int, stop: int, tree: WordTree) -> tuple[int, int]:
     """Decide on a word with a letter of three bytes after it: a particle may lead to a value."""
     if data[at] & 0xF0 != 0xE0 or at + 2 >= stop:
@@ -211,7 +211,7 @@ def _after_letter(data: Bytes, at: int, stop: int, tree: WordTree) -> tuple[int,
     return _told_value(data, at, stop, tree, False)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _after_line(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     """Decide on a word at the end of a line: only a sign on the next one leads to a value."""
     at = start
@@ -222,7 +222,7 @@ def _after_line(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     return _NOTHING if is_plain else _NOT_SURE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _value_after(
     data: Bytes, word: tuple[int, int, int], stop: int, tree: WordTree
 ) -> tuple[int, int]:
@@ -254,7 +254,7 @@ def _value_after(
     return _told(data, at + 1, stop, tree) if sign == 32 else _after_letter(data, at, stop, tree)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _goes_on(data: Bytes, start: int, stop: int) -> bool:
     """Check for digits after a word that make it no name of a password: `passwords._TAIL`."""
     at = start
@@ -263,7 +263,7 @@ def _goes_on(data: Bytes, start: int, stop: int) -> bool:
     return at - start > 3 or (at > start and at < stop and is_letter(data[at]))
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_password(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on words for a password; the place of one that is accepted is that of the value.
 

@@ -5,8 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    INLINED_OPTIONS,
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -17,13 +15,14 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_word,
     packed,
 )
+from assets.text.kernels.compiling import INLINED, KERNEL
 
 _INTROS = packed("tel phone phones fax faks mobil mobile cell handy tlf fon")
 _PREFIXES = packed("tele cell mobile smart i")  # of words such as "telephone"
 _MAX_PREFIX = 12  # letters
 
 
-@njit(**INLINED_OPTIONS)
+@njit(**INLINED)
 def _number_at(data: Bytes, at: int, size: int) -> int:
     """Return the number of `size` digits at a place, or -1; the bytes are there."""
     number = np.int64(0)
@@ -34,7 +33,7 @@ def _number_at(data: Bytes, at: int, size: int) -> int:
     return number
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_american(data: Bytes, at: int, stop: int) -> int:
     """Return the end of a North American number without its 1, or REFUSED."""
     at += at < stop and data[at] == 40
@@ -54,7 +53,7 @@ def _end_of_american(data: Bytes, at: int, stop: int) -> int:
     return at + 4 if is_valid and _number_at(data, at, 4) >= 0 else REFUSED
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _after_american(data: Bytes, end: int, stop: int) -> int:
     """Return the end if nothing after it forbids a number, REFUSED, or UNSURE."""
     if end == stop:
@@ -68,7 +67,7 @@ def _after_american(data: Bytes, end: int, stop: int) -> int:
     return REFUSED if is_more else end
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_american(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on North American numbers; the place of one that begins before is moved."""
     ends = np.zeros(len(places), np.int64)
@@ -97,7 +96,7 @@ def decide_american(data: Bytes, offsets: Integers, places: Integers) -> Integer
     return ends
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_groups(data: Bytes, start: int, stop: int, codes: Bytes) -> int:
     """Return the end of a calling code and groups of digits between single signs, or UNSURE."""
     at, digits, groups, size, first = start, 0, 0, 0, 0
@@ -124,7 +123,7 @@ def _end_of_groups(data: Bytes, start: int, stop: int, codes: Bytes) -> int:
     return at if is_open else UNSURE
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_phone(data: Bytes, start: int, end: int) -> bool:
     """Check the digits of an international number: how many, five zeros, a decimal point."""
     digits, zeros, groups, dots = 0, 0, 0, 0
@@ -138,7 +137,7 @@ def _is_phone(data: Bytes, start: int, end: int) -> bool:
     return 9 <= digits <= 15 and not (dots == 1 and groups == 2)
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_international(
     data: Bytes, offsets: Integers, places: Integers, codes: Bytes
 ) -> Integers:
@@ -170,7 +169,7 @@ def decide_international(
     return ends
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _small_word(data: Bytes, start: int, end: int) -> int:
     """Return up to 7 letters as a number, in small letters, 0 for more."""
     word = np.int64(0)
@@ -179,7 +178,7 @@ def _small_word(data: Bytes, start: int, end: int) -> int:
     return word if end - start < 8 else 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _judge_intro(data: Bytes, begin: int, start: int, stop: int) -> int:
     """Return the end of a word that introduces a phone, REFUSED for another, or UNSURE."""
     at = first = start
@@ -201,7 +200,7 @@ def _judge_intro(data: Bytes, begin: int, start: int, stop: int) -> int:
     return UNSURE if size > 7 else REFUSED
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_open_end(data: Bytes, at: int, stop: int) -> bool:
     """Check that nothing after a number goes on with it, or forbids it."""
     if at == stop or data[at] in (9, 10, 13, 34, 39, 44, 59, 60):  # "',;<
@@ -214,7 +213,7 @@ def _is_open_end(data: Bytes, at: int, stop: int) -> bool:
     return data[at] == 32 and not is_more
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_introduced(data: Bytes, start: int, stop: int) -> int:
     """Return the end of groups of digits between single signs, REFUSED, or UNSURE."""
     at = start + (data[start] == 43)
@@ -238,7 +237,7 @@ def _end_of_introduced(data: Bytes, start: int, stop: int) -> int:
     return at if digits >= (7 if groups == 1 else 6) else REFUSED
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_introduced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on numbers after a word; the place of one that is accepted is that of the number."""
     ends = np.zeros(len(places), np.int64)

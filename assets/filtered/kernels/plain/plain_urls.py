@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     REFUSED,
     UNSURE,
     Bytes,
@@ -17,18 +16,19 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
+from assets.text.kernels.compiling import KERNEL
 
 _MIN_TOKEN = 16  # characters of a user that may be a token
 _MAX_MORE = 100  # characters after an "@", in which a password may go on
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _judge(data: Bytes, start: int, end: int, tree: WordTree) -> int:
     """Return the end of a secret in printable ASCII, or REFUSED for a placeholder."""
     return REFUSED if is_placeholder(data, start, end, tree) else end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_sure_host(data: Bytes, start: int, stop: int) -> bool:
     """Check that no password goes on after an "@", of which a host is: `url_secrets._MORE`."""
     characters = 0
@@ -43,7 +43,7 @@ def _is_sure_host(data: Bytes, start: int, stop: int) -> bool:
     return True
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _may_be_port(data: Bytes, start: int, end: int) -> bool:
     at = start
     while at < end and is_digit(data[at]):
@@ -51,13 +51,13 @@ def _may_be_port(data: Bytes, start: int, end: int) -> bool:
     return start < at <= start + 5 and (at == end or data[at] in (35, 63))  # #?
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _has_token(data: Bytes, first: int, secret: int, end: int) -> bool:
     """Check for "x-oauth-basic", beside which the user may be the token."""
     return data[secret] == 120 and end - secret == 13 and secret - 1 - first >= _MIN_TOKEN
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
     is_same = True
     for i in range(size):
@@ -65,7 +65,7 @@ def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
     return is_same
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
 
@@ -100,7 +100,7 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree)
     return ends
 
 
-@njit(**OPTIONS)
+@njit(cache=True, nogil=True)
 def decide_dsn(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `user:secret@tcp(` as `decide_url` does."""
     ends = np.zeros(len(places), np.int64)

@@ -5,7 +5,6 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
-    OPTIONS,
     Bytes,
     is_digit,
     is_letter,
@@ -17,13 +16,14 @@ from assets.filtered.kernels.plain.plain_names import (
     is_other_placeholder,
     is_technical,
 )
+from assets.text.kernels.compiling import KERNEL
 
 _MAX_STRONG = 128
 _MARKS = np.zeros(256, np.uint8)
 _MARKS[list(b"!#$%&*+=?@^|~")] = 1
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_template_at(data: Bytes, at: int, end: int) -> bool:
     """Check for a variable of a template, or its start, at a sign: `secret_words._TEMPLATE`."""
     byte, after = data[at], data[at + 1] if at + 1 < end else 0
@@ -46,7 +46,7 @@ def _is_template_at(data: Bytes, at: int, end: int) -> bool:
     return (byte == 35 and after == 123) or (byte == 93 and after == 93)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_variable(data: Bytes, start: int, end: int) -> bool:
     """Check for a template all of which is a variable: `secret_words._PLACEHOLDER`."""
     byte, after = data[start], data[start + 1] if start + 1 < end else 0
@@ -72,7 +72,7 @@ def _is_variable(data: Bytes, start: int, end: int) -> bool:
     return at == end - 1 and data[at] == 37 and 0 <= at - start - 1 <= 30
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check a value of printable ASCII: `secret_words.is_placeholder`."""
     for at in range(start, end):
@@ -86,7 +86,7 @@ def is_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     return is_name_of_secret(data, start, end, tree)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _end_of_words(data: Bytes, at: int, end: int, dots: bool) -> int:
     """Return the end of letters, digits and underscores, and of single dots between them."""
     start = at
@@ -99,7 +99,7 @@ def _end_of_words(data: Bytes, at: int, end: int, dots: bool) -> int:
     return at
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_call(data: Bytes, at: int, end: int) -> bool:
     """Check that a value ends with arguments after the "(" at a place: `a(b, c).d(`."""
     at += 1
@@ -112,7 +112,7 @@ def _is_call(data: Bytes, at: int, end: int) -> bool:
     return at == end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_name_of_code(data: Bytes, start: int, end: int) -> bool:
     """Check for a value that begins with a name: `a.b`, `abc(...`, `a.b[...`, `abc;`, `abc);`."""
     at, letters = start, 0
@@ -146,7 +146,7 @@ def _is_name_of_code(data: Bytes, start: int, end: int) -> bool:
     return at == end
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _starts_like_path(data: Bytes, start: int, end: int) -> bool:
     """Check for a path of Unix or Windows, or a URL."""
     byte, after = data[start], data[start + 1] if start + 1 < end else 0
@@ -161,7 +161,7 @@ def _starts_like_path(data: Bytes, start: int, end: int) -> bool:
     return at + 2 < end and data[at] == 58 and data[at + 1] == 47 and data[at + 2] == 47
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_code(data: Bytes, start: int, end: int) -> bool:
     """Check for a call, path, address or name: `passwords._CODE`, of printable ASCII."""
     byte = data[start]
@@ -174,7 +174,7 @@ def _is_code(data: Bytes, start: int, end: int) -> bool:
     return (is_letter(byte) or byte == 95) and _is_name_of_code(data, start, end)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _is_strong(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check that a value is no word or name: `secret_words.is_strong`."""
     if not 5 <= end - start <= _MAX_STRONG:
@@ -196,7 +196,7 @@ def _is_strong(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     return is_strong and not is_technical(data, start, end, tree)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_bare_secret(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check that a bare value of printable ASCII is strong, and neither placeholder nor code."""
     if not _is_strong(data, start, end, tree) or _is_code(data, start, end):
