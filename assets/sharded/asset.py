@@ -156,7 +156,7 @@ def describe_sharded(corpus: Corpus, manifest: ShardedManifest) -> Metadata:
 
 SHARDED = Stage(
     name="sharded",
-    code_version="3",
+    code_version="4",
     description="Shuffled shards of sequences in every chosen format, each file with its hash.",
     group="train",
     partitions="source",

@@ -24,6 +24,7 @@ from assets.sharded.formats import FORMATS, FormatError, arrow, offset_table
 from assets.sharded.formats.datatrove import for_people
 from assets.sharded.formats.flat_rows import by_length, flat_rows, headed
 from assets.sharded.formats.mds import head
+from assets.sharded.formats.parquet import without_nulls
 from resources.settings.shards import FORMAT_NAMES
 
 Rows = list[list[int]]
@@ -305,6 +306,22 @@ def test_a_row_group_of_parquet_has_eight_million_tokens(tmp_path: Path) -> None
 
     metadata = pq.ParquetFile(tmp_path / "shard-00000.parquet").metadata
     assert [metadata.row_group(group).num_rows for group in range(2)] == [8, 1]
+
+
+def test_no_field_of_parquet_may_be_null(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shard = shard_of([[1, 2], [3]])
+    write_shards(tmp_path, "parquet", [shard], about_of())
+
+    schema = pq.read_schema(tmp_path / "shard-00000.parquet")
+    span = schema.field("spans").type.value_field
+    fields = [*schema, schema.field("tokens").type.value_field, span, *span.type.fields]
+    assert [field.name for field in fields if field.nullable] == []
+    without = shard.with_columns(tokens=pl.lit(None, pl.List(pl.UInt16)))
+    with pytest.raises(ValueError, match="null"):
+        without_nulls(pa.table(without.to_arrow()))
 
 
 @pytest.mark.parametrize(
