@@ -91,16 +91,16 @@ def _add_window(
     row, start, stop = text
     place, scan = clue
     windows, last = found
-    before = last[scan]
-    has_window = before >= 0 and windows[before, 1] == row
-    done = windows[before, 3] if has_window else start
+    before, key = last[scan], row * (len(last) - 1) + scan
+    has_window = before >= 0 and windows[before, 0] == key
+    done = windows[before, 2] if has_window else start
     left = _left_of(data, (start, stop), place, done, around)
     right = _right_of(data, (start, stop), place, done, around)
     if has_window and left <= done:
-        windows[before, 3] = right
+        windows[before, 2] = right
         return
     count = last[-1]
-    windows[count] = scan, row, left, right
+    windows[count] = key, left, right
     last[scan], last[-1] = count, count + 1
 
 
@@ -171,7 +171,7 @@ def _add_windows(
     data, offsets = texts
     places, groups = likely
     windows, last = found
-    row = 0 if last[-1] == 0 else windows[last[-1] - 1, 1]
+    row = 0 if last[-1] == 0 else windows[last[-1] - 1, 0] // len(tables.reaches)
     for i in range(len(places)):
         if len(windows) - last[-1] < len(tables.scans):
             return i
@@ -196,11 +196,12 @@ def _add_windows(
 
 @njit(**_options)
 def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers:
-    """Return the windows around the clues of n texts, int64 [windows, 4]: scan, row, start, stop.
+    """Return the windows around the clues of n texts, int64 [windows, 3]: key, start, stop.
 
-    data: UTF-8 bytes; offsets: int64 [n + 1]. Those of one scan share no byte and are in order.
+    data: UTF-8 bytes; offsets: int64 [n + 1]. A key is that of s scans and a text: its row times s
+    and the scan. The windows of one scan share no byte and are in order.
     """
-    windows = np.empty((1024, 4), np.int64)
+    windows = np.empty((1024, 3), np.int64)
     last = np.full(len(tables.reaches) + 1, -1)  # the last window of each scan; their number
     last[-1] = 0
     block = np.zeros(BLOCK + AROUND, np.uint8)
@@ -219,7 +220,7 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
                 # 0.4 GB more of a list of 50 MB.
                 share = (end - begin) / (first + BLOCK - begin)
                 size = len(windows) + max(len(windows) // 4, int(1.05 * (share - 1) * last[-1]))
-                grown = np.empty((size, 4), np.int64)
+                grown = np.empty((size, 3), np.int64)
                 grown[: len(windows)] = windows
                 windows = grown
     return windows[: last[-1]]

@@ -95,13 +95,16 @@ def _find_rounds(
         if len(unsure) < len(texts):
             replaced = spans[np.isin(spans[:, 0], unsure)]
             replaced[:, 0] = np.searchsorted(unsure, replaced[:, 0])
+        has_few_changes = is_long and len(replaced) - len(before) < MAX_CHANGES
+        is_kept = has_few_changes and is_dense(found, texts)
+        if not is_kept:
+            found.clear()  # of a long list as large as what is found now
         left = redact(texts.gather(unsure), replaced, placeholders)
-        if is_long and is_dense(found, left) and len(replaced) - len(before) < MAX_CHANGES:
+        if is_kept:
             once, now = _placed(texts, before), _placed(texts, replaced)
             zones = changes(once, now, _sizes(placeholders))
             found = search_again(found, zones, text_buffers(left)[0], scans, _search)
         else:
-            found.clear()  # of a long list as large as what is found now
             found = _search(*text_buffers(left), scans)
         more, still_unsure = _choose(found, len(left))
         if len(more):
