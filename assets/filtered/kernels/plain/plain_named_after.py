@@ -28,15 +28,22 @@ _NOT_SURE = (UNSURE, 0)
 
 
 @njit(**KERNEL)
+def _find_as(data: Bytes, at: int, stop: int) -> int:
+    """Return the first place from `at` on where " as " begins, from `stop` on if there is none."""
+    while at < stop and not (
+        data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32
+    ):
+        at += 1
+    return at
+
+
+@njit(**KERNEL)
 def _follows_as(data: Bytes, first: int, start: int) -> bool:
     """Check for " as " in the 70 characters before, after which a value may be the password."""
     size = _BEFORE
     for byte in data[max(first, start - _BEFORE) : start]:
         size = 4 * _BEFORE if byte > 127 else size
-    for at in range(max(first, start - size), start - 3):
-        if data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32:
-            return True
-    return False
+    return _find_as(data, max(first, start - size), start - 3) < start - 3
 
 
 @njit(**KERNEL)
@@ -58,15 +65,15 @@ def _is_as_the(data: Bytes, start: int, stop: int) -> bool:
 @njit(**KERNEL)
 def _end_before_as(data: Bytes, first: int, start: int) -> int:
     """Return where a value before " as the " ends, -1 if there is none, or -2 if unsure."""
-    end = -1
     if not is_ascii(data, max(first, start - _BEFORE), start):
         return -2
-    for at in range(max(first, start - _MAX_BETWEEN - 4), start - 3):
-        if data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32:
-            if end >= 0:
-                return -2
-            end = at
-    return end if end >= 0 and _is_as_the(data, end + 4, start) else -1
+    stop = start - 3
+    end = _find_as(data, max(first, start - _MAX_BETWEEN - 4), stop)
+    if end >= stop:
+        return -1
+    if _find_as(data, end + 1, stop) < stop:
+        return -2
+    return end if _is_as_the(data, end + 4, start) else -1
 
 
 @njit(**KERNEL)
