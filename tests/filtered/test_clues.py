@@ -156,6 +156,13 @@ def test_each_scan_has_windows_of_its_own() -> None:
     assert rows == [[0], [0, 1], [0, 2]]
 
 
+def test_long_lists_have_all_windows_wherever_they_are() -> None:
+    dense, sparse = "a@b " * 20_000, "-" * 60_000 + "a@b "
+    for text in (dense, sparse + dense, dense + sparse * 9):
+        found = windows([text, text], scan_of(("@",), "[ab@]"))
+        assert found == [(row, "a@b") for row in range(2) for _ in range(text.count("@"))]
+
+
 @given(st.binary(min_size=1, max_size=1))
 def test_an_element_allows_what_its_regex_does(byte: bytes) -> None:
     rows = elements_of(r"a[b-d\xa0]\d.")

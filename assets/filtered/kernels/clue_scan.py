@@ -216,11 +216,11 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
             likely = (places[done:count], groups[done:count])
             done += _add_windows((data, offsets), (block, first), likely, tables, (windows, last))
             if done < count:
-                # As many as all bytes have if they are like those before: to double the room took
-                # 0.4 GB more of a list of 50 MB.
+                # As many as all bytes have if they are like those before, but not too many for a
+                # list at the start. To double the room took 0.4 GB more of a list of 50 MB.
                 share = (end - begin) / (first + BLOCK - begin)
-                size = len(windows) + max(len(windows) // 4, int(1.05 * (share - 1) * last[-1]))
-                grown = np.empty((size, 3), np.int64)
+                size = min(max(1.25 * len(windows), 1.05 * share * last[-1]), 4 * len(windows))
+                grown = np.empty((int(size), 3), np.int64)
                 grown[: len(windows)] = windows
                 windows = grown
     return windows[: last[-1]]
