@@ -171,7 +171,7 @@ def _add_windows(
     data, offsets = texts
     places, groups = likely
     windows, last = found
-    row = 0 if last[-1] == 0 else windows[last[-1] - 1, 0] // len(tables.reaches)
+    row = 0 if last[-1] == 0 else windows[last[-1] - 1, 0] // (len(last) - 1)
     for i in range(len(places)):
         if len(windows) - last[-1] < len(tables.scans):
             return i

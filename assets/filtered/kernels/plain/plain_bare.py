@@ -14,7 +14,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.text.kernels.compiling import KERNEL
 
-_MAX_VALUE = 128  # characters that the check reads
+MAX_VALUE = 128  # characters that the check reads
 
 
 @njit(**KERNEL)
@@ -65,9 +65,9 @@ def _ends_at(data: Bytes, at: int, end: int) -> bool:
 def _end_of_run(data: Bytes, start: int, stop: int) -> int:
     """Return where a value of printable ASCII ends; -1 for any other."""
     end = start
-    while end < stop and end - start < _MAX_VALUE and 32 < data[end] < 127:
+    while end < stop and end - start < MAX_VALUE and 32 < data[end] < 127:
         end += 1
-    is_end = end - start == _MAX_VALUE or end == stop or is_blank(data[end])
+    is_end = end - start == MAX_VALUE or end == stop or is_blank(data[end])
     return end if is_end or _ends_before(data, end, stop) else -1
 
 

@@ -1,6 +1,7 @@
 """Decide on passwords that come before their name: "use ... as the password"."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
@@ -19,9 +20,11 @@ from assets.filtered.kernels.plain.plain_bytes import (
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret
 from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.many_bytes import read_4
 
 _BEFORE = 70  # characters that the check reads before a word
 _MAX_BETWEEN = 18  # bytes between " as " and the word
+_AS = np.uint32(int.from_bytes(b" as ", "little"))
 _ARTICLES = packed("the my your a our")
 _NOTHING = (REFUSED, 0)
 _NOT_SURE = (UNSURE, 0)
@@ -29,10 +32,11 @@ _NOT_SURE = (UNSURE, 0)
 
 @njit(**KERNEL)
 def _find_as(data: Bytes, at: int, stop: int) -> int:
-    """Return the first place from `at` on where " as " begins, from `stop` on if there is none."""
-    while at < stop and not (
-        data[at] == 32 and data[at + 1] == 97 and data[at + 2] == 115 and data[at + 3] == 32
-    ):
+    """Return the first place from `at` on where " as " begins, from `stop` on if there is none.
+
+    Three bytes can be read from `stop` on.
+    """
+    while at < stop and read_4(data, at) != _AS:
         at += 1
     return at
 

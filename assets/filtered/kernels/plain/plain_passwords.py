@@ -8,7 +8,12 @@ printable ASCII, without the signs that lead the check to another form.
 import numpy as np
 from numba import njit
 
-from assets.filtered.kernels.plain.plain_bare import after_mark, end_of_bare, is_bare_start
+from assets.filtered.kernels.plain.plain_bare import (
+    MAX_VALUE,
+    after_mark,
+    end_of_bare,
+    is_bare_start,
+)
 from assets.filtered.kernels.plain.plain_bytes import (
     REFUSED,
     UNSURE,
@@ -29,7 +34,6 @@ from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret, is_placeholder
 from assets.text.kernels.compiling import KERNEL
 
-_MAX_VALUE = 128  # characters that the check reads
 _NOTHING = (REFUSED, 0)
 _NOT_SURE = (UNSURE, 0)
 
@@ -62,7 +66,7 @@ def _quoted(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, in
     """Decide on a value in quotes after a sign: `passwords._is_quoted_secret`."""
     end = start + 1
     while end < stop and data[end] != data[start]:
-        if not 32 < data[end] < 127 or data[end] == 92 or end - start > _MAX_VALUE:
+        if not 32 < data[end] < 127 or data[end] == 92 or end - start > MAX_VALUE:
             return _NOT_SURE
         end += 1
     first = start + 1
