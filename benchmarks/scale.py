@@ -103,7 +103,7 @@ def measured(axis: str, number: int, options: argparse.Namespace) -> list[Run]:
 
 
 def measure(folder: Path, axis: str, number: int, last: Sequence[str] | None) -> Iterator[Run]:
-    """Yield the cost of every stage, with everything to do and then with nothing."""
+    """Yield the cost of every stage, with everything to do and right after it with nothing."""
     sys.path.insert(0, str(ROOT))
     from assets.stages import used_stages
 
@@ -112,7 +112,7 @@ def measure(folder: Path, axis: str, number: int, last: Sequence[str] | None) ->
     if last:
         names = [stage.name for stage in stages]
         stages = stages[: max(map(names.index, last)) + 1]
-    for is_first, stage in itertools.product((True, False), stages):
+    for stage, is_first in itertools.product(stages, (True, False)):
         yield run_measured(corpus, stage, Run(axis, number, stage.name, 0, is_first, 0, 0, 0))
 
 

@@ -48,6 +48,16 @@ TOLD = st.builds(
     st.sampled_from(SIGNS.split("|")),
     VALUES,
 )
+SIGNED_PARTS = (
+    "' \" ` \\ \\' \\\" <b> <x9> <b0123456> <b01234567> </b> <b <Ab1> aB3xY9 q7L! secret "
+    f", . ? : a1; {'a1' * 61} {'x' * 128} é ”"
+)
+SIGNED = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["password=", "PASSWORD: ", "-pwd="]),
+    st.lists(st.sampled_from([*SIGNED_PARTS.split(" "), " ", "\n"]), max_size=7).map("".join),
+    st.sampled_from(["\n", " password=aB3xY9 ", "'", '"', ""]),
+)
 LOCALS = st.text("aG1.-=张éคกัकाл〇ー가", max_size=4)
 LABELS = st.text("a1-é张भाค가", min_size=1, max_size=3)
 TOPS = (
@@ -78,7 +88,7 @@ COMMANDS = st.builds(
     LETTERS,
 )
 IPS = st.sampled_from(["93.184.216.34", "1.2.3.4", "§93.184.216.34", "版本 93.184.216.34"])
-ITEMS = TOLD | ADDRESSES | URLS | COMMANDS | IPS
+ITEMS = TOLD | SIGNED | ADDRESSES | URLS | COMMANDS | IPS
 AFTER = LETTERS | st.sampled_from(["\n", " ", " as the pwd"])
 TEXTS = st.lists(st.tuples(LETTERS, ITEMS, AFTER), min_size=1, max_size=3).map(
     lambda items: "".join(map("".join, items))
@@ -116,6 +126,17 @@ def test_every_word_is_read(words: str) -> None:
 @example("password=mypass12\n")
 @example("password md5-ab12 ")
 @example("PASSWORD=admin12\n")
+@example("password='aB3xY9 ")
+@example("password='the aB3xY9' ")
+@example("password='" + "a1" * 64 + "'")
+@example("password='" + "a1" * 64 + "b'")
+@example("password='a\\'B3xY9'")
+@example("password='" + "\\a1" * 45 + "b'")
+@example("password='" + "\\a1" * 46 + "b'")
+@example("password='aB3\\\nxY9'")
+@example("password=<b1234567>aB3xY9 ")
+@example("password=<b12345678>aB3xY9 ")
+@example("password=<baB3xY9 ")
 @example("密码：aB3xY9zQ。")
 @example("密码：aB3x。Y9")
 @example("密码是aB3xY9zQ")

@@ -1,12 +1,14 @@
 """Read values without quotes, up to where they end: see `pii.passwords`."""
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.plain.plain_bytes import (
     Bytes,
     is_blank,
     is_clause_mark,
+    is_digit,
     is_letter,
     is_letter_of_cjk,
     is_word,
@@ -15,6 +17,8 @@ from assets.filtered.kernels.plain.plain_bytes import (
 from assets.text.kernels.compiling import KERNEL
 
 MAX_VALUE = 128  # characters that the check reads
+_ENDS = np.zeros(256, np.uint8)  # 1 for the signs that a value can end before
+_ENDS[list(b"\"&'),;>]}*<\\`|")] = 1
 
 
 @njit(**KERNEL)
@@ -76,12 +80,28 @@ def end_of_bare(data: Bytes, start: int, stop: int) -> int:
     """Return the end of a value without quotes: `passwords._bare`; -1 if not in ASCII."""
     end = _end_of_run(data, start, stop)
     for at in range(start, end):
-        if not is_word(data[at]) and _ends_at(data, at, end):
+        if _ENDS[data[at]] and _ends_at(data, at, end):
             end = at if at - start >= 3 else end
             break
     while end > start and data[end - 1] in (34, 39, 41, 44, 46, 58, 59, 62, 93, 125):
         end -= 1
     return end
+
+
+_MAX_TAG = 8  # letters and digits
+
+
+@njit(**KERNEL)
+def may_be_tag(data: Bytes, start: int, stop: int) -> bool:
+    """Check for a tag, or the start of a closing one: a part of `passwords._OPEN`."""
+    at, end = start + 1, min(stop, start + 2 + _MAX_TAG)
+    if data[start] != 60 or at >= stop:
+        return False
+    if not 97 <= data[at] <= 122:
+        return data[at] == 47
+    while at < end and (97 <= data[at] <= 122 or is_digit(data[at])):
+        at += 1
+    return at < end and data[at] == 62
 
 
 _PREFIXES = tuple(b"brufLN")  # of a string in quotes
@@ -118,7 +138,7 @@ def is_bare_start(data: Bytes, start: int, stop: int) -> bool:
     if byte in (64, 92) and (after in (34, 39, 92, 96) or after > 126):  # @" \'
         return False
     if byte == 60:
-        return not (97 <= after <= 122 or after == 47)
+        return not may_be_tag(data, start, stop)
     third = data[start + 2] if start + 2 < stop else 0
     is_prefix = byte in _PREFIXES and (
         after in (34, 39) or (after in _PREFIXES and third in (34, 39))

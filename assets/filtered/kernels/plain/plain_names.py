@@ -151,10 +151,10 @@ def _is_foobar(data: Bytes, start: int, end: int) -> bool:
     """Check for "foo" and any number of "bar" after it."""
     if end - start < 6 or (end - start) % 3:
         return False
-    is_same = True
     for at in range(end - start):
-        is_same &= data[start + at] | 32 == _FOOBAR[at if at < 3 else 3 + at % 3]
-    return is_same
+        if data[start + at] | 32 != _FOOBAR[at if at < 3 else 3 + at % 3]:
+            return False
+    return True
 
 
 @njit(**KERNEL)
@@ -237,9 +237,9 @@ def _is_joined(data: Bytes, start: int, end: int) -> bool:
 @njit(**KERNEL)
 def is_technical(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check for a technical name or numbers: `secret_words._TECHNICAL`."""
-    is_number = True
-    for byte in data[start:end]:
-        is_number &= 45 <= byte <= 58 or byte == 44  # -./ digits :,
-    if is_number or _is_numbered(data, start, end, tree):
+    at = start
+    while at < end and 44 <= data[at] <= 58:  # ,-./ digits :
+        at += 1
+    if at == end or _is_numbered(data, start, end, tree):
         return True
     return _is_measure(data, start, end, tree) or _is_joined(data, start, end)

@@ -13,6 +13,7 @@ from assets.filtered.kernels.plain.plain_bare import (
     after_mark,
     end_of_bare,
     is_bare_start,
+    may_be_tag,
 )
 from assets.filtered.kernels.plain.plain_bytes import (
     REFUSED,
@@ -34,6 +35,7 @@ from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret, is_placeholder
 from assets.text.kernels.compiling import KERNEL
 
+_QUOTED_SIGHT = 140  # characters that the check reads from a quote on
 _NOTHING = (REFUSED, 0)
 _NOT_SURE = (UNSURE, 0)
 
@@ -62,16 +64,27 @@ def _may_be_name(data: Bytes, start: int, end: int) -> bool:
 
 
 @njit(**KERNEL)
-def _quoted(data: Bytes, start: int, stop: int, tree: WordTree) -> tuple[int, int]:
+def _end_of_quoted(data: Bytes, start: int, stop: int) -> int:
+    """Return where a value in quotes ends, 0 if its quotes are not closed, -1 if unsure."""
+    at, last, is_plain = start + 1, start + MAX_VALUE + 2, True
+    while at < min(last, stop):
+        byte = data[at]
+        if byte == data[start]:
+            return at if is_plain and at > start + 1 else -1
+        if byte == 92:  # a backslash: the next byte may be the quote
+            at, last, byte = at + 1, start + _QUOTED_SIGHT, data[at + 1] if at + 1 < stop else 10
+        if byte > 126:
+            return -1
+        if byte == 10:
+            return 0
+        is_plain &= byte > 32 and last < start + _QUOTED_SIGHT
+        at += 1
+    return 0
+
+
+@njit(**KERNEL)
+def _quoted(data: Bytes, first: int, end: int, tree: WordTree) -> tuple[int, int]:
     """Decide on a value in quotes after a sign: `passwords._is_quoted_secret`."""
-    end = start + 1
-    while end < stop and data[end] != data[start]:
-        if not 32 < data[end] < 127 or data[end] == 92 or end - start > MAX_VALUE:
-            return _NOT_SURE
-        end += 1
-    first = start + 1
-    if end in (stop, first):
-        return _NOT_SURE
     if end - first < 4 or data[first] in (40, 60, 91, 123):  # (<[{
         return _NOTHING
     if _may_be_name(data, first, end):
@@ -108,9 +121,11 @@ def _assigned(
 ) -> tuple[int, int]:
     """Decide on the value at a place after "=" or ":", for a word: `passwords._assigned`."""
     place = after_mark(data, place, stop)
-    if place < stop and data[place] in (34, 39):
-        return _quoted(data, place, stop, tree)
-    if not is_bare_start(data, place, stop):
+    is_quote = place < stop and data[place] in (34, 39)
+    end = _end_of_quoted(data, place, stop) if is_quote else 0
+    if end > 0:
+        return _quoted(data, place + 1, end, tree)
+    if end < 0 or not (is_quote or is_bare_start(data, place, stop)):
         return _NOT_SURE
     if place < stop and data[place] in (40, 60, 91, 123):  # (<[{
         return _NOTHING
@@ -247,7 +262,7 @@ def _value_after(
         # ":=" and others like it, marks of emphasis, or a tag.
         if byte in (61, 62, 126) or (byte in (42, 95) and after == byte):
             return _NOT_SURE
-        if byte == 60 and (97 <= after <= 122 or after == 47):
+        if at < stop and may_be_tag(data, at, stop):
             return _NOT_SURE
         blanks = at
         while at < stop and at - blanks < 4 and data[at] in (9, 32):

@@ -21,6 +21,8 @@ from assets.text.kernels.compiling import KERNEL
 _MAX_STRONG = 128
 _MARKS = np.zeros(256, np.uint8)
 _MARKS[list(b"!#$%&*+=?@^|~")] = 1
+_TEMPLATE_SIGNS = np.zeros(256, np.uint8)
+_TEMPLATE_SIGNS[list(b"#$%<]{")] = 1
 
 
 @njit(**KERNEL)
@@ -76,8 +78,7 @@ def _is_variable(data: Bytes, start: int, end: int) -> bool:
 def is_placeholder(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     """Check a value of printable ASCII: `secret_words.is_placeholder`."""
     for at in range(start, end):
-        byte = data[at]
-        if not (is_letter(byte) or is_digit(byte)) and _is_template_at(data, at, end):
+        if _TEMPLATE_SIGNS[data[at]] and _is_template_at(data, at, end):
             return True
     if start == end:
         return False
@@ -180,19 +181,20 @@ def _is_strong(data: Bytes, start: int, end: int, tree: WordTree) -> bool:
     if not 5 <= end - start <= _MAX_STRONG:
         return False
     letters, digits, marks, inner, words, run, has_sign = 0, 0, 0, 0, 0, 0, False
+    is_strong = False
     for at in range(start, end):
         byte = data[at]
         letters, digits = letters + is_letter(byte), digits + is_digit(byte)
         is_mark = _MARKS[byte] > 0
         marks += is_mark
         inner += is_mark and start < at < end - 1
+        is_strong = letters > 0 and (digits > 0 or inner > 0 or marks > 1)
+        if is_strong:
+            break  # whatever follows
         run = run + 1 if is_letter(byte) or is_digit(byte) else 0
         words += run == 2
         has_sign |= byte in (44, 46, 47, 58, 92)  # ,./:\\
-        if letters > 0 and digits > 0:
-            break  # strong, whatever follows
-    is_strong = letters > 0 and (digits > 0 or inner > 0 or marks > 1)
-    is_strong = is_strong or (words >= 4 and not has_sign)
+    is_strong |= words >= 4 and not has_sign
     return is_strong and not is_technical(data, start, end, tree)
 
 
