@@ -5,12 +5,16 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-_options = {"cache": True, "nogil": True}
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 _places = types.Array(types.uint32, 1, "C", readonly=True)
 _sizes = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@njit(types.Tuple((types.uint32[::1], types.int64[::1]))(_places, _places, types.int64), **_options)
+@njit(
+    types.Tuple((types.uint32[::1], types.int64[::1]))(_places, _places, types.int64),
+    **ARRAY_KERNEL,
+)
 def sort_by_key(
     keys: NDArray[np.uint32], order: NDArray[np.uint32], num_keys: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -38,7 +42,7 @@ _copy_types = [
 ]
 
 
-@njit(_copy_types, **_options)
+@njit(_copy_types, **ARRAY_KERNEL)
 def copy_pieces(
     source: NDArray[np.uint16] | NDArray[np.uint32],
     starts: NDArray[np.int64],

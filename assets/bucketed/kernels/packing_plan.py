@@ -17,18 +17,19 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 LENGTH, FIRST, SEQUENCES, PIECES = 0, 1, 2, 3  # columns of a run; PIECES: segments
 _SEARCH = 256  # lengths to try as the shorter segment of a pair: more find no better plan
 _FIRST_RUNS = 1024
 
-_options = {"cache": True, "nogil": True}
 _places = types.Array(types.uint32, 1, "C", readonly=True)
 _sizes = types.Array(types.int64, 1, "C", readonly=True)
 _table = types.Array(types.int64, 2, "C", readonly=True)
 _limits = types.UniTuple(types.int64, 3)
 
 
-@njit(types.int64(types.int64[::1], types.int64), **_options)
+@njit(types.int64(types.int64[::1], types.int64), **ARRAY_KERNEL)
 def _longest(below: NDArray[np.int64], length: int) -> int:
     """Return the longest length left, up to `length`, or 0 for none; shorten paths on the way."""
     root = length
@@ -39,7 +40,7 @@ def _longest(below: NDArray[np.int64], length: int) -> int:
     return root
 
 
-@njit(types.void(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
+@njit(types.void(types.int64[::1], types.int64[::1], types.int64, types.int64), **ARRAY_KERNEL)
 def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, number: int) -> None:
     """Remove `number` segments of a length in place."""
     counts[length] -= number
@@ -47,7 +48,7 @@ def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, numb
         below[length] = length - 1
 
 
-@njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **_options)
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **ARRAY_KERNEL)
 def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segments: int) -> int:
     """Return the length to add for a number of free tokens and segments, or 0 for none."""
     longest = _longest(below, space) if segments > 0 else 0
@@ -64,7 +65,7 @@ def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segme
     return longest
 
 
-@njit(types.int64(types.int64[:, ::1], types.int64, types.int64), **_options)
+@njit(types.int64(types.int64[:, ::1], types.int64, types.int64), **ARRAY_KERNEL)
 def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
     """Return the index of the run of a length in runs[:end], or `end` if there is none."""
     for run in range(end):
@@ -73,7 +74,7 @@ def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
     return end
 
 
-@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1]), **_options)
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1]), **ARRAY_KERNEL)
 def _repeat(counts: NDArray[np.int64], below: NDArray[np.int64], runs: NDArray[np.int64]) -> int:
     """Repeat a composition as long as its lengths last; return its number of sequences."""
     more = counts[runs[0, LENGTH]] // runs[0, PIECES]
@@ -86,7 +87,7 @@ def _repeat(counts: NDArray[np.int64], below: NDArray[np.int64], runs: NDArray[n
     return more + 1
 
 
-@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1], _limits), **_options)
+@njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1], _limits), **ARRAY_KERNEL)
 def _compose(
     counts: NDArray[np.int64],
     below: NDArray[np.int64],
@@ -113,7 +114,7 @@ def _compose(
     return end
 
 
-@njit(types.int64[:, ::1](_sizes, types.int64), **_options)
+@njit(types.int64[:, ::1](_sizes, types.int64), **ARRAY_KERNEL)
 def plan_sequences(histogram: NDArray[np.int64], max_segments: int) -> NDArray[np.int64]:
     """Plan sequences of at most `max_segments` segments; return their runs, int64 [m, 4].
 
@@ -150,7 +151,7 @@ def plan_sequences(histogram: NDArray[np.int64], max_segments: int) -> NDArray[n
     return runs[:end].copy()
 
 
-@njit(types.uint32[::1](_table, _places, _sizes), **_options)
+@njit(types.uint32[::1](_table, _places, _sizes), **ARRAY_KERNEL)
 def assign_sequences(
     runs: NDArray[np.int64], order: NDArray[np.uint32], starts: NDArray[np.int64]
 ) -> NDArray[np.uint32]:

@@ -31,11 +31,11 @@ from assets.deduped.kernels.pair_similarity import (
     is_duplicate,
     similarity,
 )
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
 EDGE = 4  # shingles at either end of a text that are looked up in another
 UNIT = 1 << 16  # agreement with an equal text: whole numbers add up to the same in any order
 
-_options = {"cache": True, "nogil": True}
 _ranks = types.Array(types.int32, 1, "C", readonly=True)
 _stops = types.Array(types.int64, 1, "C", readonly=True)
 _edges = types.Array(types.uint64, 2, "C", readonly=True)
@@ -43,7 +43,7 @@ _rows = types.UniTuple(types.int64, 2)
 Rows = tuple[int, int]
 
 
-@njit(types.int64(EVIDENCE, _edges, _rows, types.int64), **_options)
+@njit(types.int64(EVIDENCE, _edges, _rows, types.int64), **ARRAY_KERNEL)
 def _num_found(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows, first: int) -> int:
     """Count the EDGE shingles from column `first` of one row that another row has."""
     one, other = rows
@@ -55,7 +55,7 @@ def _num_found(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows, first:
     return found
 
 
-@njit(types.Tuple((types.boolean, types.boolean))(EVIDENCE, _edges, _rows), **_options)
+@njit(types.Tuple((types.boolean, types.boolean))(EVIDENCE, _edges, _rows), **ARRAY_KERNEL)
 def _extends(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows) -> tuple[bool, bool]:
     """Check if the first of two documents begins before the second, and if it ends after it."""
     back = (rows[1], rows[0])
@@ -70,7 +70,7 @@ def _extends(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows) -> tuple
     return is_before, is_after
 
 
-@njit(types.UniTuple(types.int64, 2)(EVIDENCE, _edges, _rows), **_options)
+@njit(types.UniTuple(types.int64, 2)(EVIDENCE, _edges, _rows), **ARRAY_KERNEL)
 def _shares(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows) -> tuple[int, int]:
     """Return the agreement that a pair of duplicates gives to each of its documents."""
     alike = similarity(evidence, rows[0], rows[1])
@@ -90,7 +90,7 @@ def _shares(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows) -> tuple[
     return whole, whole
 
 
-@njit(types.void(EVIDENCE, _edges, _rows, types.int64[:, ::1]), **_options)
+@njit(types.void(EVIDENCE, _edges, _rows, types.int64[:, ::1]), **ARRAY_KERNEL)
 def _add_pair(
     evidence: Evidence, edges: NDArray[np.uint64], rows: Rows, tally: NDArray[np.int64]
 ) -> None:
@@ -102,7 +102,7 @@ def _add_pair(
         tally[other, 0] += theirs * tally[one, 1]
 
 
-@njit(types.boolean(EVIDENCE, _ranks, types.int64), **_options)
+@njit(types.boolean(EVIDENCE, _ranks, types.int64), **ARRAY_KERNEL)
 def _is_repeated(evidence: Evidence, candidates: NDArray[np.int32], last: int) -> bool:
     """Check if one of a row's candidates, at most two per key, has the text of the last one."""
     node = evidence.same[candidates[last], 0]
@@ -114,7 +114,7 @@ def _is_repeated(evidence: Evidence, candidates: NDArray[np.int32], last: int) -
 
 @njit(
     types.void(EVIDENCE, _edges, types.Tuple((SETS, _ranks, types.int64[:, ::1])), _rows),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def _add_pairs(
     evidence: Evidence,
@@ -138,7 +138,7 @@ def _add_pairs(
             _add_pair(evidence, edges, (row, other), tally)
 
 
-@njit(types.int64[::1](EVIDENCE, _edges, types.Tuple((_stops, _ranks)), _stops), **_options)
+@njit(types.int64[::1](EVIDENCE, _edges, types.Tuple((_stops, _ranks)), _stops), **ARRAY_KERNEL)
 def agreements(
     evidence: Evidence,
     edges: NDArray[np.uint64],

@@ -12,10 +12,10 @@ import numpy as np
 from numba import from_dtype, njit, types
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 LIMIT = 64  # the most documents of its set that a document is compared with
 END = np.int32(-1)
-
-_options = {"cache": True, "nogil": True}
 
 
 # A record array keeps all fields of a row in one cache line.
@@ -30,7 +30,7 @@ SETS = types.Array(from_dtype(CANDIDATE_SET), 1, "C")
 CandidateSets = NDArray[np.void]
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def root(forest: NDArray[np.void], row: int) -> int:
     """Return the root of a row in an array of records with the field `parent`, with path halving.
 
@@ -42,7 +42,7 @@ def root(forest: NDArray[np.void], row: int) -> int:
     return row
 
 
-@njit(SETS(types.int64), **_options)
+@njit(SETS(types.int64), **ARRAY_KERNEL)
 def new_sets(size: int) -> CandidateSets:
     """Return `size` sets of one row each, without leaders."""
     sets = np.empty(size, CANDIDATE_SET)
@@ -53,7 +53,7 @@ def new_sets(size: int) -> CandidateSets:
     return sets
 
 
-@njit(types.int32(SETS, types.int32, types.int32), **_options)
+@njit(types.int32(SETS, types.int32, types.int32), **ARRAY_KERNEL)
 def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
     """Merge two lists of leaders in place; return the first row of the list, cut after LIMIT."""
     if one == END or other == END:
@@ -73,7 +73,7 @@ def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
     return first
 
 
-@njit(types.void(SETS, types.int64, types.int64), **_options)
+@njit(types.void(SETS, types.int64, types.int64), **ARRAY_KERNEL)
 def join_sets(sets: CandidateSets, one: int, other: int) -> None:
     """Join the sets of two rows in place."""
     one, other = root(sets, one), root(sets, other)
@@ -89,7 +89,7 @@ def join_sets(sets: CandidateSets, one: int, other: int) -> None:
     )
 
 
-@njit(types.void(SETS, types.int64, types.int64), **_options)
+@njit(types.void(SETS, types.int64, types.int64), **ARRAY_KERNEL)
 def add_leader(sets: CandidateSets, home: int, row: int) -> None:
     """Add a row that is not a leader yet to the leaders of the set with the root `home`."""
     sets[home].first_leader = _merge_leaders(sets, sets[home].first_leader, np.int32(row))

@@ -25,10 +25,10 @@ from assets.deduped.kernels.candidate_sets import (
     root,
 )
 from assets.deduped.kernels.pair_similarity import EVIDENCE, Evidence, is_duplicate
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
 _UNTOUCHED = np.int32(0x7FFFFFFF)
 
-_options = {"cache": True, "nogil": True}
 _ranks = types.Array(types.int32, 1, "C", readonly=True)
 _stops = types.Array(types.int64, 1, "C", readonly=True)
 
@@ -45,7 +45,7 @@ CLUSTERS = types.Array(from_dtype(CLUSTER), 1, "C")
 Clusters = NDArray[np.void]
 
 
-@njit(CLUSTERS(_ranks), **_options)
+@njit(CLUSTERS(_ranks), **ARRAY_KERNEL)
 def _new_clusters(ranks: NDArray[np.int32]) -> Clusters:
     """Return clusters of one row each."""
     clusters = np.empty(len(ranks), CLUSTER)
@@ -55,7 +55,7 @@ def _new_clusters(ranks: NDArray[np.int32]) -> Clusters:
     return clusters
 
 
-@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, types.int64), **_options)
+@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, types.int64), **ARRAY_KERNEL)
 def _compare(clusters: Clusters, evidence: Evidence, one: int, other: int, first_new: int) -> None:
     """Compare a document with a new one, `other`, and record the result.
 
@@ -81,7 +81,7 @@ def _compare(clusters: Clusters, evidence: Evidence, one: int, other: int, first
         clusters[kept].touched = min(clusters[kept].touched, clusters[joined].touched)
 
 
-@njit(types.boolean(CLUSTERS, SETS, types.int64, _ranks), **_options)
+@njit(types.boolean(CLUSTERS, SETS, types.int64, _ranks), **ARRAY_KERNEL)
 def _is_settled(
     clusters: Clusters, sets: CandidateSets, row: int, order: NDArray[np.int32]
 ) -> bool:
@@ -93,7 +93,7 @@ def _is_settled(
     return size == sets[root(sets, row)].size
 
 
-@njit(types.void(CLUSTERS, EVIDENCE, SETS, types.int64, types.int64), **_options)
+@njit(types.void(CLUSTERS, EVIDENCE, SETS, types.int64, types.int64), **ARRAY_KERNEL)
 def _compare_with_set(
     clusters: Clusters, evidence: Evidence, sets: CandidateSets, row: int, first_new: int
 ) -> None:
@@ -107,7 +107,7 @@ def _compare_with_set(
         other = sets[other].next_member if is_small else sets[other].next_leader
 
 
-@njit(types.void(CLUSTERS, SETS, types.int64), **_options)
+@njit(types.void(CLUSTERS, SETS, types.int64), **ARRAY_KERNEL)
 def _add_leader_of_cluster(clusters: Clusters, sets: CandidateSets, row: int) -> None:
     """Make a row a leader of its set if its cluster has no leader there."""
     cluster, home = root(clusters, row), root(sets, row)
@@ -120,7 +120,7 @@ def _add_leader_of_cluster(clusters: Clusters, sets: CandidateSets, row: int) ->
         add_leader(sets, home, row)
 
 
-@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, _ranks), **_options)
+@njit(types.void(CLUSTERS, EVIDENCE, types.int64, types.int64, _ranks), **ARRAY_KERNEL)
 def _close_round(
     clusters: Clusters, evidence: Evidence, start: int, stop: int, order: NDArray[np.int32]
 ) -> None:
@@ -142,7 +142,7 @@ def _close_round(
 
 @njit(
     types.int32[::1](EVIDENCE, types.Tuple((_stops, _ranks)), _stops, types.UniTuple(_ranks, 2)),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def component_survivors(
     evidence: Evidence,

@@ -9,7 +9,7 @@ import numpy as np
 from numba import int64, njit, types, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import INLINED
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED
 from assets.text.kernels.many_bytes import RUN, first_one, mark_bytes
 from assets.text.kernels.utf8 import decode
 
@@ -36,7 +36,7 @@ def _plain_run(data: Bytes, at: int, stop: int) -> int:
     return min(stop - at, first_one(~plain))
 
 
-@njit(types.int64[:, ::1](_bytes, _offsets, _bytes, types.boolean), cache=True, nogil=True)
+@njit(types.int64[:, ::1](_bytes, _offsets, _bytes, types.boolean), **ARRAY_KERNEL)
 def count_signs(data: Bytes, offsets: Offsets, classes: Bytes, in_form: bool) -> Offsets:
     """Count the `SIGNS` of n texts, int64 [n, 7]; without `in_form` those `ANYWHERE` alone.
 

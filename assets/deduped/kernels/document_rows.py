@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 NO_ROW = np.uint32(0xFFFFFFFF)  # one more than the last row of the largest Polars frame
 _ROW_BITS = uint64(32)
 _LOW = uint64(0xFFFFFFFF)
@@ -21,17 +23,19 @@ _words = types.Array(types.uint64, 2, "C", readonly=True)
 _flags = types.Array(types.boolean, 1, "C", readonly=True)
 _rows = types.Array(types.int32, 1, "C", readonly=True)
 _pairs = types.Array(types.int32, 2, "C", readonly=True)
-_options = {"cache": True, "nogil": True}
 
 
-@njit(types.uint64(types.uint64, types.int64, types.int64), **_options)
+@njit(types.uint64(types.uint64, types.int64, types.int64), **ARRAY_KERNEL)
 def _squeeze(row_id: int, row_bits: int, dropped: int) -> int:
     """Return a row id with `row_bits` bits for the row, without its `dropped` lowest bits."""
     part, row = row_id >> _ROW_BITS, row_id & _LOW
     return ((part << uint64(row_bits)) | row) >> uint64(dropped)
 
 
-@njit(types.Tuple((types.int32[::1], types.int64, types.int64))(_row_ids, types.uint64), **_options)
+@njit(
+    types.Tuple((types.int32[::1], types.int64, types.int64))(_row_ids, types.uint64),
+    **ARRAY_KERNEL,
+)
 def _index(row_ids: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int32], int, int]:
     """Return the first position of each squeezed row id, and the row bits and dropped bits."""
     row_bits, dropped = 0, 0
@@ -49,7 +53,7 @@ def _index(row_ids: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int32]
     return starts, row_bits, dropped
 
 
-@njit(types.int64(_row_ids, types.uint64, types.int64, types.int64), **_options)
+@njit(types.int64(_row_ids, types.uint64, types.int64, types.int64), **ARRAY_KERNEL)
 def _find(row_ids: NDArray[np.uint64], wanted: int, start: int, stop: int) -> int:
     """Return the position of a row id in row_ids[start:stop], ascending, or -1."""
     while stop - start > 1:
@@ -61,7 +65,7 @@ def _find(row_ids: NDArray[np.uint64], wanted: int, start: int, stop: int) -> in
     return start if start < stop and row_ids[start] == wanted else -1
 
 
-@njit(types.int32[:, ::1](_row_ids, _rows, _words), **_options)
+@njit(types.int32[:, ::1](_row_ids, _rows, _words), **ARRAY_KERNEL)
 def rows_of_pairs(
     row_ids: NDArray[np.uint64], row_numbers: NDArray[np.int32], pairs: NDArray[np.uint64]
 ) -> NDArray[np.int32]:
@@ -89,7 +93,7 @@ def rows_of_pairs(
     return rows
 
 
-@njit(types.uint32[::1](_words, _flags), **_options)
+@njit(types.uint32[::1](_words, _flags), **ARRAY_KERNEL)
 def first_of_equal(words: NDArray[np.uint64], is_set: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Return the first row with the same words as each row of uint64 [n, k], uint32 [n].
 
@@ -118,7 +122,7 @@ def first_of_equal(words: NDArray[np.uint64], is_set: NDArray[np.bool_]) -> NDAr
     return firsts
 
 
-@njit(types.Tuple((types.int64[::1], types.int32[::1]))(_pairs, types.int64), **_options)
+@njit(types.Tuple((types.int64[::1], types.int32[::1]))(_pairs, types.int64), **ARRAY_KERNEL)
 def group_pairs(pairs: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Group pairs, int32 [m, 2], by their second end, below `size`; keep the order of first ends.
 

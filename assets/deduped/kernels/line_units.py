@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import ONE, find_byte
 from assets.text.kernels.utf8 import count_continuations
@@ -25,17 +26,15 @@ NEWLINE, BLANK = 0x0A, 0x20
 # Read-only, as Arrow's memory is; numba then accepts writable arrays as well.
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _offsets = types.Array(types.int64, 1, "C", readonly=True)
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _is_space(byte: int) -> bool:
     """Check for ASCII white space."""
     return byte == BLANK or (byte >= 0x09 and byte <= 0x0D)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _is_blank(data: Bytes, at: int, stop: int) -> bool:
     """Check that data[at:stop] is white space or empty."""
     while at < stop and _is_space(data[at]):
@@ -43,7 +42,7 @@ def _is_blank(data: Bytes, at: int, stop: int) -> bool:
     return at >= stop
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _unit_end(data: Bytes, span: tuple[int, int], by_paragraph: bool) -> tuple[int, int]:
     """Return the end of the unit that begins at the span's start, and the next line's start.
 
@@ -60,7 +59,7 @@ def _unit_end(data: Bytes, span: tuple[int, int], by_paragraph: bool) -> tuple[i
     return end, end + ONE
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _fold(data: Bytes, span: tuple[int, int], folded: Bytes, size: int) -> int:
     """Append data[span] with each run of white space as one blank, trimmed; return the new size."""
     at, stop = span
@@ -75,7 +74,7 @@ def _fold(data: Bytes, span: tuple[int, int], folded: Bytes, size: int) -> int:
     return size - ONE if size > begin and after_space else size
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _copy(data: Bytes, span: tuple[int, int], out: Bytes, size: int) -> int:
     """Append data[span] to `out` and return the new size."""
     at, stop = span
@@ -90,7 +89,7 @@ def _copy(data: Bytes, span: tuple[int, int], out: Bytes, size: int) -> int:
     types.Tuple((types.uint64[::1], types.int64[::1], types.uint8[::1], types.int64[::1]))(
         _bytes, _offsets, types.boolean, types.boolean, types.int64
     ),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def find_units(
     data: Bytes, offsets: Offsets, by_paragraph: bool, folds: bool, min_chars: int
@@ -136,7 +135,7 @@ def find_units(
     types.Tuple((types.uint8[::1], types.int64[::1]))(
         _bytes, _offsets, types.boolean, types.boolean[::1]
     ),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def drop_units(
     data: Bytes, offsets: Offsets, by_paragraph: bool, is_dropped: NDArray[np.bool_]

@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from assets.deduped.kernels.shingles import BLOCK, first_span, next_spans
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.many_bytes import read_4
 
 _VECTOR = 32  # hashes per iteration of the vectorised loop of `_lower_signature`
@@ -30,8 +31,6 @@ _offsets = types.Array(types.int64, 1, "C", readonly=True)
 _matrix = types.Array(types.uint32, 2, "C", readonly=True)
 _keys = types.Array(types.uint64, 1, "C", readonly=True)
 _shingle = types.Tuple((types.int64, types.boolean))
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 _PRIME_1, _PRIME_2, _PRIME_3 = uint32(0x9E3779B1), uint32(0x85EBCA77), uint32(0xC2B2AE3D)
 _PRIME_4, _PRIME_5 = uint32(0x27D4EB2F), uint32(0x165667B1)
@@ -40,19 +39,19 @@ _LANES = (0x24234428, 0x85EBCA77, 0, 0x61C8864F)  # prime_1 + prime_2, prime_2, 
 _FOUR = ir.VectorType(ir.IntType(32), 4)
 
 
-@njit("uint32(uint32, uint32)", **_inlined)
+@njit("uint32(uint32, uint32)", **ARRAY_INLINED)
 def _rotate(value: int, turn: int) -> int:
     """Rotate 32 bits to the left."""
     return uint32(uint32(value << turn) | uint32(value >> uint32(uint32(32) - turn)))
 
 
-@njit("uint32(uint32, uint32)", **_inlined)
+@njit("uint32(uint32, uint32)", **ARRAY_INLINED)
 def _lane(lane: int, value: int) -> int:
     """Absorb four bytes into a lane of XXH32."""
     return uint32(_rotate(uint32(lane + uint32(value * _PRIME_2)), uint32(13)) * _PRIME_1)
 
 
-@njit(types.uint32(_bytes, types.int64, types.int64), **_inlined)
+@njit(types.uint32(_bytes, types.int64, types.int64), **ARRAY_INLINED)
 def _stripes(data: NDArray[np.uint8], start: int, stop: int) -> int:
     """Absorb the whole stripes of 16 bytes of data[start:stop] and merge the lanes of XXH32."""
     one, two = uint32(_LANES[0]), uint32(_LANES[1])
@@ -110,21 +109,21 @@ def _few_stripes(typing_context: Any, data: Any, start: Any, size: Any) -> Any:
     return types.uint32(data, types.int64, types.int64), generate
 
 
-@njit("uint32(uint32, uint32, uint32)", **_inlined)
+@njit("uint32(uint32, uint32, uint32)", **ARRAY_INLINED)
 def _absorb_word(hashed: int, word: int, is_there: int) -> int:
     """Absorb four bytes after the stripes if they belong to the span."""
     mixed = uint32(hashed + uint32(word * _PRIME_3))
     return uint32(_rotate(mixed, uint32(17)) * _PRIME_4) if is_there else hashed
 
 
-@njit("uint32(uint32, uint32, uint32)", **_inlined)
+@njit("uint32(uint32, uint32, uint32)", **ARRAY_INLINED)
 def _absorb_byte(hashed: int, byte: int, is_there: int) -> int:
     """Absorb a byte after the last four if it belongs to the span."""
     mixed = uint32(hashed + uint32(uint32(byte & uint32(0xFF)) * _PRIME_5))
     return uint32(_rotate(mixed, uint32(11)) * _PRIME_1) if is_there else hashed
 
 
-@njit("uint32(uint32, uint32, uint32, uint32)", **_inlined)
+@njit("uint32(uint32, uint32, uint32, uint32)", **ARRAY_INLINED)
 def _finish(value: int, shift: int, factor: int, last_factor: int) -> int:
     """Mix all bits of a value into all bits, the last step of both XXH32 and MurmurHash3."""
     value = uint32(uint32(value ^ (value >> shift)) * factor)
@@ -132,7 +131,7 @@ def _finish(value: int, shift: int, factor: int, last_factor: int) -> int:
     return uint32(value ^ (value >> uint32(16)))
 
 
-@njit("uint64(uint64)", **_inlined)
+@njit("uint64(uint64)", **ARRAY_INLINED)
 def _fmix64(value: int) -> int:
     """Apply the 64-bit finalizer of MurmurHash3."""
     value = uint64(value ^ (value >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
@@ -140,7 +139,7 @@ def _fmix64(value: int) -> int:
     return uint64(value ^ (value >> uint64(33)))
 
 
-@njit(types.void(_bytes, types.int64[:, ::1], types.int64, types.uint32[:, ::1]), **_options)
+@njit(types.void(_bytes, types.int64[:, ::1], types.int64, types.uint32[:, ::1]), **ARRAY_KERNEL)
 def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Words) -> None:
     """Hash the first `count` spans, int64 [2, BLOCK], by XXH32 and MurmurHash3's finalizer.
 
@@ -173,7 +172,7 @@ def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Wo
         hashes[0, i] = _finish(hashed, uint32(16), *_FMIX32)
 
 
-@njit(types.void(types.uint32[::1], types.uint32[::1], _matrix), **_options)
+@njit(types.void(types.uint32[::1], types.uint32[::1], _matrix), **ARRAY_KERNEL)
 def _lower_signature(signature: Words, hashes: Words, permutations: Words) -> None:
     """Lower the values of a signature, in place, to the minima of the permuted hashes."""
     for k in range(len(signature)):
@@ -183,7 +182,7 @@ def _lower_signature(signature: Words, hashes: Words, permutations: Words) -> No
         signature[k] = lowest
 
 
-@njit(types.uint32[:, ::1](_bytes, _offsets, _offsets, _matrix, _shingle), **_options)
+@njit(types.uint32[:, ::1](_bytes, _offsets, _offsets, _matrix, _shingle), **ARRAY_KERNEL)
 def sketch(
     joined: NDArray[np.uint8],
     starts: Offsets,
@@ -214,7 +213,7 @@ def sketch(
     return signatures
 
 
-@njit(types.uint64[:, ::1](_matrix, types.int64, types.int64, _keys), **_options)
+@njit(types.uint64[:, ::1](_matrix, types.int64, types.int64, _keys), **ARRAY_KERNEL)
 def hash_bands(
     signatures: Words, bands: int, first: int, groups: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:

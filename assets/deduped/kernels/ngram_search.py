@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import INCREMENT, hash_bytes
 from assets.text.kernels.many_bytes import ONE
 from assets.text.kernels.words import BLANK
@@ -27,9 +28,6 @@ _SIX, _LAST_BIT = uint64(6), uint64(63)
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class Units(NamedTuple):
@@ -56,7 +54,7 @@ class Table(NamedTuple):
     filter: Hashes  # Bloom filter of the n-grams' grams
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def split_characters(
     joined: Bytes, starts: Integers, word_offsets: Integers
 ) -> tuple[Bytes, Integers, Integers]:
@@ -82,14 +80,14 @@ def split_characters(
     return letters[:size], character_starts[: count + ONE], offsets
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _hash_window(units: Units, first: int, size: int) -> int:
     """Hash the window of `size` units from unit `first` on."""
     start, stop = units.starts[first], units.starts[first + size]
     return hash_bytes(units.data, uint64(start), uint64(stop))
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def hash_windows(units: Units, firsts: Integers, sizes: Integers, key_bits: int) -> Hashes:
     """Return the key, uint64 [n], of each window of sizes[i] units from unit firsts[i] on.
 
@@ -101,21 +99,21 @@ def hash_windows(units: Units, firsts: Integers, sizes: Integers, key_bits: int)
     return keys
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _filter_bits(key: int, num_words: int) -> tuple[int, int]:
     """Return the word of the filter that a gram's hash selects, and its two bits in that word."""
     bits = ONE << (key & _LAST_BIT) | ONE << (key >> _SIX & _LAST_BIT)
     return (key * INCREMENT) >> uint64(32) & uint64(num_words - 1), bits
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _passes_filter(units: Units, first: int, size: int, words: Hashes) -> bool:
     """Check if the filter may hold the window of `size` units from `first` on."""
     word, bits = _filter_bits(_hash_window(units, first, size), len(words))
     return words[word] & bits == bits
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def fill_filter(units: Units, firsts: Integers, stride: int, gram: int) -> Hashes:
     """Return a Bloom filter, uint64 [a power of two], of the n-grams that begin at units `firsts`.
 
@@ -141,7 +139,7 @@ def fill_filter(units: Units, firsts: Integers, stride: int, gram: int) -> Hashe
     return words
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _are_equal(data: Bytes, start: int, other: Bytes, span: tuple[int, int]) -> bool:
     """Compare the bytes other[span] with as many bytes of `data` from `start` on."""
     size, i = span[1] - span[0], 0
@@ -150,7 +148,7 @@ def _are_equal(data: Bytes, start: int, other: Bytes, span: tuple[int, int]) -> 
     return i == size
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def mark_distinct(
     keys: Hashes, items: Integers, spans: Integers, data: Bytes, most: int
 ) -> NDArray[np.bool_]:
@@ -179,7 +177,7 @@ def mark_distinct(
     return is_kept
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _append(matches: Integers, count: int, match: tuple[int, int, int]) -> Integers:
     """Write a match after the first `count` of `matches`, in a copy of twice the size if full."""
     if count == len(matches):
@@ -188,7 +186,7 @@ def _append(matches: Integers, count: int, match: tuple[int, int, int]) -> Integ
     return matches
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _look_up(
     units: Units, text: int, first: int, table: Table, matches: Integers, count: int
 ) -> tuple[Integers, int]:
@@ -208,7 +206,7 @@ def _look_up(
     return matches, count
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def find_ngrams(units: Units, table: Table) -> Integers:
     """Find all n-grams of the table in n texts; return int64 [m, 3], sorted.
 

@@ -11,9 +11,9 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-NOT_VERIFIED, BY_SIGNATURE, BY_SHINGLES = 0, 1, 2
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
-_options = {"cache": True, "nogil": True}
+NOT_VERIFIED, BY_SIGNATURE, BY_SHINGLES = 0, 1, 2
 
 
 class Evidence(NamedTuple):
@@ -59,7 +59,7 @@ EVIDENCE = types.NamedTuple(
 )
 
 
-@njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
+@njit(types.boolean(EVIDENCE, types.int64, types.int64), **ARRAY_KERNEL)
 def _have_equal_band(evidence: Evidence, one: int, other: int) -> bool:
     """Check if the signatures of two documents have an equal band."""
     ours, theirs = evidence.signatures[one], evidence.signatures[other]
@@ -72,7 +72,7 @@ def _have_equal_band(evidence: Evidence, one: int, other: int) -> bool:
     return False
 
 
-@njit(types.float64(EVIDENCE, types.int64, types.int64), **_options)
+@njit(types.float64(EVIDENCE, types.int64, types.int64), **ARRAY_KERNEL)
 def _jaccard(evidence: Evidence, one: int, other: int) -> float:
     """Return the Jaccard similarity of the shingle sets of two documents; 0 for two empty sets."""
     at, stop = evidence.spans[one]
@@ -86,14 +86,14 @@ def _jaccard(evidence: Evidence, one: int, other: int) -> float:
     return common / max(1, total - common)
 
 
-@njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
+@njit(types.boolean(EVIDENCE, types.int64, types.int64), **ARRAY_KERNEL)
 def _is_measured(evidence: Evidence, one: int, other: int) -> bool:
     """Check if two documents have an equal text or both have a signature."""
     has_equal_text = evidence.same[one, 0] == evidence.same[other, 0]
     return has_equal_text or (evidence.is_signed[one] and evidence.is_signed[other])
 
 
-@njit(types.float64(EVIDENCE, types.int64, types.int64), **_options)
+@njit(types.float64(EVIDENCE, types.int64, types.int64), **ARRAY_KERNEL)
 def similarity(evidence: Evidence, one: int, other: int) -> float:
     """Return the similarity of two documents, between 0 and 1.
 
@@ -113,7 +113,7 @@ def similarity(evidence: Evidence, one: int, other: int) -> float:
     return equal / len(ours)
 
 
-@njit(types.boolean(EVIDENCE, types.int64, types.int64), **_options)
+@njit(types.boolean(EVIDENCE, types.int64, types.int64), **ARRAY_KERNEL)
 def is_duplicate(evidence: Evidence, one: int, other: int) -> bool:
     """Check if two documents have an equal text or field, or are near duplicates.
 
@@ -134,7 +134,7 @@ def is_duplicate(evidence: Evidence, one: int, other: int) -> bool:
 
 @njit(
     types.Tuple((types.float32[::1], types.int64[::1]))(EVIDENCE, _readonly(types.int32, 1)),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def compare_with_survivors(
     evidence: Evidence, survivors: NDArray[np.int32]

@@ -10,6 +10,7 @@ from numba import njit, types, uint64
 from numpy.typing import NDArray
 
 from assets.deduped.kernels.shingles import BLOCK, Shingle, Text, first_span, next_spans
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 
 _BUCKET = 4  # mean number of hashes of a bucket, which insertion sorts fastest
@@ -21,10 +22,9 @@ Offsets = NDArray[np.int64]
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _offsets = types.Array(types.int64, 1, "C", readonly=True)
 _shingle = types.Tuple((types.int64, types.boolean))
-_options = {"cache": True, "nogil": True}
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) -> int:
     """Write the 64-bit hash of every shingle of a text to `hashes`; return their number."""
     size = 0
@@ -37,7 +37,7 @@ def _hash_shingles(text: Text, shingle: Shingle, spans: Offsets, hashes: Words) 
     return size
 
 
-@njit(types.void(types.uint64[::1]), **_options)
+@njit(types.void(types.uint64[::1]), **ARRAY_KERNEL)
 def _sort_bucket(values: Words) -> None:
     """Sort a few values in place; many fall back to a comparison sort."""
     if len(values) > _LONG_BUCKET:
@@ -51,7 +51,7 @@ def _sort_bucket(values: Words) -> None:
         values[at] = value
 
 
-@njit(types.int64(types.uint64[::1], types.uint64[::1]), **_options)
+@njit(types.int64(types.uint64[::1], types.uint64[::1]), **ARRAY_KERNEL)
 def _sort_unique(values: Words, spare: Words) -> int:
     """Sort values in place and drop repeats; return the number of distinct values.
 
@@ -86,7 +86,7 @@ def _sort_unique(values: Words, spare: Words) -> int:
     types.Tuple((types.uint64[::1], types.int64[::1], types.uint64[:, ::1]))(
         _bytes, _offsets, _offsets, _shingle, types.int64
     ),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def hash_sets(
     joined: NDArray[np.uint8],

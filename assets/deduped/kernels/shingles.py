@@ -18,6 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED
+
 BLOCK = 1024  # shingles: their hashes stay in the first-level cache for all 112 permutations
 
 Bytes = NDArray[np.uint8]
@@ -25,17 +27,16 @@ Offsets = NDArray[np.int64]
 Text = tuple[Bytes, Offsets]
 Shingle = tuple[int, bool]
 Span = tuple[int, int]
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _after_character(joined: Bytes, at: int) -> int:
     """Return the position after the UTF-8 character that begins at position `at`."""
     byte = joined[at]
     return at + 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def first_span(text: Text, shingle: Shingle) -> Span:
     """Return the first state of `next_spans`: the first character shingle, or (0, 0) for words."""
     (joined, starts), (ngram, is_characters) = text, shingle
@@ -48,7 +49,7 @@ def first_span(text: Text, shingle: Shingle) -> Span:
     return starts[0], end
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _word_spans(starts: Offsets, first: int, ngram: int, spans: Offsets) -> int:
     """Write the spans of the word shingles from word `first` on; return their number."""
     words = min(ngram, len(starts) - 1)
@@ -60,7 +61,7 @@ def _word_spans(starts: Offsets, first: int, ngram: int, spans: Offsets) -> int:
     return count
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _character_spans(text: Text, span: Span, spans: Offsets) -> tuple[int, Span]:
     """Write character shingles from `span` on; return their number and the next one's span."""
     (joined, starts), (start, end) = text, span
@@ -74,7 +75,7 @@ def _character_spans(text: Text, span: Span, spans: Offsets) -> tuple[int, Span]
     return count, (start, end)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def next_spans(text: Text, shingle: Shingle, state: Span, spans: Offsets) -> tuple[int, Span]:
     """Write the first byte and the byte after the last one of each shingle, int64 [2, BLOCK].
 

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 NO_ROW_ID = np.uint64(0xFFFFFFFFFFFFFFFF)
 _BUCKET = 16  # mean number of rows of a bucket, so few that insertion sort is the fastest
 _LONG_BUCKET = 256  # rows of a bucket above which it is merge-sorted
@@ -20,10 +22,9 @@ _LONG_BUCKET = 256  # rows of a bucket above which it is merge-sorted
 Words = NDArray[np.uint64]
 _words = types.Array(types.uint64, 1, "C", readonly=True)
 _flags = types.Array(types.boolean, 1, "C", readonly=True)
-_options = {"cache": True, "nogil": True}
 
 
-@njit(types.void(types.uint64[::1], types.uint64[::1], types.int64, types.int64), **_options)
+@njit(types.void(types.uint64[::1], types.uint64[::1], types.int64, types.int64), **ARRAY_KERNEL)
 def _sort_bucket(keys: Words, row_ids: Words, start: int, stop: int) -> None:
     """Sort keys[start:stop] and their row ids in place, stable for equal keys."""
     if stop - start > _LONG_BUCKET:
@@ -39,7 +40,9 @@ def _sort_bucket(keys: Words, row_ids: Words, start: int, stop: int) -> None:
         keys[at], row_ids[at] = key, row_id
 
 
-@njit(types.Tuple((types.uint64[::1], types.uint64[::1]))(_words, _words, types.int64), **_options)
+@njit(
+    types.Tuple((types.uint64[::1], types.uint64[::1]))(_words, _words, types.int64), **ARRAY_KERNEL
+)
 def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, Words]:
     """Sort keys, uint64 [n], and their row ids, uint64 [n], by key, stable for equal keys.
 
@@ -67,7 +70,7 @@ def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, W
     return sorted_keys, sorted_row_ids
 
 
-@njit(types.int64(_words, types.int64, types.uint64), **_options)
+@njit(types.int64(_words, types.int64, types.uint64), **ARRAY_KERNEL)
 def _seek(keys: Words, start: int, wanted: int) -> int:
     """Return the first position from `start` on whose key is not below `wanted`, by galloping."""
     low, step = start, 1
@@ -92,7 +95,7 @@ def _seek(keys: Words, start: int, wanted: int) -> int:
         types.uint64[::1],
         types.uint64[::1],
     ),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def find_earlier(
     wanted: tuple[Words, Words],

@@ -25,8 +25,8 @@ from assets.deduped.kernels.candidate_sets import (
 )
 from assets.deduped.kernels.document_rows import group_pairs
 from assets.deduped.kernels.pair_similarity import EVIDENCE, Evidence, is_duplicate, similarity
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
-_options = {"cache": True, "nogil": True}
 _ranks = types.Array(types.int32, 1, "C", readonly=True)
 _stops = types.Array(types.int64, 1, "C", readonly=True)
 _candidates = types.Tuple((_stops, _ranks))
@@ -34,7 +34,7 @@ _grouped = types.Tuple((types.int64[::1], types.int32[::1]))
 Candidates = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
-@njit(types.void(SETS, EVIDENCE, _candidates, types.int64), **_options)
+@njit(types.void(SETS, EVIDENCE, _candidates, types.int64), **ARRAY_KERNEL)
 def _join_candidates(
     sets: CandidateSets, evidence: Evidence, candidates: Candidates, row: int
 ) -> None:
@@ -45,7 +45,7 @@ def _join_candidates(
         join_sets(sets, other, np.int64(evidence.same[row, 0]))
 
 
-@njit(_grouped(EVIDENCE, _candidates, _ranks), **_options)
+@njit(_grouped(EVIDENCE, _candidates, _ranks), **ARRAY_KERNEL)
 def _better_candidates(
     evidence: Evidence, candidates: Candidates, ranks: NDArray[np.int32]
 ) -> Candidates:
@@ -72,7 +72,7 @@ def _better_candidates(
     return group_pairs(pairs, len(ranks))
 
 
-@njit(types.boolean(EVIDENCE, types.int64, types.UniTuple(types.int64, 2), _ranks), **_options)
+@njit(types.boolean(EVIDENCE, types.int64, types.UniTuple(types.int64, 2), _ranks), **ARRAY_KERNEL)
 def _is_closer(
     evidence: Evidence, row: int, rivals: tuple[int, int], ranks: NDArray[np.int32]
 ) -> bool:
@@ -89,7 +89,7 @@ def _is_closer(
     return of_rival > of_chosen or (of_rival == of_chosen and ranks[rival] < ranks[chosen])
 
 
-@njit(types.int64(EVIDENCE, types.int64, types.int64, SETS, _ranks), **_options)
+@njit(types.int64(EVIDENCE, types.int64, types.int64, SETS, _ranks), **ARRAY_KERNEL)
 def _closest_leader(
     evidence: Evidence, row: int, home: int, sets: CandidateSets, ranks: NDArray[np.int32]
 ) -> int:
@@ -103,7 +103,7 @@ def _closest_leader(
     return chosen
 
 
-@njit(types.int32[::1](EVIDENCE, _candidates, _stops, types.UniTuple(_ranks, 2)), **_options)
+@njit(types.int32[::1](EVIDENCE, _candidates, _stops, types.UniTuple(_ranks, 2)), **ARRAY_KERNEL)
 def star_survivors(
     evidence: Evidence,
     candidates: Candidates,

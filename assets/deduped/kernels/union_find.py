@@ -11,6 +11,8 @@ import numpy as np
 from numba import int64, njit, types
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 Pairs = NDArray[np.uint64]
 Numbered = NDArray[np.int64]
 Parents = NDArray[np.uint32] | NDArray[np.int64]
@@ -20,10 +22,9 @@ _pairs = types.Array(types.uint64, 2, "C", readonly=True)
 _numbered = types.Array(types.int64, 2, "C", readonly=True)
 _places = types.Array(types.int64, 1, "C", readonly=True)
 _parents = (types.uint32[::1], types.int64[::1])
-_options = {"cache": True, "nogil": True}
 
 
-@njit(types.boolean(_pairs, types.int64, _pairs, types.int64), **_options)
+@njit(types.boolean(_pairs, types.int64, _pairs, types.int64), **ARRAY_KERNEL)
 def _is_before(pairs: Pairs, row: int, others: Pairs, other: int) -> bool:
     """Check that the pair at `row` comes before the pair at `other`."""
     if pairs[row, 0] != others[other, 0]:
@@ -31,7 +32,7 @@ def _is_before(pairs: Pairs, row: int, others: Pairs, other: int) -> bool:
     return pairs[row, 1] < others[other, 1]
 
 
-@njit(types.int64(_pairs, _pairs), **_options)
+@njit(types.int64(_pairs, _pairs), **ARRAY_KERNEL)
 def rows_up_to(pairs: Pairs, last: Pairs) -> int:
     """Count the sorted pairs, uint64 [m, 2], up to and including the pair `last`, uint64 [1, 2]."""
     start, stop = 0, len(pairs)
@@ -44,7 +45,7 @@ def rows_up_to(pairs: Pairs, last: Pairs) -> int:
     return start
 
 
-@njit(types.uint64[:, ::1](_pairs, _pairs), **_options)
+@njit(types.uint64[:, ::1](_pairs, _pairs), **ARRAY_KERNEL)
 def merge_two(left: Pairs, right: Pairs) -> Pairs:
     """Merge two sorted sets of pairs, uint64 [m, 2] each, into one; a pair in both comes once."""
     merged = np.empty((len(left) + len(right), 2), np.uint64)
@@ -65,7 +66,7 @@ def merge_two(left: Pairs, right: Pairs) -> Pairs:
     return merged[:count]
 
 
-@njit(types.Tuple((types.int64[:, ::1], types.int64))(_pairs, _numbered), **_options)
+@njit(types.Tuple((types.int64[:, ::1], types.int64))(_pairs, _numbered), **ARRAY_KERNEL)
 def number_row_ids(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
     """Number the documents of pairs of row ids; return int64 [m, 2] and the first bad row, or -1.
 
@@ -87,7 +88,7 @@ def number_row_ids(pairs: Pairs, spans: Numbered) -> tuple[Numbered, int]:
     return numbers, -1
 
 
-@njit([types.int64(dtype, types.int64, types.int64) for dtype in _parents], **_options)
+@njit([types.int64(dtype, types.int64, types.int64) for dtype in _parents], **ARRAY_KERNEL)
 def _root(parents: Parents, low: int, number: int) -> int:
     """Return the end of a number's path, with path halving.
 
@@ -102,7 +103,7 @@ def _root(parents: Parents, low: int, number: int) -> int:
     return number
 
 
-@njit([types.int64[:, ::1](_numbered, types.int64, dtype) for dtype in _parents], **_options)
+@njit([types.int64[:, ::1](_numbered, types.int64, dtype) for dtype in _parents], **ARRAY_KERNEL)
 def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
     """Join the ends of the pairs, int64 [m, 2]; return the pairs to pass on, int64 [k, 2].
 
@@ -122,7 +123,7 @@ def link_pairs(pairs: Numbered, low: int, parents: Parents) -> Numbered:
     return passed[:count]
 
 
-@njit([types.void(dtype, types.int64, types.boolean[::1]) for dtype in _parents], **_options)
+@njit([types.void(dtype, types.int64, types.boolean[::1]) for dtype in _parents], **ARRAY_KERNEL)
 def resolve_labels(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> None:
     """Replace parents [n] by labels, and mark the numbers that are in a pair, bool [n], in place.
 
@@ -146,7 +147,7 @@ def resolve_labels(parents: Parents, low: int, is_member: NDArray[np.bool_]) -> 
         )
         for dtype in (types.uint64, types.int64)
     ],
-    **_options,
+    **ARRAY_KERNEL,
 )
 def group_rows(
     rows: Pairs, groups: NDArray[np.int64], num_groups: int
@@ -168,7 +169,8 @@ def group_rows(
 
 
 @njit(
-    types.Tuple((types.uint64[::1], types.int64))(_pairs, _words, _words, types.int64), **_options
+    types.Tuple((types.uint64[::1], types.int64))(_pairs, _words, _words, types.int64),
+    **ARRAY_KERNEL,
 )
 def find_labels(
     pairs: Pairs, row_ids: NDArray[np.uint64], labels: NDArray[np.uint64], start: int

@@ -9,16 +9,15 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.many_bytes import ONE
 from assets.text.kernels.words import entry_and_width
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
-_options = {"cache": True, "nogil": True}
 
-
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def locate_units(
     data: Bytes, offsets: Integers, entries: NDArray[np.uint32], wanted: Integers, by_word: bool
 ) -> Integers:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes, join
 from assets.text.kernels.words import SINGLE, WORD, entry_and_width
 
@@ -27,10 +28,9 @@ _offsets = types.Array(types.int64, 1, "C", readonly=True)
 _hashes = types.Array(types.uint64, 1, "C", readonly=True)
 _matrix = types.Array(types.uint64, 2, "C", readonly=True)
 _spans = types.Array(types.int64, 2, "C", readonly=True)
-_options = {"cache": True, "nogil": True}
 
 
-@njit(types.uint64[:, ::1](_bytes, _offsets), **_options)
+@njit(types.uint64[:, ::1](_bytes, _offsets), **ARRAY_KERNEL)
 def hash_words(joined: Bytes, starts: Offsets) -> Hashes:
     """Return two independent hashes of each word that `join_words` returns, uint64 [2, words].
 
@@ -44,7 +44,7 @@ def hash_words(joined: Bytes, starts: Offsets) -> Hashes:
     return hashes
 
 
-@njit(types.void(types.uint64[::1], types.int64, types.int64), **_options)
+@njit(types.void(types.uint64[::1], types.int64, types.int64), **ARRAY_KERNEL)
 def extend_runs(hashes: Hashes, words: int, wanted: int) -> None:
     """Turn the hashes of the runs of `words` words at each word into those of `wanted` words.
 
@@ -57,7 +57,7 @@ def extend_runs(hashes: Hashes, words: int, wanted: int) -> None:
         words += step
 
 
-@njit(types.int64[::1](_hashes, _offsets, types.int64, types.int64), **_options)
+@njit(types.int64[::1](_hashes, _offsets, types.int64, types.int64), **ARRAY_KERNEL)
 def winnow(hashes: Hashes, word_offsets: Offsets, run_words: int, width: int) -> Offsets:
     """Return the pick of the run of `run_words` words that begins at each word, int64 [words].
 
@@ -83,7 +83,7 @@ def winnow(hashes: Hashes, word_offsets: Offsets, run_words: int, width: int) ->
     return picks
 
 
-@njit(types.int64[::1](_matrix), **_options)
+@njit(types.int64[::1](_matrix), **ARRAY_KERNEL)
 def first_equal(hashes: Hashes) -> Offsets:
     """Return the first equal column of each column of uint64 [lanes, n], int64 [n]; n < 2**31.
 
@@ -110,7 +110,7 @@ def first_equal(hashes: Hashes) -> Offsets:
     return first
 
 
-@njit(types.int64[:, ::1](_bytes, _offsets, _entries, _spans), **_options)
+@njit(types.int64[:, ::1](_bytes, _offsets, _entries, _spans), **ARRAY_KERNEL)
 def locate_words(data: Bytes, offsets: Offsets, entries: Entries, spans: Offsets) -> Offsets:
     """Return the first byte and the byte after the last one of spans of words, int64 [2, m].
 

@@ -43,6 +43,7 @@ from assets.filtered.kernels.line_scan import (
     skip,
     trim,
 )
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.utf8 import decode, last_start
 
 
@@ -62,7 +63,7 @@ class C4Settings(NamedTuple):
 OPENING, CLOSING, DOT = ord("["), ord("]"), ord(".")
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _end_of_marks(text: Bytes, i: int, stop: int, classes: Classes) -> tuple[int, bool]:
     """Return the end of the marks and quotes at byte `i`; True if they end a sentence."""
     i, marks = skip(text, i, stop, classes, ANY_END)
@@ -72,7 +73,7 @@ def _end_of_marks(text: Bytes, i: int, stop: int, classes: Classes) -> tuple[int
     return i, (classes[decode(text, i)[0]] & SPACE) != 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _count_sentences(text: Bytes, start: int, stop: int, classes: Classes) -> int:
     sentences, seen, i, end = uint64(0), uint64(0), uint64(start), uint64(stop)
     while i < end:
@@ -91,7 +92,7 @@ def _count_sentences(text: Bytes, start: int, stop: int, classes: Classes) -> in
     return np.int64(sentences) + ((seen & uint64(WORD)) != uint64(0))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _has_long_word(text: Bytes, start: int, stop: int, limit: int, classes: Classes) -> bool:
     length, i = 0, start
     while i < stop:
@@ -103,7 +104,7 @@ def _has_long_word(text: Bytes, start: int, stop: int, limit: int, classes: Clas
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _citation_end(text: Bytes, i: int, stop: int, classes: Classes) -> int:
     """Return the end of the citation whose bracket is at byte `i`, 0 if there is none."""
     end, _ = skip(text, i + 1, stop, classes, DECIMAL)
@@ -113,7 +114,7 @@ def _citation_end(text: Bytes, i: int, stop: int, classes: Classes) -> int:
     return edit or begins(text, i + 1, stop, CITATION_NEEDED, False)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _copy_without_citations(
     text: Bytes, line: Line, out: Bytes, size: int, classes: Classes
 ) -> tuple[Line, int]:
@@ -134,7 +135,7 @@ def _copy_without_citations(
     return Line(begin, size, words), citations
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _is_finished(out: Bytes, line: Line, classes: Classes) -> bool:
     start, stop, _ = line
     if start == stop or not classes[decode(out, last_start(out, stop))[0]] & END_MARK:
@@ -143,7 +144,7 @@ def _is_finished(out: Bytes, line: Line, classes: Classes) -> bool:
     return not (is_dots and out[stop - 2] == DOT and out[stop - 3] == DOT)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _keeps_c4(
     out: Bytes, line: Line, kinds: int, settings: C4Settings, classes: Classes, counts: Integers
 ) -> bool:
@@ -168,7 +169,7 @@ def _keeps_c4(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _edit_c4_text(
     text: Bytes, flag: int, settings: C4Settings, classes: Classes, counts: Integers, out: Bytes
 ) -> int:
@@ -204,7 +205,7 @@ def _edit_c4_text(
     return copy(out, first, last, out, 0) if first else last
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def edit_c4(
     data: Bytes,
     starts: Integers,

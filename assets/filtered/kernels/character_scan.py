@@ -18,7 +18,7 @@ from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import NUM_CODES
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     ONE,
     RUN,
@@ -142,7 +142,7 @@ def _scan_texts(data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, bit
         bits[row] = _scan_text(data, span, classes, pairs)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _find_lines(
     data: Bytes, offsets: Offsets, classes: Bytes, pairs: Bytes, wanted: np.uint8
 ) -> Offsets:
@@ -198,13 +198,13 @@ def _look_at_run(data: Bytes, at: int, size: int) -> tuple[int, int]:
     return controls, leads
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _pair(byte: np.uint8, following: np.uint8) -> np.uint64:
     # An unsigned index spares numba the test for a negative one.
     return (np.uint64(byte) << np.uint64(6)) | (np.uint64(following) & np.uint64(0x3F))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _weigh_texts(data: Bytes, offsets: Offsets, groups: Bytes, dominant: Bytes) -> None:
     weights = np.zeros(256, np.int64)
     for row in range(len(dominant)):
@@ -214,7 +214,7 @@ def _weigh_texts(data: Bytes, offsets: Offsets, groups: Bytes, dominant: Bytes) 
         dominant[row] = np.argmax(weights)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _weigh_text(text: Bytes, groups: Bytes, weights: Offsets) -> None:
     ascii_letters = 0
     for start in range(0, len(text), _RUN):
@@ -229,7 +229,7 @@ def _weigh_text(text: Bytes, groups: Bytes, weights: Offsets) -> None:
     weights[groups[ord("a")]] += ascii_letters
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_ascii(run: Bytes) -> tuple[np.uint8, np.uint8]:
     """Count ASCII letters, and bytes of other characters, of a run of fewer than 256 bytes."""
     letters, others = np.uint8(0), np.uint8(0)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import EIGHT, ONE, RUN, copy_64, first_one, read_4, read_8
 
 GRAM = 4  # bytes
@@ -38,9 +38,6 @@ class ClueTables(NamedTuple):
     scans: Integers  # [c]: the scan of a clue
     held: Bytes  # [s, 256]: 1 for the bytes that a candidate of a scan can have
     reaches: Integers  # [s]: bytes from a clue to either end of a candidate, at most
-
-
-_options = {"cache": True, "nogil": True}  # of a function that makes arrays
 
 
 @njit(**INLINED)
@@ -194,7 +191,7 @@ def _add_windows(
     return len(places)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers:
     """Return the windows around the clues of n texts, int64 [windows, 3]: key, start, stop.
 

@@ -24,12 +24,13 @@ from assets.filtered.kernels.code_syntax import (
     find_newline,
     is_blank,
 )
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.utf8 import count_continuations
 
 DOUBLE, SINGLE, BACKTICK, BACKSLASH = 34, 39, 96, 92
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_comments(
     text: Bytes, actions: Bytes, marks: Bytes, traits: int, counts: Integers
 ) -> None:
@@ -63,7 +64,7 @@ def count_comments(
     counts[Count.COMMENT_LINES] += is_comment and not is_code
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _cover_lines(
     span: Bytes, is_code: bool, is_comment: bool, counts: Integers
 ) -> tuple[bool, bool]:
@@ -76,7 +77,7 @@ def _cover_lines(
     return is_code, is_comment
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _token_end(text: Bytes, at: int, action: int, marks: Bytes, traits: int) -> tuple[int, bool]:
     """Return the end of the string, comment or escape at `at`; True if it is a comment."""
     if action == ESCAPE:
@@ -90,7 +91,7 @@ def _token_end(text: Bytes, at: int, action: int, marks: Bytes, traits: int) -> 
     return (stop, True) if stop > at else (at + 1, False)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _match(text: Bytes, at: int, mark: Bytes) -> int:
     """Return the length of `mark` (padded with zeros) if the text has it at `at`, else 0."""
     for k in range(len(mark)):
@@ -101,7 +102,7 @@ def _match(text: Bytes, at: int, mark: Bytes) -> int:
     return len(mark)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _comment_end(text: Bytes, at: int, marks: Bytes, traits: int) -> int:
     """Return the end of the comment that begins at `at`, or `at` if none does."""
     is_first = at == 0 or text[at - 1] == LF
@@ -119,12 +120,12 @@ def _comment_end(text: Bytes, at: int, marks: Bytes, traits: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_triple(text: Bytes, at: int) -> bool:
     return at + 2 < len(text) and text[at + 1] == text[at] and text[at + 2] == text[at]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _begins_line(text: Bytes, at: int) -> bool:
     """Check that only blanks, and the prefix of a raw docstring, precede `at` on its line."""
     if at > 0 and (text[at - 1] | 32 == 114 or text[at - 1] | 32 == 117):  # r, u
@@ -134,7 +135,7 @@ def _begins_line(text: Bytes, at: int) -> bool:
     return at == 0 or text[at - 1] == LF
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _string_end(text: Bytes, at: int, traits: int, is_triple: bool) -> int:
     quote = text[at]
     if quote == SINGLE and traits & Trait.CHARACTER:
@@ -155,7 +156,7 @@ def _string_end(text: Bytes, at: int, traits: int, is_triple: bool) -> int:
     return len(text)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _character_end(text: Bytes, at: int) -> int:
     """Return the end of a character literal such as 'x', '\\n' or '\\u{1F600}', else at + 1."""
     i = at + 2
@@ -169,7 +170,7 @@ def _character_end(text: Bytes, at: int) -> int:
     return i + 1 if i < len(text) and text[i] == SINGLE else at + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _ends_operand(byte: int) -> bool:
     is_word = 48 <= byte <= 57 or 65 <= (byte & 0xDF) <= 90 or byte == 95
     return is_word or byte == 41 or byte == 93 or byte == 125 or byte == SINGLE or byte == 46

@@ -22,7 +22,7 @@ from assets.filtered.kernels.code_syntax import (
     is_blank,
 )
 from assets.filtered.kernels.html_text import count_visible
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 from assets.text.kernels.hashing import MULTIPLIER
 
 Hashes = NDArray[np.uint64]
@@ -59,7 +59,7 @@ def hash_words(words: list[str]) -> Hashes:
     return table
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_documents(
     starts: Integers,
     data: Bytes,
@@ -87,7 +87,7 @@ def count_documents(
                 counts[Count.VISIBLE_TEXT_CHARACTERS, row] = count_visible(text)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_lines(text: Bytes, counts: Integers) -> None:
     at = 0
     while at < len(text):
@@ -101,7 +101,7 @@ def _count_lines(text: Bytes, counts: Integers) -> None:
         at = find_newline(text, at) + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_words(text: Bytes, classes: Bytes, keywords: Hashes, counts: Integers) -> None:
     punctuation = words = num_keywords = length = 0
     key, previous = np.uint64(0), np.uint8(0)
@@ -131,7 +131,7 @@ def slot_of(keywords: Hashes, key: np.uint64) -> np.uint64:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_encoded(text: Bytes, classes: Bytes, counts: Integers) -> None:
     """Count the bytes of encoded runs; every run of 64 has a byte at one of the probes."""
     done, probe = 0, ENCODED_RUN - 1
@@ -149,7 +149,7 @@ def _count_encoded(text: Bytes, classes: Bytes, counts: Integers) -> None:
         done, probe = stop, stop + ENCODED_RUN - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_encoded(run: Bytes, classes: Bytes) -> bool:
     """Tell data from rulers, paths and long names, which have no digit or too many signs."""
     digits = alphanumerics = 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.kernels.code_counts import slot_of
 from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     EIGHT,
     HIGH_BITS,
@@ -105,7 +105,7 @@ def weigh_texts(
         found[row, 0], found[row, 1] = evidence, lines
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_code(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) -> None:
     """Fill `found`, float64 [n, 4], for n texts with offsets `starts`, int64 [n + 1].
 
@@ -127,7 +127,7 @@ def find_code(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) ->
         found[row, 2] = _code_characters(lines, num_lines)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def make_room(num_lines: int) -> Lines:
     """Return room for lines: evidence, characters, fences, changes of the path."""
     return (

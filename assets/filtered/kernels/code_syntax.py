@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.many_bytes import find_byte
 
 Bytes = NDArray[np.uint8]
@@ -54,13 +55,13 @@ MARK_BYTES = 8
 LF, SPACE, TAB = 10, 32, 9
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def is_blank(byte: int) -> bool:
     """Check for ASCII white space other than the newline."""
     return byte == SPACE or (TAB <= byte <= 13 and byte != LF)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_newline(text: Bytes, at: int) -> np.int64:
     """Return the position of the next newline from byte `at` on, or the text's length."""
     return np.int64(find_byte(text, (uint64(at), uint64(len(text))), LF))

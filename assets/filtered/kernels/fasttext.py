@@ -17,7 +17,7 @@ from numba import njit, types, uint32, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 
 NGRAM_CHARS = (2, 4)  # `minn` and `maxn`
 NUM_BUCKETS = 2_000_000
@@ -67,7 +67,7 @@ _lookup = types.NamedTuple((*_words, *_buckets, *_tree, types.int64), Lookup)
 _scratch = types.uint8[::1]
 _path = types.Tuple((types.int64[::1], types.float64[::1]))
 _span = types.UniTuple(types.int64, 2)
-_makes_arrays = {"cache": True, "nogil": True, "error_model": "numpy"}
+_makes_arrays = {**ARRAY_KERNEL, "error_model": "numpy"}
 _options = {**KERNEL, "error_model": "numpy"}
 _inlined = {**INLINED, "error_model": "numpy"}
 

@@ -5,6 +5,7 @@ import numpy as np
 from numba import njit
 
 from assets.filtered.kernels.code_syntax import LF, Bytes, is_blank
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
 HTML_COMMENT, HTML_COMMENT_END, TAG_END, SCRIPT, SCRIPT_END, STYLE, STYLE_END = (
     np.frombuffer(mark, np.uint8)
@@ -12,7 +13,7 @@ HTML_COMMENT, HTML_COMMENT_END, TAG_END, SCRIPT, SCRIPT_END, STYLE, STYLE_END = 
 )
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_visible(text: Bytes) -> int:
     """Count characters outside tags, comments, script and style; a run of blanks counts as one."""
     visible, at, was_blank = 0, 0, True
@@ -28,12 +29,12 @@ def count_visible(text: Bytes) -> int:
     return visible
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _may_be_tag(byte: int) -> bool:
     return 97 <= (byte | 32) <= 122 or byte == 47 or byte == 33 or byte == 63  # letter / ! ?
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _tag_end(text: Bytes, at: int) -> int:
     """Return the end of the tag, comment, script or style element that begins at `at`."""
     if _is_at(text, at, HTML_COMMENT):
@@ -46,7 +47,7 @@ def _tag_end(text: Bytes, at: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_at(text: Bytes, at: int, pattern: Bytes) -> bool:
     """Compare with a lower-case pattern, ignoring the case of ASCII letters."""
     if at + len(pattern) > len(text):
@@ -58,7 +59,7 @@ def _is_at(text: Bytes, at: int, pattern: Bytes) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _find_after(text: Bytes, at: int, pattern: Bytes) -> int:
     while at < len(text):
         if _is_at(text, at, pattern):

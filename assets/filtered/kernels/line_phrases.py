@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 Bytes = NDArray[np.uint8]
 
 # Phrases of the C4 reference code, of RefinedWeb as DCLM reads it, and the nouns of counters.
@@ -25,7 +27,7 @@ PHRASE_BYTES = np.frombuffer(b"".join(_encoded), np.uint8)
 PHRASE_STARTS = np.cumsum([0, *(len(phrase) for phrase in _encoded)])
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def begins(text: Bytes, i: int, stop: int, phrase: int, fold: bool) -> int:
     """Return the end of a phrase at byte `i`, 0 if the text differs; `fold` ignores ASCII case."""
     first, last = PHRASE_STARTS[phrase], PHRASE_STARTS[phrase + 1]
@@ -40,7 +42,7 @@ def begins(text: Bytes, i: int, stop: int, phrase: int, fold: bool) -> int:
     return i + last - first
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def phrases_in(text: Bytes, start: int, stop: int) -> int:
     """Return 1 << LOREM, JAVASCRIPT or FIRST_POLICY, ORed, for phrases in text[start:stop]."""
     bits, end = 0, uint64(stop)

@@ -15,6 +15,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import LETTERS_END, add_marks, classes_by
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.utf8 import decode, last_start
 
 Bytes = NDArray[np.uint8]
@@ -88,7 +89,7 @@ def character_classes(end_marks: tuple[str, ...] = ()) -> Classes:
     return classes
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def skip(text: Bytes, i: int, stop: int, classes: Classes, wanted: int) -> tuple[int, np.uint16]:
     """Return the end of the run of `wanted` classes at byte `i`, and the OR of its class bits."""
     kinds = np.uint16(0)
@@ -101,7 +102,7 @@ def skip(text: Bytes, i: int, stop: int, classes: Classes, wanted: int) -> tuple
     return i, kinds
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def trim(text: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int]:
     """Return the bounds of text[start:stop] without the white space around it."""
     if start < stop and BLANK < text[start] < 0x80 and BLANK < text[stop - 1] < 0x80:
@@ -115,7 +116,7 @@ def trim(text: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int
     return start, stop
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def scan_line(
     text: Bytes, start: int, stop: int, classes: Classes
 ) -> tuple[np.int64, np.int64, np.int64]:
@@ -137,13 +138,13 @@ def scan_line(
     return np.int64(i), np.int64(words), np.int64(kinds)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def is_word(text: Bytes, i: int, classes: Classes) -> bool:
     """Check for a letter, digit or underscore at byte `i`."""
     return text[i] == UNDERSCORE or (classes[decode(text, i)[0]] & WORD) != 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAY_INLINED)
 def copy(text: Bytes, start: int, stop: int, out: Bytes, size: int) -> int:
     """Copy text[start:stop] to `out` at `size`; return the position after it."""
     source, target = uint64(start), uint64(size)

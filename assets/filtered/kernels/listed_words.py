@@ -27,7 +27,7 @@ from assets.filtered.kernels.term_table import (
     find,
     is_plain_word,
 )
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import EIGHT, first_one, ones_below, read_8, size_of
 from assets.text.kernels.plain_words import (
     capitals,
@@ -172,7 +172,7 @@ def _read_words(
     return at, count, num_parts, key, in_word
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def word_hashes(data: Bytes, offsets: Integers, entries: Entries) -> tuple[Hashes, Integers]:
     """Return the hashes, uint64, of all words of n terms, and their word offsets, int64 [n + 1]."""
     all_hashes = np.empty(offsets[-1] - offsets[0] + 1, np.uint64)
@@ -330,7 +330,7 @@ def _count_text(
         count, num_parts = count - ready, kept
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_words(
     data: Bytes, offsets: Integers, entries: Entries, tables: tuple[Tables, Tables],
     languages: Hashes,

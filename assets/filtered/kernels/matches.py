@@ -5,12 +5,11 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
-_options = {"cache": True, "nogil": True}  # of a function that makes arrays
 _BASE = uint64(0x9E3779B97F4A7C15)
 _SLOT_BITS = 12
 _HASHED = 48  # bytes from a candidate's first on, by which candidates meet
@@ -42,7 +41,7 @@ def _find(data: Bytes, span: tuple[int, int], words: Bytes, word: tuple[int, int
     return at
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def find_again(
     data: Bytes, windows: Integers, lists: Integers, ends: Integers, words: Bytes
 ) -> Integers:
@@ -64,7 +63,7 @@ def find_again(
     return places
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _slot(data: Bytes, start: int, stop: int) -> int:
     key = uint64(0xCBF29CE484222325)
     for byte in data[start : min(stop, start + _HASHED)]:
@@ -72,7 +71,7 @@ def _slot(data: Bytes, start: int, stop: int) -> int:
     return np.int64(key >> uint64(64 - _SLOT_BITS))
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def first_alike(
     data: Bytes, offsets: Integers, places: Integers, before: int, after: int
 ) -> Integers:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import join
 
 TOP_SIZES = (2, 3, 4)  # Gopher's table A1: the most frequent n-gram of as many words
@@ -35,10 +36,8 @@ Positions = NDArray[np.uint32]
 Flags = NDArray[np.uint8]
 Text = tuple[Positions, Positions, int]  # places of n-grams, ends of words, words of an n-gram
 
-_options = {"cache": True, "nogil": True}
 
-
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_ngrams(
     keys: Hashes, ends: Positions, word_offsets: Integers, counts: Integers
 ) -> tuple[int, int]:
@@ -63,7 +62,7 @@ def count_ngrams(
     return positions, probes
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_overlapping(
     keys: Hashes, ends: Positions, word_offsets: Integers, counts: Integers
 ) -> None:
@@ -89,7 +88,7 @@ def count_overlapping(
             _count_document(keys[first:last], ends[first:last], counts[row], True)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_document(
     keys: Hashes, ends: Positions, counts: Integers, overlaps: bool
 ) -> tuple[int, int]:
@@ -118,7 +117,7 @@ def _count_document(
     return positions, probes
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _sieve(keys: Hashes, places: Positions) -> int:
     """Replace the words' keys by those of the pairs that may repeat; return their number.
 
@@ -142,7 +141,7 @@ def _sieve(keys: Hashes, places: Positions) -> int:
     return left
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _table_shape(num_keys: int) -> tuple[int, int]:
     """Return the table's size as a power of two, and the number of parts of the keys."""
     parts = 1
@@ -154,7 +153,7 @@ def _table_shape(num_keys: int) -> tuple[int, int]:
     return bits, parts
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _find_repeats(
     keys: Hashes, text: Text, table: Hashes, shape: tuple[int, bool], repeats: Flags
 ) -> tuple[int, int]:
@@ -196,7 +195,7 @@ def _find_repeats(
     return np.int64(top_times * top_characters), probes
 
 
-@njit(**_options, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _slot(table: Hashes, key: int) -> tuple[int, int]:
     """Return the slot of a key, or a free one, and the slots read; after PROBE_LIMIT any slot."""
     mask = uint64(len(table) - 1)
@@ -210,7 +209,7 @@ def _slot(table: Hashes, key: int) -> tuple[int, int]:
     return slot, probes
 
 
-@njit(**_options, forceinline=True)
+@njit(**ARRAY_INLINED)
 def _span(places: Positions, ends: Positions, size: int, i: int) -> tuple[int, int]:
     """Return the characters of all words before the i-th n-gram, and up to its end."""
     place = np.int64(places[i])
@@ -218,7 +217,7 @@ def _span(places: Positions, ends: Positions, size: int, i: int) -> tuple[int, i
     return start, np.int64(ends[place + size - 1])
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _covered(repeats: Flags, text: Text) -> int:
     """Return the characters of all words that a repeated n-gram covers, each word once."""
     places, ends, size = text
@@ -231,7 +230,7 @@ def _covered(repeats: Flags, text: Text) -> int:
     return characters
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _overlapping(repeats: Flags, text: Text) -> int:
     """Return the characters of all repeated n-grams, those of a word as often as it is in one."""
     places, ends, size = text
@@ -242,7 +241,7 @@ def _overlapping(repeats: Flags, text: Text) -> int:
     return characters
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _keep_repeats(keys: Hashes, places: Positions, repeats: Flags, num_left: int) -> int:
     """Move places and keys of the next longer n-grams to the front; return their number."""
     left = 0

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
@@ -31,7 +33,7 @@ def cut_paragraphs(data: Bytes, offsets: Offsets, min_chars: int) -> tuple[Offse
     return begins[: segments[-1] + 1], segments
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_lines(data: Bytes, offsets: Offsets, most: Offsets) -> None:
     """Fill in the running number of lines, an upper bound of the segments."""
     for row in range(len(offsets) - 1):
@@ -41,7 +43,7 @@ def _count_lines(data: Bytes, offsets: Offsets, most: Offsets) -> None:
         most[row + 1] = most[row] + lines + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _cut_texts(
     data: Bytes, offsets: Offsets, min_chars: int, begins: Offsets, segments: Offsets
 ) -> None:
@@ -58,7 +60,7 @@ def _cut_texts(
     begins[count] = offsets[-1]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _cut_text(text: Bytes, min_chars: int, at_blank_lines: bool, places: Offsets) -> int:
     """Write the starts of the segments, and return their number."""
     num = characters = start = 0

@@ -37,6 +37,7 @@ from assets.filtered.kernels.line_scan import (
     skip,
     trim,
 )
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.utf8 import decode, last_start
 
 
@@ -54,7 +55,7 @@ COMMA, DOT = ord(","), ord(".")
 THOUSANDS = (ord("k"), ord("m"), ord("b"))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_counter(text: Bytes, start: int, stop: int, classes: Classes) -> bool:
     """Check for a line of a number, with or without k, m or b, and a noun that pages count."""
     i = start
@@ -76,7 +77,7 @@ def _is_counter(text: Bytes, start: int, stop: int, classes: Classes) -> bool:
     return i > after and end == stop
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_boilerplate(
     text: Bytes, line: Line, settings: RefinedWebSettings, classes: Classes
 ) -> bool:
@@ -96,7 +97,7 @@ def _is_boilerplate(
     return line.words < settings.min_words
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _is_separate(text: Bytes, start: int, stop: int, line: Line, classes: Classes) -> bool:
     """Check that no word continues before or after text[start:stop], a part of the line."""
     if start > line.start and is_word(text, last_start(text, start), classes):
@@ -104,7 +105,7 @@ def _is_separate(text: Bytes, start: int, stop: int, line: Line, classes: Classe
     return stop == line.stop or not is_word(text, stop, classes)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _copy_without_phrases(text: Bytes, line: Line, out: Bytes, begin: int, classes: Classes) -> int:
     """Write the line without the phrases that mark a button; return its end in `out`."""
     i, size = line.start, begin
@@ -131,7 +132,7 @@ def _copy_without_phrases(text: Bytes, line: Line, out: Bytes, begin: int, class
     return copy(out, first, last, out, begin)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _write_refinedweb_line(
     text: Bytes,
     raw: Line,
@@ -152,7 +153,7 @@ def _write_refinedweb_line(
     return copy(text, raw.start, raw.stop, out, 0), raw.words
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _edit_refinedweb_text(
     text: Bytes,
     flag: int,
@@ -179,7 +180,7 @@ def _edit_refinedweb_text(
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def edit_refinedweb(
     data: Bytes,
     starts: Integers,

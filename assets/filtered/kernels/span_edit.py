@@ -5,19 +5,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 from assets.text.kernels.utf8 import decode, last_start
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
-_options = {"cache": True, "nogil": True}
 
 KEPT, DROPPED, HIDDEN = 1, 0, 2
 NEWLINE = 10
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_chars(data: Bytes, start: int, stop: int) -> int:
     count = 0
     for byte in data[start:stop]:  # eight times as fast as by index
@@ -25,7 +24,7 @@ def _count_chars(data: Bytes, start: int, stop: int) -> int:
     return count
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
     """Replace the first and the last byte of spans, int64 [n, >= 3], by characters of their text.
 
@@ -44,7 +43,7 @@ def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
             spans[i, k] = chars
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def to_bytes(data: Bytes, offsets: Integers, spans: Integers) -> None:
     """Replace the characters of spans, as `to_characters` makes them, by bytes of the data."""
     row, at, chars = -1, 0, 0
@@ -62,7 +61,7 @@ def to_bytes(data: Bytes, offsets: Integers, spans: Integers) -> None:
             spans[i, k] = at
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def are_sorted(spans: Integers) -> bool:
     """Check the order of spans, int64 [n, 4]: by text and start, the longest and first kind first.
 
@@ -78,7 +77,7 @@ def are_sorted(spans: Integers) -> bool:
     return True
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def choose_spans(spans: Integers, last_kind: int, num_kinds: int) -> Bytes:
     """Choose among sorted spans, int64 [n, 4], that overlap: the longest, then the first kind.
 
@@ -101,7 +100,7 @@ def choose_spans(spans: Integers, last_kind: int, num_kinds: int) -> Bytes:
     return marks
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def mark_near(places: Integers, kind: int, spans: Integers, reach: int, is_near: Bytes) -> None:
     """Mark the texts with a place of a kind at most `reach` characters from one of n spans.
 
@@ -136,7 +135,7 @@ def _is_white(code: int) -> bool:
     )
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def find_edges(data: Bytes, offsets: Integers) -> Integers:
     """Return where n texts begin and end without blank lines first and white space last.
 
@@ -162,7 +161,7 @@ def find_edges(data: Bytes, offsets: Integers) -> Integers:
     return edges
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def replace_spans(
     data: Bytes, offsets: Integers, spans: Integers, words: Bytes, ends: Integers
 ) -> tuple[Bytes, Integers]:

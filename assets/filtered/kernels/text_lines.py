@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS, Count
 from assets.filtered.kernels.text_words import BULLET, SPACE, TERMINAL
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.hashing import INCREMENT, absorb, hash_bytes
 from assets.text.kernels.many_bytes import EIGHT, ONE, find_byte, find_bytes, read_8
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
@@ -55,7 +55,7 @@ def _count_dots(text: Bytes) -> int:
     return ellipses
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> int:
     """Fill the counts of lines and paragraphs of data[span]; return the table slots read.
 
@@ -190,7 +190,7 @@ def _slot(seen: Hashes, key: int) -> tuple[int, int]:
     return slot, probes
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _grown(seen: Hashes) -> Hashes:
     larger = np.zeros(4 * len(seen), np.uint64)
     for entry in seen:

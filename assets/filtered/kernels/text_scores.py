@@ -23,6 +23,7 @@ from assets.filtered.kernels.text_words import (
     character_classes,
     count_words,
 )
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.table_rows import table_of
 
 BLOCK_BYTES = 1 << 20  # the arrays of a block fit the cache
@@ -84,7 +85,7 @@ def buffers_of(texts: pl.Series) -> tuple[Integers, Bytes]:
     return starts, np.frombuffer(data or b"", np.uint8)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_documents(
     texts: tuple[Integers, Bytes],
     kinds: Bytes,

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit, types, uint32, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.words import LOWER, entry_and_width
 
 MAX_STEPS, TOLERANCE = 100, 1e-12  # of one document's update, which takes 8 steps on average
@@ -33,8 +34,6 @@ _floats = types.Array(types.float32, 1, "C", readonly=True)
 _hashes, _buckets = types.uint64[::1], types.uint32[::1]
 _integers, _doubles = types.int64[::1], types.float64[::1]
 _shape = types.UniTuple(types.int64, 3)
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)  # uint64 + 1 would be a float64
 _LAST_SIX = uint64(63)
@@ -44,7 +43,7 @@ _STEP = uint64(0xBB67AE8584CAA73B)
 _CHAIN = uint64(0x3C6EF372FE94F82B)
 
 
-@njit(types.uint64(_bytes, types.int64, types.int64, types.int64), **_inlined)
+@njit(types.uint64(_bytes, types.int64, types.int64, types.int64), **ARRAY_INLINED)
 def _cut(data: Bytes, start: int, stop: int, max_bytes: int) -> int:
     """Return the end of a text's first `max_bytes` bytes, rounded down to whole characters."""
     if stop - start <= max_bytes:
@@ -55,7 +54,7 @@ def _cut(data: Bytes, start: int, stop: int, max_bytes: int) -> int:
     return uint64(stop)
 
 
-@njit(types.uint64(_bytes, types.uint64, types.uint64, _entries, _hashes), **_options)
+@njit(types.uint64(_bytes, types.uint64, types.uint64, _entries, _hashes), **ARRAY_KERNEL)
 def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashes) -> int:
     """Write the hash of each lower-cased word of data[at:stop]; return their number.
 
@@ -89,7 +88,7 @@ def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashe
     return count + before
 
 
-@njit(types.uint64(_hashes, types.uint64, _shape, _hashes, _buckets), **_options)
+@njit(types.uint64(_hashes, types.uint64, _shape, _hashes, _buckets), **ARRAY_KERNEL)
 def _distinct_buckets(
     hashes: Hashes, count: int, shape: tuple[int, int, int], seen: Hashes, buckets: Buckets
 ) -> int:
@@ -114,7 +113,7 @@ def _distinct_buckets(
     return size
 
 
-@njit(types.UniTuple(types.int64, 2)(_offsets, types.int64), **_options)
+@njit(types.UniTuple(types.int64, 2)(_offsets, types.int64), **ARRAY_KERNEL)
 def _bytes_read(offsets: Offsets, max_bytes: int) -> tuple[int, int]:
     """Return the bytes read of the longest text, and of all; both exceed the number of words."""
     longest, total = 0, 0
@@ -125,12 +124,12 @@ def _bytes_read(offsets: Offsets, max_bytes: int) -> tuple[int, int]:
     return longest, total
 
 
-@njit(types.float64(types.float64), **_inlined)
+@njit(types.float64(types.float64), **ARRAY_INLINED)
 def _sigmoid(margin: float) -> float:
     return 1.0 / (1.0 + math.exp(-margin)) if margin > -700.0 else 0.0
 
 
-@njit(_doubles(_bytes, _offsets, _entries, _shape, _floats, types.float64), **_options)
+@njit(_doubles(_bytes, _offsets, _entries, _shape, _floats, types.float64), **ARRAY_KERNEL)
 def score_texts(
     data: Bytes,
     offsets: Offsets,
@@ -166,7 +165,7 @@ def score_texts(
 
 @njit(
     types.Tuple((_buckets, _integers, _hashes))(_bytes, _offsets, _entries, _shape),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def find_features(
     data: Bytes, offsets: Offsets, entries: Entries, shape: tuple[int, int, int]
@@ -198,7 +197,7 @@ def find_features(
     return buckets[: feature_offsets[-1]].copy(), feature_offsets, keys
 
 
-@njit(types.float64(types.float64, types.float64, types.float64, types.float64), **_options)
+@njit(types.float64(types.float64, types.float64, types.float64, types.float64), **ARRAY_KERNEL)
 def _solve(slope: float, cap: float, alpha: float, agreement: float) -> float:
     """Return the optimal dual variable of one document while all others stay.
 
@@ -228,7 +227,7 @@ def _solve(slope: float, cap: float, alpha: float, agreement: float) -> float:
     types.void(
         _buckets, types.int64[::1], _doubles, _doubles, types.int64[::1], _doubles, _doubles
     ),
-    **_options,
+    **ARRAY_KERNEL,
 )
 def fit_epoch(  # noqa: PLR0913 (the state in arrays: numba has no dataclasses)
     buckets: Buckets,

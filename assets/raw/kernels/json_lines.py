@@ -27,6 +27,7 @@ from assets.raw.kernels.json_values import (
     skip_blanks,
     unescape,
 )
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.many_bytes import ONE, find_byte
 
 Bytes = NDArray[np.uint8]
@@ -37,10 +38,8 @@ NUM_COLUMNS = 6
 TEXT, ID, URL, META = 0, 1, 4, 5  # columns; 2 and 3 are language and licence
 PLAIN, RESPELLED, REFUSED = 0, 1, 2  # kinds of lines; RESPELLED: `meta` is to be encoded again
 
-_called = {"cache": True, "nogil": True}
 
-
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def close_values(
     data: Bytes, at: int, out: Bytes, end: int, closings: Bytes, depth: int
 ) -> tuple[int, int, int]:
@@ -58,7 +57,7 @@ def close_values(
     return at, end, depth
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_value(
     data: Bytes, at: int, out: Bytes, end: int, keys: Positions, num_keys: int
 ) -> tuple[int, int, bool]:
@@ -93,7 +92,7 @@ def copy_value(
     return FAILED, end, False
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def role_of(data: Bytes, span: tuple[int, int], names: Bytes, ends: Positions) -> int:
     """Return the column of a key by the names of the columns, META if none is its name."""
     size, first = span[1] - span[0], uint64(0)
@@ -108,7 +107,7 @@ def role_of(data: Bytes, span: tuple[int, int], names: Bytes, ends: Positions) -
     return META
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def take_value(
     data: Bytes, at: int, role: int, columns: Columns, tops: Positions
 ) -> tuple[int, bool]:
@@ -131,7 +130,7 @@ def take_value(
     return at, False
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def read_object(
     data: Bytes,
     at: int,
@@ -181,7 +180,7 @@ def read_object(
     return newline if is_whole else FAILED, is_canonical
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def split_json_lines(
     data: Bytes,
     sizes: tuple[int, int],

@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.many_bytes import EIGHT, HIGH_BITS, ONE, ONES, find_bytes, read_8
 
 Bytes = NDArray[np.uint8]
@@ -40,9 +41,6 @@ NUMBER_BYTES = np.zeros(256, np.bool_)
 NUMBER_BYTES[np.frombuffer(b"0123456789+-.eE", np.uint8)] = True
 LITERALS = np.frombuffer(b"true\nfalse\nnull\n", np.uint8)
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
-_called = {"cache": True, "nogil": True}
-
 
 @intrinsic
 def write_8(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
@@ -58,7 +56,7 @@ def write_8(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
     return types.none(data, types.uint64, types.uint64), generate
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def copy_run(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     """Copy the bytes before the next quote, backslash or control character."""
     while True:
@@ -74,7 +72,7 @@ def copy_run(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
         end += EIGHT
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def skip_blanks(data: Bytes, at: int) -> int:
     """Return the position of the next byte that is no blank of JSON; a newline is none here."""
     while data[at] == 0x20 or data[at] == 0x09 or data[at] == 0x0D:
@@ -82,7 +80,7 @@ def skip_blanks(data: Bytes, at: int) -> int:
     return at
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def read_code_unit(data: Bytes, at: int) -> int:
     r"""Return the number of an escape \uXXXX at `at`, uint64, or 0x10000 if it is none."""
     if data[at] != BACKSLASH or data[at + ONE] != LETTER_U:
@@ -96,7 +94,7 @@ def read_code_unit(data: Bytes, at: int) -> int:
     return code
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def write_utf8(out: Bytes, end: int, code: int) -> int:
     """Write a code point, and return the end behind it."""
     if code < 0x80:
@@ -117,7 +115,7 @@ def write_utf8(out: Bytes, end: int, code: int) -> int:
     return end + FOUR
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def unescape_code(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     r"""Write the character of an escape \uXXXX, or of a pair; half a pair alone fails."""
     code = read_code_unit(data, at)
@@ -133,7 +131,7 @@ def unescape_code(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]
     return at, write_utf8(out, end, code)
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def unescape(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     """Write the text of a string; `at` is behind its first quote, the result behind its last."""
     while True:
@@ -155,7 +153,7 @@ def unescape(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
             end += ONE
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_string(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, bool]:
     """Copy a string with its quotes; the third value is whether an encoder spells it so."""
     out[end] = QUOTE
@@ -174,7 +172,7 @@ def copy_string(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, b
         end += TWO
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def skip_digits(data: Bytes, at: int) -> int:
     """Return the position behind the digits at `at`."""
     while data[at] >= ZERO_DIGIT and data[at] <= NINE_DIGIT:
@@ -182,7 +180,7 @@ def skip_digits(data: Bytes, at: int) -> int:
     return at
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_number(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, bool]:
     """Copy what may be a number; the third value is whether it is one that an encoder spells so."""
     start = at
@@ -212,7 +210,7 @@ def copy_number(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, b
     return at, end, is_canonical
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_literal(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     """Copy true, false or null."""
     place = 0 if data[at] == LITERALS[0] else 5 if data[at] == LITERALS[5] else 11
@@ -226,7 +224,7 @@ def copy_literal(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     return at, end
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_scalar(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, bool]:
     """Copy a string, number or literal."""
     if data[at] == QUOTE:
@@ -237,7 +235,7 @@ def copy_scalar(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, b
     return at, end, True
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def is_new_key(data: Bytes, keys: NDArray[np.uint64], span: tuple[int, int]) -> bool:
     """Return whether the last of keys[span] differs from all before it; each is (start, stop)."""
     last = span[1] - 1
@@ -252,7 +250,7 @@ def is_new_key(data: Bytes, keys: NDArray[np.uint64], span: tuple[int, int]) -> 
     return True
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def copy_key(
     data: Bytes, at: int, out: Bytes, end: int, keys: NDArray[np.uint64], span: tuple[int, int]
 ) -> tuple[int, int, bool]:

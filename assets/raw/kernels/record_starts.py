@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 Bytes = NDArray[np.uint8]
 State = NDArray[np.int64]
 
@@ -19,10 +21,8 @@ GAP, BLANK, FILLED = range(3)  # kinds in text: of the line so far, BLANK behind
 
 QUOTE, NEWLINE, CARRIAGE_RETURN, SPACE, TAB = 0x22, 0x0A, 0x0D, 0x20, 0x09
 
-_called = {"cache": True, "nogil": True}
 
-
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def next_csv_row(rules: tuple[int, int], data: Bytes, base: int, wanted: int, state: State) -> int:
     """Return where the first row at or behind `wanted` starts; -1 if not in this block.
 
@@ -57,7 +57,7 @@ def next_csv_row(rules: tuple[int, int], data: Bytes, base: int, wanted: int, st
     return found
 
 
-@njit(**_called)
+@njit(**ARRAY_KERNEL)
 def next_paragraph(max_bytes: int, data: Bytes, base: int, wanted: int, state: State) -> int:
     """Return where the first run of filled lines at or behind `wanted` starts; -1 as above.
 

@@ -10,11 +10,13 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _places = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@njit(types.void(types.uint8[::1], _places, _bytes, _places), cache=True, nogil=True)
+@njit(types.void(types.uint8[::1], _places, _bytes, _places), **ARRAY_KERNEL)
 def place_rows(
     target: NDArray[np.uint8],
     places: NDArray[np.int64],

@@ -1,10 +1,13 @@
-"""Options of kernels that make no array of their own.
+"""Options of kernels: compiled once a machine and kept in a file, run without the interpreter lock.
 
 numba counts the references to every array that a function receives, with an atomic instruction for
 each array of each call, of inlined functions too: a quarter of the time of `page_form`. A function
-that makes no array does without. `_nrt` is an option of numba without a promise: the version is
-pinned in pyproject.toml, and without the option all results stay the same.
+that makes no array can do without: `KERNEL`. `_nrt` is an option of numba without a promise: the
+version is pinned in pyproject.toml, and without the option all results stay the same. A function
+that makes arrays, and one that is called too seldom for a difference, has `ARRAY_KERNEL`.
 """
 
-KERNEL = {"cache": True, "nogil": True, "_nrt": False}
+ARRAY_KERNEL = {"cache": True, "nogil": True}
+ARRAY_INLINED = {**ARRAY_KERNEL, "forceinline": True}
+KERNEL = {**ARRAY_KERNEL, "_nrt": False}
 INLINED = {**KERNEL, "forceinline": True}

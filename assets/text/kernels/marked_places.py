@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import INCREMENT, MULTIPLIER, finish
 from assets.text.kernels.many_bytes import read_8
 
@@ -21,10 +22,8 @@ FILTER_BITS = 22
 BASE = uint64(0x5851F42D4C957F2D)
 ID_BYTES = 16
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _is_in(check: int, checks: Checks, bits: Bytes) -> bool:
     prefix = uint64(check) >> uint64(32 - FILTER_BITS)
     if not bits[prefix >> uint64(3)] >> (prefix & uint64(7)) & uint64(1):
@@ -33,12 +32,12 @@ def _is_in(check: int, checks: Checks, bits: Bytes) -> bool:
     return bool(place < len(checks) and checks[place] == check)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _check_of(key: int) -> int:
     return uint32(finish(key) >> uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def passage_checks(joined: Bytes, starts: Offsets) -> Checks:
     """Return the check of the PASSAGE_BYTES bytes from each start on, uint32 [n]."""
     checks = np.empty(len(starts), np.uint32)
@@ -50,7 +49,7 @@ def passage_checks(joined: Bytes, starts: Offsets) -> Checks:
     return checks
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_passages(
     joined: Bytes, edges: Offsets, checks: Checks, bits: Bytes, most: int
 ) -> tuple[Offsets, int]:
@@ -80,12 +79,12 @@ def find_passages(
     return found[: min(count, most)], count
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _id_check(low: int, high: int) -> int:
     return _check_of((low * MULTIPLIER) ^ (high * INCREMENT))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def id_checks(ids: Bytes) -> Checks:
     """Return the check of each id of 16 bytes, uint32 [n]."""
     count = len(ids) // ID_BYTES
@@ -96,7 +95,7 @@ def id_checks(ids: Bytes) -> Checks:
     return checks
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[Offsets, int]:
     """Find where 16 bytes have the check of an id, at any place: the first `most`, and how many."""
     found, count = np.empty(most, np.int64), 0
@@ -109,14 +108,14 @@ def find_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[Offse
     return found[: min(count, most)], count
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _digit(byte: int) -> int:
     if 48 <= byte <= 57:
         return byte - 48
     return byte - 87 if 97 <= byte <= 102 else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_hex_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[Offsets, int]:
     """Find runs of 32 small hex digits with the check of an id: the first `most`, and how many."""
     found, count = np.empty(most, np.int64), 0
@@ -136,7 +135,7 @@ def find_hex_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[O
     return found[: min(count, most)], count
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def spell(ids: NDArray[np.uint32], spelled: tuple[Bytes, Offsets], is_mark: Bytes) -> Bytes:
     """Return the bytes of token ids end to end; a zero in place of marks and unknown ids.
 

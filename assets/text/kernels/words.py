@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types, uint32, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     HIGH_BITS,
     RUN,
@@ -171,8 +171,7 @@ def _join_text(
 
 @njit(
     types.Tuple((types.uint8[::1], types.int64[::1], types.int64[::1]))(_bytes, _offsets, _entries),
-    cache=True,
-    nogil=True,
+    **ARRAY_KERNEL,
 )
 def join_words(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets, Offsets]:
     """Join the lower-case words of n texts, with a blank after each.
@@ -246,8 +245,7 @@ def _fold_text(
 
 @njit(
     types.Tuple((types.uint8[::1], types.int64[::1]))(_bytes, _offsets, _entries),
-    cache=True,
-    nogil=True,
+    **ARRAY_KERNEL,
 )
 def fold_whitespace(data: Bytes, offsets: Offsets, entries: Entries) -> tuple[Bytes, Offsets]:
     """Fold each run of whitespace to one blank, none at the ends: bytes, offsets int64 [n + 1]."""

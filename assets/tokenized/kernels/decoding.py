@@ -11,16 +11,15 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.many_bytes import EIGHT, read_8, read_some
 
 Bytes = NDArray[np.uint8]
 Edges = NDArray[np.int64]
 ALL_BITS = uint64(64)
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _is_equal(one: Bytes, start: int, other: Bytes, at: int, size: int) -> bool:
     """Compare `size` bytes of `one` from `start` on with those of `other` from `at` on."""
     for done in range(0, size, 8):
@@ -31,7 +30,7 @@ def _is_equal(one: Bytes, start: int, other: Bytes, at: int, size: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def are_decoded(
     ids: NDArray[np.unsignedinteger[Any]],
     runs: tuple[Edges, Edges],

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 NO_MARK = -1
 LAST = 3  # the mark that follows a list; those before it come before
 
@@ -24,8 +26,7 @@ _marks = types.Array(types.int64, 2, "C", readonly=True)
         types.void(_values, _offsets, _marks, _marks, types.uint16[::1]),
         types.void(_values, _offsets, _marks, _marks, types.uint32[::1]),
     ],
-    cache=True,
-    nogil=True,
+    **ARRAY_KERNEL,
 )
 def write_marked(
     values: NDArray[np.uint32],

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import MULTIPLIER
 
 Table = NDArray[np.uint64]  # [slots, 3], a power of two, half of them free
@@ -24,11 +25,8 @@ HALF = uint64(32)
 NUMBER, MET = 1, 2  # columns of the table after the pair
 COUNT, PAIR, START, STOP = range(4)  # columns of the queue; a range of places
 
-_compiled = {"cache": True, "nogil": True}
-_inlined = {**_compiled, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def pair_slot(table: Table, pair: int) -> int:
     """Return the slot of a pair: from that of its hash on, its own or the first free one."""
     mask = uint64(len(table) - 1)
@@ -38,7 +36,7 @@ def pair_slot(table: Table, pair: int) -> int:
     return slot
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def add_to(table: Table, pair: int, number: int) -> tuple[int, bool]:
     """Add to the number of a pair; return its slot, and whether it is new in the table."""
     slot = pair_slot(table, pair)
@@ -49,7 +47,7 @@ def add_to(table: Table, pair: int, number: int) -> tuple[int, bool]:
     return slot, is_new
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def with_slots(table: Table, used: int) -> Table:
     """Return a table that `used` pairs fill by half at most: the same, or a larger one."""
     size = len(table)
@@ -65,7 +63,7 @@ def with_slots(table: Table, used: int) -> Table:
     return larger
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def is_before(queue: Queue, one: int, other: int) -> bool:
     """Check whether an entry of the queue comes before another."""
     if queue[one, COUNT] != queue[other, COUNT]:
@@ -75,7 +73,7 @@ def is_before(queue: Queue, one: int, other: int) -> bool:
     return queue[one, START] < queue[other, START]
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def swap(queue: Queue, one: int, other: int) -> None:
     """Swap two entries."""
     for column in range(4):
@@ -84,7 +82,7 @@ def swap(queue: Queue, one: int, other: int) -> None:
         queue[other, column] = kept
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def sift_down(queue: Queue, size: int) -> None:
     """Move the first of `size` entries behind those that come before it."""
     at = 0
@@ -98,7 +96,7 @@ def sift_down(queue: Queue, size: int) -> None:
         at = child
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def sift_up(queue: Queue, at: int) -> None:
     """Move entry `at`, the last one, before those that come after it."""
     while at > 0 and is_before(queue, at, (at - 1) // 2):
@@ -106,7 +104,7 @@ def sift_up(queue: Queue, at: int) -> None:
         at = (at - 1) // 2
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def take_first(queue: Queue, size: int, table: Table) -> tuple[int, Any, Any, Any, Any]:
     """Take out the first entry, once its number is that of today.
 
@@ -128,7 +126,7 @@ def take_first(queue: Queue, size: int, table: Table) -> tuple[int, Any, Any, An
     return 0, 0, uint64(0), 0, 0
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def group_places(
     changes: Changes, table: Table, words: Places, used: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Any]:
@@ -160,7 +158,7 @@ def group_places(
     return slots[:num_pairs], starts, ends, used
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def queue_pairs(
     changes: Changes, table: Table, queue: tuple[Queue, int], places: tuple[Places, int]
 ) -> tuple[Queue, int, Places, int]:

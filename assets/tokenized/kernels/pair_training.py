@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.tokenized.kernels.pair_queue import (
     HALF,
     NO_PAIR,
@@ -32,17 +33,14 @@ ID_BITS = uint64(0xFFFFFFFF)
 AHEAD = 8  # words
 FIRST_SLOTS = 1 << 18  # twice the pairs of bytes, and more
 
-_compiled = {"cache": True, "nogil": True}
-_inlined = {**_compiled, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def pair_of(left: int, right: int) -> int:
     """Return two ids as one number, uint64."""
     return uint64(left) << HALF | uint64(right)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def merge_in_word(
     ids: Ids,
     span: tuple[int, int],
@@ -83,7 +81,7 @@ def merge_in_word(
     return end - start, num_changes, num_added
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def first_pairs(words: Words) -> tuple[Table, int, Changes]:
     """Count the pairs of bytes; return the table, its slots used, and all pairs with their word."""
     ids, edges, numbers = words
@@ -97,7 +95,7 @@ def first_pairs(words: Words) -> tuple[Table, int, Changes]:
     return table, used, changes[:num_changes]
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def merge_in_words(
     words: Words,
     sizes: Edges,
@@ -130,7 +128,7 @@ def merge_in_words(
         types.int64,
         types.int64,
     ),
-    **_compiled,
+    **ARRAY_KERNEL,
 )
 def learn_merges(
     words: Words, tokens: tuple[Bytes, Edges], vocab_size: int, min_frequency: int

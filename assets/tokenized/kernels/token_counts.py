@@ -7,12 +7,12 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
+
 Ids = NDArray[np.unsignedinteger[Any]]
 
-_compiled = {"cache": True, "nogil": True}
 
-
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def count_each(ids: Ids, vocab_size: int) -> NDArray[np.uint64]:
     """Count each id of the vocabulary, uint64 [vocab_size]; all ids are in it."""
     counts = np.zeros(vocab_size, np.uint64)
@@ -21,7 +21,7 @@ def count_each(ids: Ids, vocab_size: int) -> NDArray[np.uint64]:
     return counts
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def count_of_kinds(
     ids: Ids, ends: NDArray[np.int64], kinds: NDArray[np.uint8], num_kinds: int
 ) -> NDArray[np.int64]:

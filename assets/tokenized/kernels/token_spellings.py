@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 
 Bytes = NDArray[np.uint8]
@@ -17,10 +18,8 @@ Edges = NDArray[np.int64]
 FIRST_SLOTS, FIRST_BYTES = 1 << 10, 1 << 16
 NO_TOKEN = -1
 
-_compiled = {"cache": True, "nogil": True}
 
-
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def find_token(spelled: Bytes, edges: Edges, known: Edges, token: int) -> int:
     """Return the known token with the bytes of number `token`: itself, which is added, if new."""
     start, stop = edges[token], edges[token + 1]
@@ -35,7 +34,7 @@ def find_token(spelled: Bytes, edges: Edges, known: Edges, token: int) -> int:
     return token
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def known_tokens(tokens: tuple[Bytes, Edges], vocab_size: int) -> tuple[Bytes, Edges, Edges]:
     """Return the first tokens' bytes and edges with room for more, and the table of them.
 
@@ -56,7 +55,7 @@ def known_tokens(tokens: tuple[Bytes, Edges], vocab_size: int) -> tuple[Bytes, E
     return spelled, edges, known
 
 
-@njit(**_compiled)
+@njit(**ARRAY_KERNEL)
 def spell_token(
     pair: tuple[int, int], token: int, spelled: Bytes, edges: Edges, known: Edges
 ) -> tuple[Bytes, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import EIGHT, read_some
 from assets.tokenized.kernels.word_cutting import UNKNOWN, class_and_width, word_end
@@ -19,12 +20,11 @@ Edges = NDArray[np.int64]
 NO_WORD = -1
 FIRST_WORDS = 1 << 16  # for which there is room
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _edges = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@njit(types.boolean[::1](_bytes, _edges, _bytes), cache=True, nogil=True)
+@njit(types.boolean[::1](_bytes, _edges, _bytes), **ARRAY_KERNEL)
 def are_known(data: Bytes, edges: Edges, classes: Bytes) -> NDArray[np.bool_]:
     """Check for each text that the classes of all its characters are known."""
     known = np.ones(len(edges) - 1, np.bool_)
@@ -37,7 +37,7 @@ def are_known(data: Bytes, edges: Edges, classes: Bytes) -> NDArray[np.bool_]:
     return known
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def are_same(data: Bytes, start: int, other: int, size: int) -> bool:
     """Compare `size` bytes from two places on; all uint64."""
     for done in range(0, size, 8):
@@ -49,7 +49,7 @@ def are_same(data: Bytes, start: int, other: int, size: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def larger_table(table: Edges, data: Bytes, words: Edges) -> Edges:
     """Return a table with twice the slots and the same words."""
     larger = np.full(2 * len(table), NO_WORD, np.int64)
@@ -63,7 +63,7 @@ def larger_table(table: Edges, data: Bytes, words: Edges) -> Edges:
     return larger
 
 
-@njit(types.int64[:, ::1](_bytes, _edges, _bytes, types.int64), cache=True, nogil=True)
+@njit(types.int64[:, ::1](_bytes, _edges, _bytes, types.int64), **ARRAY_KERNEL)
 def count_words(data: Bytes, edges: Edges, classes: Bytes, num_cut: int) -> Edges:
     """Return the start, size and number of each different word, int64 [words, 3].
 

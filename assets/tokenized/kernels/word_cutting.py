@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.text.kernels.compiling import ARRAY_INLINED
 from assets.text.kernels.many_bytes import EIGHT, HIGH_BITS, ONES, read_8
 from assets.text.kernels.utf8 import decode
 
@@ -20,10 +21,8 @@ ONE, TWO, THREE = uint64(1), uint64(2), uint64(3)
 LOWER_CASE = uint64(0x20) * ONES
 FROM_A, AFTER_Z = uint64(0x80 - ord("a")) * ONES, uint64(0x80 - ord("z") - 1) * ONES
 
-_inlined = {"cache": True, "nogil": True, "forceinline": True}
 
-
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def class_and_width(data: Bytes, at: int, classes: Bytes) -> tuple[int, int]:
     """Return the class of the character at byte `at`, and its width."""
     first = data[at]
@@ -35,7 +34,7 @@ def class_and_width(data: Bytes, at: int, classes: Bytes) -> tuple[int, int]:
     return classes[point], uint64(width)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def contraction_end(data: Bytes, at: int, stop: int) -> int:
     """Return the end of 's, 't, 'm, 'd, 're, 've or 'll, whose apostrophe is at `at`; else `at`."""
     if at + ONE >= stop:
@@ -52,7 +51,7 @@ def contraction_end(data: Bytes, at: int, stop: int) -> int:
     return at
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def ascii_letters_end(data: Bytes, at: int, stop: int) -> int:
     """Return the end of the run of ASCII letters from `at` on, or a place in it near `stop`.
 
@@ -70,7 +69,7 @@ def ascii_letters_end(data: Bytes, at: int, stop: int) -> int:
     return at
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def run_end(data: Bytes, at: int, stop: int, kind: int, classes: Bytes) -> tuple[int, int]:
     """Return the end of the run of characters of a class from `at` on, and the width of its last.
 
@@ -87,7 +86,7 @@ def run_end(data: Bytes, at: int, stop: int, kind: int, classes: Bytes) -> tuple
     return at, last
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def word_end(data: Bytes, at: int, stop: int, classes: Bytes) -> int:
     """Return the end of the word that begins at byte `at` of a text that ends at `stop`; uint64.
 

@@ -15,6 +15,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.text_words import ALPHANUMERIC, LETTER, SPACE
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import decode
 
@@ -26,9 +27,6 @@ MAX_BYTES, MAX_MARKS = 8192, 256
 ONE = uint64(1)
 FREE = np.int64(-1)
 PROBE_LIMIT = 1 << 12  # a run of 4,096 filled slots in a half-empty table is no accident
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class Tokens(NamedTuple):
@@ -47,7 +45,7 @@ class Tokens(NamedTuple):
     flags: Bytes
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def slot_of(keys: Hashes, firsts: Integers, key: int) -> int:
     """Return the slot of a chunk's hash, or a free one; after PROBE_LIMIT that of another hash.
 
@@ -61,7 +59,7 @@ def slot_of(keys: Hashes, firsts: Integers, key: int) -> int:
     return slot
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def chunk_at(data: Bytes, at: int, stop: int, kinds: Bytes) -> tuple[int, int, bool]:
     """Return the end of the chunk at byte `at`, its characters, and if all are letters."""
     first, characters, marks, is_plain = at, 0, 0, True
@@ -79,7 +77,7 @@ def chunk_at(data: Bytes, at: int, stop: int, kinds: Bytes) -> tuple[int, int, b
     return at, characters, is_plain
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def space_at(data: Bytes, at: int, stop: int, kinds: Bytes) -> int:
     """Return the end of the white space at byte `at`."""
     while at < stop:
@@ -90,7 +88,7 @@ def space_at(data: Bytes, at: int, stop: int, kinds: Bytes) -> int:
     return at
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def find_unknown(
     data: Bytes, starts: Integers, kinds: Bytes, tokens: Tokens, found: tuple[Hashes, Integers]
 ) -> int:
@@ -117,7 +115,7 @@ def find_unknown(
     return count
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def hash_texts(data: Bytes, starts: Integers) -> Hashes:
     """Return the hash of each of n texts that are not empty, uint64 [n]."""
     hashes = np.empty(len(starts) - 1, np.uint64)
@@ -126,7 +124,7 @@ def hash_texts(data: Bytes, starts: Integers) -> Hashes:
     return hashes
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def enter(tokens: Tokens, hashes: Hashes, firsts: Integers, lengths: Integers) -> None:
     """Enter chunks with their first tokens and numbers of tokens."""
     for i in range(len(hashes)):

@@ -19,6 +19,7 @@ from assets.filtered.kernels.text_lines import (
     skip_space,
 )
 from assets.filtered.kernels.text_words import TERMINAL
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import ONE, find_byte
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
@@ -30,9 +31,6 @@ Hashes = NDArray[np.uint64]
 NEWLINE, CARRIAGE_RETURN, BULLET, DASH = 0x0A, 0x0D, 0x2022, 0x2D
 PARAGRAPH = uint64(0x9E3779B97F4A7C15)  # no paragraph is equal to a line
 FIRST_SLOTS = 64
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class LineKind(IntEnum):
@@ -56,7 +54,7 @@ class LineKind(IntEnum):
     DUPLICATE_PARAGRAPH_CHARACTERS = auto()
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
     """Fill `counts`, int64 [LineKind], for the text data[span] of uint64 bounds."""
     start, stop = span
@@ -75,7 +73,7 @@ def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: In
     _count_paragraphs(data, span, kinds, seen, counts)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_split_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
     start, stop = span
     while start < stop:
@@ -96,7 +94,7 @@ def _count_split_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts:
         start = end + width
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _break_at(data: Bytes, at: int, stop: int) -> int:
     """Return the bytes of the line break of `str.splitlines` at a byte, 0 for none."""
     byte = data[at]
@@ -112,7 +110,7 @@ def _break_at(data: Bytes, at: int, stop: int) -> int:
     return uint64(3) * uint64(is_separator)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_lines(
     data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
 ) -> None:
@@ -137,7 +135,7 @@ def _count_lines(
         start = end + ONE
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_paragraphs(
     data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
 ) -> None:
@@ -163,12 +161,12 @@ def _count_paragraphs(
         start = after
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _length(data: Bytes, start: int, stop: int) -> int:
     return np.int64(stop - start) - np.int64(count_continuations(data, start, stop))
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _enter(seen: Hashes, key: int) -> int:
     """Enter a key in a table that is at most half full; return 1 if it was there.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.counting.kernels.datatrove_words import TokenList
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, PROBE_LIMIT, TOP_SIZES
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes, join
 
 Integers = NDArray[np.int64]
@@ -20,11 +21,8 @@ Hashes = NDArray[np.uint64]
 FIRST_COUNT = uint64(1 << 32)
 ONE = uint64(1)
 
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
-
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_token_ngrams(text: TokenList, total: int, counts: Integers) -> None:
     """Fill `counts`, int64 [len(NGRAM_COUNTS)], from the first tokens of a list."""
     slots = 4
@@ -41,7 +39,7 @@ def count_token_ngrams(text: TokenList, total: int, counts: Integers) -> None:
         counts[size - 2] = _later_copies(text, total, size, keys)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _top(grams: Hashes, text: TokenList, size: int, table: tuple[Hashes, Hashes]) -> int:
     """Return the characters of the most frequent n-gram, times its occurrences."""
     keys, values = table
@@ -65,7 +63,7 @@ def _top(grams: Hashes, text: TokenList, size: int, table: tuple[Hashes, Hashes]
     return np.int64(characters * np.int64(most >> uint64(32)))
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _slot(keys: Hashes, values: Hashes, key: int) -> int:
     """Return the slot of a key, or a free one; after PROBE_LIMIT that of another key."""
     mask = uint64(len(keys) - 1)
@@ -76,7 +74,7 @@ def _slot(keys: Hashes, values: Hashes, key: int) -> int:
     return slot
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _later_copies(text: TokenList, total: int, size: int, seen: Hashes) -> int:
     """Return the characters of the n-grams that came before."""
     seen[:] = 0

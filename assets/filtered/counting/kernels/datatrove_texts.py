@@ -18,6 +18,7 @@ from assets.filtered.counting.kernels.datatrove_words import (
     room_for_tokens,
 )
 from assets.filtered.kernels.text_lines import count_ellipses
+from assets.text.kernels.compiling import ARRAY_KERNEL
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -45,7 +46,7 @@ def count_texts(data: Bytes, starts: Integers, tables: Tables, counts: Integers)
     _count_texts(data, starts, tables, room, counts)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _count_texts(
     data: Bytes, starts: Integers, tables: Tables, room: TokenList, counts: Integers
 ) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.counting.kernels.chunks import FREE, Tokens, chunk_at, slot_of
 from assets.filtered.kernels.text_words import SPACE
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import decode
 
@@ -27,9 +28,6 @@ PUNCTUATION_ONLY, ALPHABETIC, ENDS_SENTENCE, IS_PUNCTUATION, BEGINS_LINE, AFTER_
 )
 LINE_FEED, BLANK = 0x0A, 0x20
 ONE = uint64(1)
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class TokenCount(IntEnum):
@@ -64,7 +62,7 @@ def room_for_tokens(num_bytes: int) -> TokenList:
     return TokenList(data, np.empty(num_bytes, np.uint64), ends, characters, flags)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def cut_text(
     data: Bytes, span: tuple[int, int], kinds: Bytes, tokens: Tokens, room: TokenList
 ) -> int:
@@ -97,7 +95,7 @@ def cut_text(
         at = end
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _skip_space(data: Bytes, at: int, stop: int, kinds: Bytes) -> tuple[int, int]:
     """Return the end of the white space at byte `at`, and the flags of the token after it.
 
@@ -118,7 +116,7 @@ def _skip_space(data: Bytes, at: int, stop: int, kinds: Bytes) -> tuple[int, int
     return at, flags
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_tokens(text: TokenList, total: int, stop_words: Hashes, counts: Integers) -> None:
     """Fill `counts`, int64 [TokenCount], from the first tokens of a list.
 
@@ -143,7 +141,7 @@ def count_tokens(text: TokenList, total: int, stop_words: Hashes, counts: Intege
     counts[TokenCount.STOP_WORDS] = found.sum()
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _sentence_begins(flags: int, after_end: bool) -> tuple[int, bool]:
     """Return the sentences that begin with a token or the blanks before it; is it after an end?"""
     begins = 0

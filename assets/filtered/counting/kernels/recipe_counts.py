@@ -32,6 +32,7 @@ from assets.filtered.kernels.ngrams import (
     count_overlapping,
 )
 from assets.filtered.kernels.text_scores import blocks, buffers_of
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
 from assets.text.table_rows import table_of
@@ -41,9 +42,6 @@ HASH, ELLIPSIS = ord("#"), ord("…")
 STAR, DASH, BULLET, CIRCLE = (ord(mark) for mark in "*-•●")
 MAX_MEDIAN = 255  # the length of longer words: no limit is near
 ONE, TWO, THREE, FIVE = (uint64(number) for number in (1, 2, 3, 5))
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class WordCount(IntEnum):
@@ -111,7 +109,7 @@ def _hashes_of(words: tuple[str, ...]) -> Hashes:
     return np.array(hashes, np.uint64)
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_dclm(
     texts: tuple[Integers, Bytes], tables: tuple[Classes, Hashes], words: Words, counts: Integers
 ) -> Integers:
@@ -134,7 +132,7 @@ def _count_dclm(
     return word_offsets
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_dolma(
     texts: tuple[Integers, Bytes], tables: tuple[Classes, Hashes], words: Words, counts: Integers
 ) -> Integers:
@@ -152,7 +150,7 @@ def _count_dolma(
     return word_offsets
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_words(
     data: Bytes,
     span: tuple[int, int],
@@ -194,7 +192,7 @@ def _count_words(
     counts[WordCount.TWICE_MEDIAN_LENGTH] = _twice_median(lengths, counts[WordCount.WORDS])
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _counted_words(data: Bytes, span: tuple[int, int], classes: Classes) -> int:
     """Count fastText's words, between ASCII white space, that begin with a letter or digit."""
     at, stop = span
@@ -207,7 +205,7 @@ def _counted_words(data: Bytes, span: tuple[int, int], classes: Classes) -> int:
     return number
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _has_symbol(data: Bytes, at: int, stop: int) -> bool:
     while at < stop:
         code, width = decode(data, at)
@@ -217,7 +215,7 @@ def _has_symbol(data: Bytes, at: int, stop: int) -> bool:
     return False
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _twice_median(lengths: Integers, number: int) -> int:
     """Return the sum of the two middle lengths, the same one twice of an odd number."""
     seen, twice = 0, 0
@@ -228,7 +226,7 @@ def _twice_median(lengths: Integers, number: int) -> int:
     return twice
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_lines(
     data: Bytes, span: tuple[int, int], classes: Classes, is_dclm: bool, counts: Integers
 ) -> None:
@@ -262,7 +260,7 @@ def _count_lines(
     counts[WordCount.REPEATED_LINE_CHARACTERS] = characters
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def _count_paragraphs(
     data: Bytes, span: tuple[int, int], classes: Classes, counts: Integers
 ) -> None:
@@ -292,7 +290,7 @@ def _count_paragraphs(
     counts[WordCount.REPEATED_PARAGRAPH_CHARACTERS] = characters
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _stripped(data: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int]:
     """Return the bounds of data[start:stop] without the white space around it."""
     while start < stop:
@@ -308,13 +306,13 @@ def _stripped(data: Bytes, start: int, stop: int, classes: Classes) -> tuple[int
     return start, stop
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _is_bullet(data: Bytes, at: int, is_dclm: bool) -> bool:
     code = decode(data, at)[0]
     return code in (STAR, DASH) or (is_dclm and code in (BULLET, CIRCLE))
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _ends_in_ellipsis(data: Bytes, start: int, stop: int, is_dclm: bool) -> bool:
     """Check for "…" at the end, for DCLM also for "..." and ". . ."."""
     if stop - start < THREE:

@@ -13,6 +13,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import LETTERS_END, classes_by
+from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import decode
 
@@ -42,9 +43,6 @@ PROPERTIES = {
     r"[\p{wb=Extend}\p{wb=Format}\p{wb=ZWJ}]": EXTEND,
 }
 ONE = uint64(1)
-
-_options = {"cache": True, "nogil": True}
-_inlined = {**_options, "forceinline": True}
 
 
 class Words(NamedTuple):
@@ -78,7 +76,7 @@ def word_classes() -> Classes:
     return classes
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def next_word(data: Bytes, at: int, stop: int, classes: Classes) -> Word:
     """Return the next run between white space from byte `at`; its start is `stop` if none is."""
     while at < stop:
@@ -98,7 +96,7 @@ def next_word(data: Bytes, at: int, stop: int, classes: Classes) -> Word:
     return Word(start, at, characters, has_letter)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _joins(before: int, last: int, kind: int, following: int) -> bool:
     """Check that no word ends between two characters (UAX 29, rules WB5 to WB13b).
 
@@ -115,7 +113,7 @@ def _joins(before: int, last: int, kind: int, following: int) -> bool:
     return (kind == KATAKANA) == (last == KATAKANA)  # WB5, WB8, WB9, WB10, WB13
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _spans(first: int, mark: int, second: int) -> bool:
     """Check that a mark between two characters joins them."""
     is_quote = mark in (MID_NUM_LET, SINGLE_QUOTE)
@@ -125,7 +123,7 @@ def _spans(first: int, mark: int, second: int) -> bool:
     return first == NUMERIC and second == NUMERIC and (is_quote or mark == MID_NUM)
 
 
-@njit(**_inlined)
+@njit(**ARRAY_INLINED)
 def _following(data: Bytes, at: int, stop: int, classes: Classes) -> int:
     """Return the property of the next character that is not of the class Extend."""
     while at < stop:
@@ -137,7 +135,7 @@ def _following(data: Bytes, at: int, stop: int, classes: Classes) -> int:
     return 0
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def cut_segments(data: Bytes, span: tuple[int, int], classes: Classes, words: Words) -> int:
     """Fill in the segments of Unicode's word breaks that begin with a letter or digit; count them.
 
@@ -175,7 +173,7 @@ def cut_segments(data: Bytes, span: tuple[int, int], classes: Classes, words: Wo
     return count
 
 
-@njit(**_options)
+@njit(**ARRAY_KERNEL)
 def count_copies(keys: Hashes, lengths: Positions) -> tuple[int, int]:
     """Return the number of keys that occur more than once, all copies, and their lengths' sum."""
     order = np.argsort(keys)

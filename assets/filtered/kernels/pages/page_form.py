@@ -34,7 +34,7 @@ from assets.filtered.kernels.pages.word_windows import (
     hash_word,
     hash_words,
 )
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import ONE, RUN, count_ones, read_2
 from assets.text.kernels.plain_words import capitals, small_letters
 from assets.text.kernels.utf8 import decode
@@ -43,7 +43,7 @@ Tables = tuple[Classes, Bytes]
 Work = tuple[Classes, Hashes, Seen]  # classes of 64 bytes, hashes of words, of a window
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def count_form(data: Bytes, starts: Integers, tables: Tables, counts: Integers) -> None:
     """Fill `counts`, int64 [n, len(Form)], for n texts.
 

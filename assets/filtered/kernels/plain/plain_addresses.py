@@ -14,7 +14,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 _BEFORE = 16  # bytes that the check of an IP address reads for words such as "version"
 
@@ -98,7 +98,7 @@ def _is_resolver(data: Bytes, start: int, end: int) -> bool:
     return is_same or is_eights or (one == 49 and two == 48 and three == 48 and four == 49)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_ip4(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
     """Decide on IPv4 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
     ends = np.zeros(len(places), np.int64)
@@ -148,7 +148,7 @@ def _is_ip6(data: Bytes, start: int, end: int) -> bool:
     return groups == 8 if gaps == 0 else gaps == 1 and groups < 8
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_ip6(data: Bytes, offsets: Integers, places: Integers, public: Bytes) -> Integers:
     """Decide on IPv6 addresses; public: uint8 [65536], 1 or 0 by the first two bytes, else 2."""
     ends = np.full(len(places), REFUSED, np.int64)

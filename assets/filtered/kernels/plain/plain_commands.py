@@ -15,7 +15,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 _FAR = 80  # characters between a command and its option
 _MAX_VALUE = 100
@@ -119,7 +119,7 @@ def _value_of_option(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     return 0, 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_option(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on commands; the place of one that is accepted is that of the value.
 

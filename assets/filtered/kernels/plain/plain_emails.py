@@ -25,7 +25,7 @@ from assets.filtered.kernels.plain.plain_domains import (
     end_of_domain,
     sign_at,
 )
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 from assets.text.kernels.utf8 import last_start
 
 # The last two letters of names of fields with an address: "mail", "to", "login".
@@ -162,7 +162,7 @@ def _plain_start(
     return _first_of_local(data, start, sign, closing)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_email(data: Bytes, offsets: Integers, places: Integers, tables: EmailTables) -> Integers:
     """Decide on addresses; the place of one after signs that are cut off is moved."""
     ends = np.zeros(len(places), np.int64)

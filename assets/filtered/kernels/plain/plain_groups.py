@@ -18,7 +18,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 
 _BESIDE = 28  # characters that the check reads for words and signs beside a number
 _AROUND = 60  # characters that it reads for other numbers
@@ -345,7 +345,7 @@ def _decide(
     return (YES if before == NO and after == NO else MAYBE), start, end
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on groups of digits; the place of one whose first group is cut off is moved."""
     ends = np.zeros(len(places), np.int64)

@@ -14,7 +14,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_digit,
     is_letter,
 )
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 
 
 @njit(**INLINED)
@@ -89,7 +89,7 @@ def _entropy(data: Bytes, start: int, end: int, counts: Integers) -> float:
     return math.log2(size) - total / size
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_assigned_key(
     data: Bytes, offsets: Integers, places: Integers, min_entropy: float
 ) -> Integers:

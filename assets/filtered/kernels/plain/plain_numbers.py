@@ -16,7 +16,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     packed,
     pair_at,
 )
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 
 @njit(**KERNEL)
@@ -91,7 +91,7 @@ def _size_of_card(
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def _groups_of_digits(data: Bytes, start: int, end: int) -> tuple[Integers, Integers]:
     """Return the first bytes of all groups of digits, and their sizes."""
     starts, sizes = np.empty(end - start, np.int64), np.empty(end - start, np.int64)
@@ -105,7 +105,7 @@ def _groups_of_digits(data: Bytes, start: int, end: int) -> tuple[Integers, Inte
     return starts[:count], sizes[:count]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_cards(data: Bytes, offsets: Integers, places: Integers, cards: Integers) -> Integers:
     """Return the card numbers in candidates, and candidates without one, int64 [n, 4].
 
@@ -152,7 +152,7 @@ def _may_be_product(data: Bytes, low: int, start: int) -> bool:
     return data[at - 1] > 127 or is_among(pair_at(data, at - 1), _ENDS_OF_PRODUCTS)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_ssn(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on social security numbers; the place of one after a word is that of the number."""
     ends = np.full(len(places), REFUSED, np.int64)
@@ -213,7 +213,7 @@ def _end_of_iban(data: Bytes, text: tuple[int, int], start: int, length: int) ->
     return end if is_valid and (end == text[1] or not is_word(data[end])) else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def find_ibans(data: Bytes, offsets: Integers, places: Integers, lengths: Integers) -> Integers:
     """Return the IBANs in candidates, and candidates without one, int64 [n, 4].
 

@@ -33,7 +33,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 from assets.filtered.kernels.plain.plain_named_after import named_after
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_bare_secret, is_placeholder
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 _QUOTED_SIGHT = 140  # characters that the check reads from a quote on
 _NOTHING = (REFUSED, 0)
@@ -282,7 +282,7 @@ def _goes_on(data: Bytes, start: int, stop: int) -> bool:
     return at - start > 3 or (at > start and at < stop and is_letter(data[at]))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_password(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on words for a password; the place of one that is accepted is that of the value.
 

@@ -15,7 +15,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_word,
     packed,
 )
-from assets.text.kernels.compiling import INLINED, KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 
 _INTROS = packed("tel phone phones fax faks mobil mobile cell handy tlf fon")
 _PREFIXES = packed("tele cell mobile smart i")  # of words such as "telephone"
@@ -67,7 +67,7 @@ def _after_american(data: Bytes, end: int, stop: int) -> int:
     return REFUSED if is_more else end
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_american(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on North American numbers; the place of one that begins before is moved."""
     ends = np.zeros(len(places), np.int64)
@@ -137,7 +137,7 @@ def _is_phone(data: Bytes, start: int, end: int) -> bool:
     return 9 <= digits <= 15 and not (dots == 1 and groups == 2)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_international(
     data: Bytes, offsets: Integers, places: Integers, codes: Bytes
 ) -> Integers:
@@ -237,7 +237,7 @@ def _end_of_introduced(data: Bytes, start: int, stop: int) -> int:
     return at if digits >= (7 if groups == 1 else 6) else REFUSED
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_introduced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on numbers after a word; the place of one that is accepted is that of the number."""
     ends = np.zeros(len(places), np.int64)

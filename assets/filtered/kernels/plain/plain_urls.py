@@ -16,7 +16,7 @@ from assets.filtered.kernels.plain.plain_bytes import (
 )
 from assets.filtered.kernels.plain.plain_names import WordTree
 from assets.filtered.kernels.plain.plain_values import is_placeholder
-from assets.text.kernels.compiling import KERNEL
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 _MIN_TOKEN = 16  # characters of a user that may be a token
 _MAX_MORE = 100  # characters after an "@", in which a password may go on
@@ -65,7 +65,7 @@ def _is_same(data: Bytes, first: int, second: int, size: int) -> bool:
     return is_same
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `://user:secret@`; the place of one that is accepted is that of the secret.
 
@@ -100,7 +100,7 @@ def decide_url(data: Bytes, offsets: Integers, places: Integers, tree: WordTree)
     return ends
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAY_KERNEL)
 def decide_dsn(data: Bytes, offsets: Integers, places: Integers, tree: WordTree) -> Integers:
     """Decide on `user:secret@tcp(` as `decide_url` does."""
     ends = np.zeros(len(places), np.int64)
