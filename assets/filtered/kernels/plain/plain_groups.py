@@ -18,154 +18,22 @@ from assets.filtered.kernels.plain.plain_bytes import (
     is_letter,
     is_word,
 )
-from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
+from assets.filtered.kernels.plain.plain_group_forms import (
+    MAX_GROUPS,
+    is_clear,
+    is_date,
+    is_like_others,
+    is_sequence,
+    is_trunk,
+    number_at,
+    size_of,
+    starts_of_groups,
+)
+from assets.text.kernels.compiling import ARRAY_KERNEL, KERNEL
 
 _BESIDE = 28  # characters that the check reads for words and signs beside a number
 _AROUND = 60  # characters that it reads for other numbers
-_MAX_GROUPS = 8
 NO, YES, MAYBE = 0, 1, 2
-
-
-@njit(**KERNEL)
-def _starts_of_groups(data: Bytes, start: int, end: int, starts: Integers) -> int:
-    """Write the first bytes of groups with single blanks between, and `end` + 1 after them.
-
-    Returns how many there are, 0 for other signs or too many groups.
-    """
-    count = 0
-    for at in range(start, end):
-        is_first = at == start or data[at - 1] == 32
-        if is_first and count < _MAX_GROUPS:
-            starts[count], count = at, count + 1
-        elif is_first:
-            return 0
-        if not is_digit(data[at]) and (data[at] != 32 or is_first):
-            return 0
-    starts[count] = end + 1
-    return count
-
-
-@njit(**KERNEL)
-def _number(data: Bytes, start: int, size: int) -> int:
-    number = np.int64(0)
-    for byte in data[start : start + size]:
-        number = number * 10 + np.int64(byte) - 48
-    return number
-
-
-@njit(**INLINED)
-def _size(starts: Integers, group: int) -> int:
-    return starts[group + 1] - starts[group] - 1
-
-
-@njit(**KERNEL)
-def _is_date(data: Bytes, starts: Integers, count: int) -> bool:
-    if count < 3:
-        return False
-    one, two, three = _size(starts, 0), _size(starts, 1), _size(starts, 2)
-    second = data[starts[1]]
-    if one == 4:
-        is_month = two == 1 or (two == 2 and second <= 49)
-        is_day = three == 2 and data[starts[2]] <= 51
-        return is_month and is_day and _number(data, starts[0], 2) in (19, 20)
-    return one <= 2 and two <= 2 and three == 4 and _number(data, starts[2], 2) in (19, 20)
-
-
-@njit(**KERNEL)
-def _is_sequence(data: Bytes, starts: Integers, count: int) -> bool:
-    """Check that all groups grow by one step, two are equal, or all digits are 0 and 1."""
-    is_binary, is_even, step = True, True, np.int64(0)
-    for at in range(starts[0], starts[count] - 1):
-        is_binary &= data[at] in (32, 48, 49)
-    before = np.int64(0)
-    for i in range(count):
-        number = _number(data, starts[i], _size(starts, i))
-        if i == 1:
-            step = number - before
-        is_even &= i < 2 or number - before == step
-        before = number
-    if is_binary or (count == 2 and step == 0):
-        return True
-    return is_even and count > 2 and step in (0, 1, 2, 5, 10, 11, 100, 111)
-
-
-@njit(**KERNEL)
-def _is_trunk(data: Bytes, starts: Integers, count: int, digits: int) -> bool:
-    """Check for a number after the trunk prefix 0: `spaced_phones._TRUNK`."""
-    first = starts[0]
-    if count < 2 or count > 5 or data[first] != 48 or not is_digit(data[first + 1]):
-        return False
-    one, two, second = _size(starts, 0), _size(starts, 1), data[first + 1]
-    head = _number(data, first, 4) if one >= 4 else 0
-    if not (9 <= digits <= 12 or head in (800, 341)):
-        return False
-    is_short = True
-    for group in range(1, count):
-        is_short &= 2 <= _size(starts, group) <= 5
-    if second >= 49 and 2 <= one <= 5 and (is_short or (count == 2 and 5 <= two <= 8)):
-        return True
-    if count == 2:
-        return second >= 54 and one == 6 and two == 5
-    if count == 3:
-        is_switchboard = _size(starts, 2) == 1 and data[starts[2]] == 48 and 3 <= two <= 6
-        return is_switchboard and second >= 50 and 3 <= one <= 5
-    is_hungarian = count == 4 and second == 54 and one == 2 and two == 1
-    return is_hungarian and _size(starts, 2) == 3 and _size(starts, 3) == 4
-
-
-@njit(**KERNEL)
-def _shape(starts: Integers, count: int) -> int:
-    """Return the sizes of groups as digits to base 16."""
-    shape = 0
-    for i in range(count):
-        shape = shape * 16 + _size(starts, i)
-    return shape
-
-
-@njit(**KERNEL)
-def _is_clear(data: Bytes, starts: Integers, count: int) -> bool:
-    """Check for a form that amounts do not have: `spaced_phones._CLEAR`."""
-    shape, first, second = _shape(starts, count), data[starts[0]], data[starts[0] + 1]
-    other = data[starts[1]] if count > 1 else 0
-    if shape == 0x13322 or shape == 0x14222:
-        return first == 56 and other >= 50
-    if shape in (0x2322, 0x3222, 0x55):
-        return first >= (49 if shape == 0x2322 else 53 if shape == 0x3222 else 54)
-    if shape == 0x344:
-        return first == 49 and second >= 51
-    if shape == 0x254:
-        return first >= 49 and other == 57
-    if shape == 0x334:
-        area, exchange = _number(data, starts[0], 3), _number(data, starts[1], 3)
-        is_area = area >= 200 and area % 100 != 11 and second != 57
-        return area in (400, 800) or (is_area and exchange >= 200 and exchange % 100 != 11)
-    if shape == 0x1334:
-        return first == 49 and other >= 50 and data[starts[2]] >= 50
-    if shape == 0x433 or shape == 0x434:
-        return _number(data, starts[0], 4) in (1300, 1800)
-    if shape == 0x144:
-        return first == 57
-    is_mexican = shape == 0x2334 and _number(data, starts[0], 2) == 1
-    return is_mexican and _number(data, starts[1], 3) == 800
-
-
-@njit(**KERNEL)
-def _is_like_others(data: Bytes, starts: Integers, count: int) -> bool:
-    """Check for a form that other numbers have too: `spaced_phones._OPEN`."""
-    shape, first = _shape(starts, count), data[starts[0]]
-    other = data[starts[1]] if count > 1 else 0
-    if shape in (0x333, 0x2222, 0x234, 0x323, 0x334):
-        return first >= 50
-    if shape == 0x44:
-        is_year = _number(data, starts[0], 2) == 20 or _number(data, starts[1], 2) in (19, 20)
-        return first >= 50 and not is_year
-    if shape == 0x244:
-        return first >= 49
-    if shape == 0x433:
-        return first == 50 or first >= 54
-    if shape == 0x144:
-        return first == 50 and other == 50
-    return shape == 0x37 and (first in (51, 54) or (first >= 50 and other >= 50))
 
 
 @njit(**KERNEL)
@@ -265,11 +133,11 @@ def _is_among_numbers(data: Bytes, text: tuple[int, int], starts: Integers, coun
     low, high = max(text[0], start - _AROUND), min(text[1], end + _AROUND)
     is_small, repeated = True, 0
     for i in range(count):
-        size = _size(starts, i)
-        number = _number(data, starts[i], size)
+        size = size_of(starts, i)
+        number = number_at(data, starts[i], size)
         is_small &= size == 2 and number <= 31
         for j in range(i):
-            if _size(starts, j) == size and _number(data, starts[j], size) == number:
+            if size_of(starts, j) == size and number_at(data, starts[j], size) == number:
                 repeated += 1
                 break
     if is_small or count - repeated < min(3, count):
@@ -320,15 +188,15 @@ def _decide(
     start, end = _whole_groups(data, text, place[0], place[1])
     if start == end == 0:
         return MAYBE, 0, 0
-    count = _starts_of_groups(data, start, end, starts)
+    count = starts_of_groups(data, start, end, starts)
     digits = end - start - count + 1
     if count == 0 or not 8 <= digits <= 13:
         return NO, 0, 0
     after = _after(data, end, text[1]) if end == place[1] else MAYBE
-    if after == YES or _is_date(data, starts, count) or _is_sequence(data, starts, count):
+    if after == YES or is_date(data, starts, count) or is_sequence(data, starts, count):
         return NO, 0, 0
-    is_open = not (_is_trunk(data, starts, count, digits) or _is_clear(data, starts, count))
-    if is_open and not _is_like_others(data, starts, count):
+    is_open = not (is_trunk(data, starts, count, digits) or is_clear(data, starts, count))
+    if is_open and not is_like_others(data, starts, count):
         return NO, 0, 0
     low, high = max(text[0], start - _AROUND), min(text[1], end + _AROUND)
     if _may_be_named(data, text[0], start) or (is_open and not is_ascii(data, low, high)):
@@ -349,7 +217,7 @@ def _decide(
 def decide_spaced(data: Bytes, offsets: Integers, places: Integers) -> Integers:
     """Decide on groups of digits; the place of one whose first group is cut off is moved."""
     ends = np.zeros(len(places), np.int64)
-    starts = np.empty(_MAX_GROUPS + 2, np.int64)
+    starts = np.empty(MAX_GROUPS + 2, np.int64)
     for i in range(len(places)):
         row, start, end = places[i]
         text = (offsets[row], offsets[row + 1])
