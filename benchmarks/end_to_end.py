@@ -4,9 +4,10 @@
 
 Builds into a new temporary store with new Dagster records, so that nothing is reused; a corpus of
 any size comes from enlarge.py. MB are UTF-8 text of the raw documents. CPU seconds are those of
-every process. The first useful work is the first part begun. Memory is sampled every second: that
-of the largest process, and that of all together with shared pages counted once (PSS). datatrove's
-pipeline (benchmarks/datatrove_chain.py) runs with as many workers and the tokenizer of the build.
+every process. The first useful work is the first part begun. Memory is sampled every three seconds:
+that of the largest process, and that of all together with shared pages counted once (PSS).
+datatrove's pipeline (benchmarks/datatrove_chain.py) runs with as many workers and the tokenizer of
+the build.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from assets.text.kernels.compiling import KERNEL
 _MAX_STRONG = 128
 _MARKS = np.zeros(256, np.uint8)
 _MARKS[list(b"!#$%&*+=?@^|~")] = 1
-_TEMPLATE_SIGNS = np.zeros(256, np.uint8)
+_TEMPLATE_SIGNS = np.zeros(256, np.uint8)  # 1 for those that `_is_template_at` begins with
 _TEMPLATE_SIGNS[list(b"#$%<]{")] = 1
 
 
