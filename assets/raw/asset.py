@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
-import msgspec
-import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from assets.raw.file_groups import group_files, most_bytes, text_bytes
+from assets.raw.draft_files import publish_draft, write_draft, write_drafts
+from assets.raw.file_groups import group_files, text_bytes
 from assets.raw.packaged_part_files import (
     chunks_behind,
     has_packaged,
@@ -21,7 +20,6 @@ from assets.raw.packaged_part_files import (
     resume_behind,
 )
 from assets.raw.places.downloads import remove_copies
-from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.hub_files import commits_of
 from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
@@ -33,51 +31,34 @@ from assets.raw.places.observed_inputs import (
     remote_files,
     version_of,
 )
-from assets.raw.places.open_input import with_content
 from assets.raw.places.patch_files import named_patches, patches_among, read_patches
-from assets.raw.places.streams.stream_chunks import read_range
 from assets.raw.raw_records import (
     NO_CAP,
-    Cap,
     RawInputs,
     RawNumbers,
     RawProvenance,
     RawRecords,
-    Resume,
 )
-from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import (
     DOCUMENT_COLUMNS,
-    Chunk,
-    DocumentBuilder,
-    is_from,
-    mark_damaged,
 )
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.plain_lines import split_run
 from assets.raw.readers.read_chunks import (
     Slice,
-    byte_spans,
     plan_slices,
-    read_chunks,
-    read_into,
-    whole,
 )
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
-from assets.raw.stream_part_files import FIELD_FILTER, before_patches, plan_ranges
+from assets.raw.stream_part_files import plan_ranges
 from assets.raw.taken_down_files import (
-    TAKEN_DOWN,
     obeying,
     takedown_ids,
-    wanted_at,
-    without_taken_down,
 )
 from assets.raw.unread_files import NUM_NAMED, unread_lines
 from assets.raw.usable_raw_files import too_many_bad
 from assets.report.drift import judge_drift
-from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.pipeline import Settings
@@ -91,20 +72,17 @@ from resources.stage import (
     Stage,
     WarningCheck,
 )
-from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.store.records import Manifest, PartRecord, add_stats, fingerprint_of
 from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import (
     Plan,
     Task,
-    stream_name,
     tasks_of,
 )
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
 LATER_KEYS = ("html", "columns", "max_documents", "stream_field", "kind")
-DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]
@@ -260,144 +238,6 @@ def read_on(task: Task[RawInputs]) -> list[PartRecord]:
             return [*parts, publish_draft(draft, is_last=True)]
         parts.append(publish_draft(draft, is_last=False, resume=chunk.behind))
     return parts
-
-
-def write_drafts(task: Task[RawInputs], damaged: Collection[str]) -> list[Draft]:
-    """Write the parts of a task, a chunk each; `damaged` are the names of its damaged files."""
-    inputs = task.payload
-    chunks = before_patches(task) or chunks_of(inputs)
-    drafts: list[Draft] = []
-    try:
-        for number, chunk in enumerate(chunks):
-            drafts.append(write_draft(task, number, chunk, damaged))
-    except BaseException:
-        for draft in drafts:
-            draft.writer.discard()
-        raise
-    return drafts
-
-
-def chunks_of(inputs: RawInputs) -> Iterator[Chunk]:
-    """Read the inputs of a task, whatever they are."""
-    if inputs.stream is not None:
-        return read_range(inputs.stream, inputs.source, inputs.patches)
-    return read_group(inputs) if inputs.file_slice is None else read_slice(inputs)
-
-
-def read_slice(inputs: RawInputs) -> Iterator[Chunk]:
-    """Read a slice of one file, to the size that it stops at, and check it when it is read."""
-    [file], left = inputs.files, inputs.cap
-    file_slice = inputs.file_slice or whole(file)
-    if not inputs.source.columns:
-        [file] = with_content([file])
-    most = inputs.cap.documents
-    try:
-        chunks = read_chunks(
-            file, file_slice, inputs.source, inputs.part_bytes, most, inputs.patches
-        )
-        for chunk in chunks:
-            yield chunk
-            left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
-            if left.is_spent():
-                break
-    except FileNotFoundError:
-        raise removed(file) from None
-    if not file.is_remote:
-        check_unchanged(file, byte_spans(file, file_slice))
-
-
-def read_group(inputs: RawInputs) -> Iterator[Chunk]:
-    """Read small files into one chunk after the other, and check each when it is read."""
-    builder = DocumentBuilder(most_bytes(inputs.part_bytes), inputs.cap.documents, inputs.patches)
-    left = inputs.cap
-    for file in with_content(inputs.files):
-        try:
-            for chunk in read_into(builder, file, inputs.source, inputs.part_bytes):
-                yield chunk
-                left = left.after(count_bytes(chunk.documents["text"]), chunk.documents.height)
-        except FileNotFoundError:
-            raise removed(file) from None
-        check_unchanged(file, [(0, file.bytes)])
-        if builder.is_full() or is_spent_by(left, builder):
-            break
-    if builder.has_files():
-        yield builder.take()
-
-
-def is_spent_by(cap: Cap, builder: DocumentBuilder) -> bool:
-    """Return whether the texts that wait reach a cap of bytes; without one, they stay together.
-
-    Counting makes a table of the documents of each file, which takes 0.3 ms.
-    """
-    return cap.num_bytes is not None and builder.text_bytes() >= cap.num_bytes
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A part that is written and not published; `damaged` files were found in it."""
-
-    writer: PartWriter
-    stats: Stats[RawNumbers]
-    damaged: frozenset[str]
-
-
-def write_draft(
-    task: Task[RawInputs], number: int, chunk: Chunk, damaged: Collection[str]
-) -> Draft:
-    """Write one part of documents, and its quarantine if there is any."""
-    documents, quarantine = kept_documents(chunk, task.payload.source, damaged), chunk.quarantine
-    left_out = {
-        **chunk.left_out,
-        FIELD_FILTER: chunk.skipped_by_filter,
-        DAMAGED_FILE: chunk.documents.height - documents.height,
-    }
-    if count := task.payload.takedowns:
-        before = documents.height + quarantine.height
-        wanted = wanted_at(task.root, count)
-        documents, quarantine = without_taken_down(documents, quarantine, wanted)
-        num_taken = before - documents.height - quarantine.height
-        left_out[TAKEN_DOWN] = left_out.get(TAKEN_DOWN, 0) + num_taken
-    writer = task.writer(stream_name(task.name, number))
-    writer.write_parquet("documents", documents)
-    if quarantine.height:
-        writer.write_parquet("quarantine", quarantine)
-    num_bytes = count_bytes(documents["text"])
-    stats = Stats(
-        rows_in=chunk.rows_in,
-        rows_kept=documents.height,
-        rejected={reason: count for reason, count in left_out.items() if count},
-        quarantined=quarantine.height,
-        bytes=num_bytes,
-        text_bytes=num_bytes,
-        numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),
-    )
-    found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
-    return Draft(writer, stats, frozenset(found))
-
-
-def kept_documents(chunk: Chunk, source: Source, damaged: Collection[str]) -> pl.DataFrame:
-    """Return the documents of a chunk that are kept, those of damaged files marked."""
-    of_chunk = {*damaged}.intersection(chunk.files)
-    if not of_chunk:
-        return chunk.documents
-    if source.on_damage == "drop":
-        return chunk.documents.filter(~is_from(of_chunk))
-    return mark_damaged(chunk.documents, of_chunk)
-
-
-def faulty_files(chunk: Chunk, damaged: Collection[str]) -> dict[str, int]:
-    """Return the files of a chunk with a fault, with the rows damaged or left out for it."""
-    names = sorted(name for name in chunk.files if name in chunk.faults or name in damaged)
-    documents = chunk.documents
-    return {
-        name: documents.filter(is_from([name])).height if name in damaged else 0 for name in names
-    }
-
-
-def publish_draft(draft: Draft, is_last: bool, resume: Resume | UnsetType = UNSET) -> PartRecord:
-    """Publish a part; the last one of its slice says so."""
-    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last, resume=resume)
-    return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 
 def settings_of_raw(settings: Settings) -> Any:
