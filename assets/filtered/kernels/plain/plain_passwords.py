@@ -71,13 +71,14 @@ def _end_of_quoted(data: Bytes, start: int, stop: int) -> int:
         byte = data[at]
         if byte == data[start]:
             return at if is_plain and at > start + 1 else -1
+        is_plain &= byte > 32 and byte != 92
         if byte == 92:  # a backslash: the next byte may be the quote
-            at, last, byte = at + 1, start + _QUOTED_SIGHT, data[at + 1] if at + 1 < stop else 10
+            at, last = at + 1, start + _QUOTED_SIGHT
+            byte = data[at] if at < stop else 10
         if byte > 126:
             return -1
         if byte == 10:
             return 0
-        is_plain &= byte > 32 and last < start + _QUOTED_SIGHT
         at += 1
     return 0
 
