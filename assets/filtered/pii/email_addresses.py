@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, reduce
+from functools import reduce
 from itertools import chain, product
 from typing import TYPE_CHECKING
 from unicodedata import category
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
+from resources.made_once import made_once
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.plain.plain_domains import EmailTables
@@ -97,14 +98,13 @@ def _decide_email(
     return ends
 
 
-@cache
+@made_once
 def _tables() -> EmailTables:
     from assets.filtered.kernels.plain.plain_domains import EmailTables
 
     return EmailTables(_short_tops(), _character_classes(), _wide_names())
 
 
-@cache
 def _short_tops() -> NDArray[np.uint8]:
     """Make the table of top-level domains that the kernel reads, by two or three letters."""
     tops = np.zeros(27**3, np.uint8)
@@ -116,7 +116,6 @@ def _short_tops() -> NDArray[np.uint8]:
     return tops
 
 
-@cache
 def _character_classes() -> NDArray[np.uint8]:
     """Make the table of characters that the kernel reads, by code point.
 
@@ -147,7 +146,6 @@ def _character_classes() -> NDArray[np.uint8]:
     return classes
 
 
-@cache
 def _wide_names() -> NDArray[np.uint8]:
     """Make the table of top-level domains that text may follow."""
     names = [name.encode() for name in _WIDE_TLD.split("|")]

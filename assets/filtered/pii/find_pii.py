@@ -10,6 +10,7 @@ rows where a span may have hidden another are searched again, so redaction is id
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.pii.candidates import candidates_in
 from assets.filtered.pii.checks import REJECTED, check_candidates
-from assets.filtered.pii.clues import windows_of
+from assets.filtered.pii.clues import clue_tables, windows_of
 from assets.filtered.pii.long_texts import LONG, MAX_CHANGES, Found, changes, is_dense, search_again
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan
@@ -25,7 +26,11 @@ from assets.filtered.pii.spans import HIDDEN, NO_SPANS, in_original, redact, wit
 from assets.text.buffers import text_buffers
 from assets.text.list_columns import list_series
 from assets.text.table_rows import replace_rows
+from resources.made_once import made_once
 from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
+
+if TYPE_CHECKING:
+    from assets.filtered.kernels.clue_scan import ClueTables
 
 # The text beside a span can become a span once the first is replaced.
 _MAX_ROUNDS = 4
@@ -61,6 +66,11 @@ def find_pii(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFra
         redacted = redact(texts.gather(rows), spans_of_rows, config.placeholders)
         texts = replace_rows(texts, pl.Series(rows, dtype=pl.get_index_type()), redacted)
     return texts, _report(spans, len(texts), config.kinds)
+
+
+@made_once
+def _clues_of_all_kinds() -> "ClueTables":
+    return clue_tables(tuple(SCANS))
 
 
 def _find_all(

@@ -5,12 +5,12 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
+from resources.made_once import made_once
 
 
 def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
@@ -70,7 +70,7 @@ def _find_cards(
     return found
 
 
-@cache
+@made_once
 def _card_lengths() -> NDArray[np.int64]:
     """Make the table of lengths that the kernel reads: by four digits, a bit for each length."""
     lengths = np.zeros(10_000, np.int64)
@@ -151,7 +151,7 @@ def _find_ibans(
     return found
 
 
-@cache
+@made_once
 def _iban_lengths() -> NDArray[np.int64]:
     """Make the table of lengths that the kernel reads: by two letters as digits to base 26."""
     lengths = np.zeros((26, 26), np.int64)

@@ -6,12 +6,13 @@ Sources: IANA special-purpose registries by way of `ipaddress`.
 import ipaddress
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
+from resources.made_once import made_once
 
 _VERSION_BEFORE = re.compile(
     r"(?ai)(?:[\w.]|[a-z]-|(?<!\.\d)(?<!\.\d\d)(?<!\.\d\d\d)-|[a-z]/)\Z|"
@@ -60,7 +61,7 @@ _DIVIDED = (100, 169, 172, 192, 198, 203)
 _MIXED = ("192.0", "192.31", "192.52", "192.88", "192.175", "198.51", "203.0")
 
 
-@cache
+@made_once
 def public_blocks() -> NDArray[np.uint8]:
     """Make the table of /16 blocks: 1 for public, 0 for none of it, 2 for some of it."""
     table = np.empty((256, 256), np.uint8)
@@ -95,7 +96,7 @@ def _decide_ip6(
 _DIVIDED_HEADS = (0x2001, 0x2002, 0x2620, 0x3FFF)
 
 
-@cache
+@made_once
 def public_heads() -> NDArray[np.uint8]:
     """Make the table of first groups of IPv6: 1 for public, 0 for none of it, 2 for some of it."""
     table = np.full(1 << 16, 2, np.uint8)

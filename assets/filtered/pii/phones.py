@@ -5,12 +5,12 @@ Sources: ITU E.164 (calling codes), North American Numbering Plan.
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import Scan, Span
+from resources.made_once import made_once
 
 # ITU-T E.164 assigned country codes except 1, which has its own rule.
 _CALLING_CODE = (
@@ -58,7 +58,7 @@ def _decide_plus(
     return ends
 
 
-@cache
+@made_once
 def _calling_codes() -> NDArray[np.uint8]:
     """Make the table of the lengths of codes, by the three digits that a number begins with."""
     codes = [re.match(_CALLING_CODE, f"{digits:03}") for digits in range(1000)]

@@ -6,12 +6,13 @@ is no secret; a concrete value is, also in an example.
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from resources.made_once import made_once
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.plain.plain_names import WordTree
@@ -90,7 +91,7 @@ def word_tree() -> "WordTree":
     return WordTree(*_nodes(), np.empty(LONGEST + 1, np.int64))
 
 
-@cache
+@made_once
 def _nodes() -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
     """Make the nodes of the tree and their flags: see `WordTree`."""
     from assets.filtered.kernels.plain import plain_names as kinds

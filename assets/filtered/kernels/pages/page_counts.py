@@ -1,7 +1,6 @@
 """What the form of a page is told by: classes of characters, and counts."""
 
 from enum import IntEnum, auto
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from assets.text.kernels.character_classes import (
     add_marks,
     classes_by,
 )
+from resources.made_once import made_once
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
@@ -62,7 +62,7 @@ class Form(IntEnum):
     LAST_LOWER = auto()  # or with a word that is not capitalised
 
 
-@cache
+@made_once
 def form_classes() -> Classes:
     """Return the class bits of every code point, uint16 [0x110000]."""
     tests = {SPACE: str.isspace, LETTER: str.isalpha, UPPER: str.isupper, DIGIT: str.isdigit}
