@@ -295,6 +295,24 @@ def test_counts_add_up_in_any_pieces(parts: list[list[str]], held_bytes: int) ->
     assert_frame_equal(total, count_lines(everything, config, "lines"))
 
 
+def test_a_hundred_thousand_tables_are_not_measured_again_with_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[int] = []
+    estimated_size = pl.DataFrame.estimated_size
+
+    def counted(table: pl.DataFrame) -> int | float:
+        measured.append(id(table))
+        return estimated_size(table)
+
+    monkeypatch.setattr(pl.DataFrame, "estimated_size", counted)
+    table = count_lines(pl.Series(["a"]), RepeatedLinesConfig(min_chars=1), "lines")
+    tables = [table.clone() for _ in range(100)]
+
+    assert add_counts(tables, 1 << 30)["count"].to_list() == [100]
+    assert len(measured) == len(set(measured)) < 100
+
+
 def test_the_threshold_is_a_count_and_a_share() -> None:
     config = RepeatedLinesConfig(min_count=4, min_share=0.1)
 

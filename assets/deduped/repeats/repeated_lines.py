@@ -74,10 +74,12 @@ def add_counts(tables: Iterable[pl.DataFrame], held_bytes: int) -> pl.DataFrame:
     Tables are added up as soon as those not added take `held_bytes`.
     """
     held: list[pl.DataFrame] = []
+    not_added = 0  # bytes of all but the first
     for table in tables:
+        not_added += table.estimated_size() if held else 0
         held.append(table)
-        if len(held) > 1 and sum(other.estimated_size() for other in held[1:]) > held_bytes:
-            held = [_sum(held)]
+        if not_added > held_bytes:
+            held, not_added = [_sum(held)], 0
     return _sum(held)
 
 
