@@ -39,6 +39,7 @@ from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
 from resources.stage import MainTable, Metadata, Stage
+from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, numbers_of, required_file
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
@@ -187,7 +188,7 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     for unit in manifest.config:
         tables = [
             most_frequent(
-                pl.read_ipc(
+                map_arrow(
                     corpus.store.file_of(manifest, required_file(manifest, part, unit)).checked()
                 )
             )

@@ -14,7 +14,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.removal_files import Removals, remaining
-from assets.deduped.index.hash_prefixes import keys_with_prefix
 from assets.deduped.repeats.repeated_lines import (
     Unit,
     add_counts,
@@ -22,9 +21,11 @@ from assets.deduped.repeats.repeated_lines import (
     count_lines,
     in_order,
 )
-from assets.text.table_rows import count_bytes, rows_between
+from assets.deduped.repeats.table_files import tables_with_prefix
+from assets.text.table_rows import count_bytes
 from resources.passes import PassFiles
 from resources.settings.repeats import RepeatedLinesConfig
+from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Task
@@ -123,7 +124,7 @@ def selected_hashes(
     if selected.is_empty():
         yield from (selected["hash"] for _ in files.read())
         return
-    for table in with_prefix(inputs, files):
+    for table in tables_with_prefix(files, inputs.place):
         own = table.join(selected, on="hash", how="semi", maintain_order="left")
         yield own["hash"]
 
@@ -132,16 +133,8 @@ def frequent(inputs: HashInputs, unit: Unit) -> pl.DataFrame:
     """Add up the tables of a unit, and return the rows that enough documents have."""
     # Adding up takes about four times the memory of the tables that are held.
     held_bytes = inputs.memory_bytes // (4 * SIMULTANEOUS)
-    total = add_counts(with_prefix(inputs, inputs.files[unit]), held_bytes)
+    total = add_counts(tables_with_prefix(inputs.files[unit], inputs.place), held_bytes)
     return total.filter(pl.col("count") >= inputs.thresholds[unit])
-
-
-def with_prefix(inputs: HashInputs, files: PassFiles) -> Iterator[pl.DataFrame]:
-    """Yield the rows with the prefix of tables sorted by hash; only they are read."""
-    edges = keys_with_prefix(*inputs.place)
-    for file in files.read():
-        table = pl.read_ipc(file.checked())
-        yield rows_between(table, "hash", edges) if inputs.place[1] else table
 
 
 def collect_part(task: Task[CollectInputs]) -> list[PartRecord]:
@@ -163,8 +156,8 @@ def own_hashes(inputs: CollectInputs, unit: Unit) -> pl.Series:
     """Return the hashes of a part that were selected."""
     if unit not in inputs.own:
         return pl.Series(dtype=pl.UInt64)
-    own = pl.read_ipc(inputs.own[unit].checked())["hash"]
-    tables = (pl.read_ipc(file.checked())["hash"] for file in inputs.selected[unit].read())
+    own = read_arrow(inputs.own[unit].checked(), ["hash"])["hash"]
+    tables = (map_arrow(file.checked())["hash"] for file in inputs.selected[unit].read())
     found = [own.filter(pl.Series(is_among(own, table))) for table in tables if len(table)]
     return pl.concat([own.clear(), *found])
 
@@ -179,9 +172,10 @@ def places_of(hashes: pl.Series, known: pl.Series) -> tuple[NDArray[np.int64], N
     """Return the first place of each hash in a sorted series, and the place after its last.
 
     Parts are many, and the known hashes of all of them are one table: only few of it are read.
+    Polars searches its chunks as they are mapped; NumPy would copy them into one.
     """
-    wanted, values = hashes.to_numpy(), known.to_numpy()
-    return np.searchsorted(values, wanted), np.searchsorted(values, wanted, side="right")
+    first, last = (known.search_sorted(hashes, side=side) for side in ("left", "right"))
+    return first.to_numpy().astype(np.int64), last.to_numpy().astype(np.int64)
 
 
 def rows_with(table: pl.DataFrame, hashes: pl.Series) -> pl.DataFrame:
@@ -213,10 +207,9 @@ def list_part(task: Task[ListInputs]) -> list[PartRecord]:
     """
     listed = [pl.DataFrame(schema=LIST_SCHEMA)]
     for unit, own in task.payload.own.items():
-        texts = pl.read_ipc(own.checked())
+        texts = read_arrow(own.checked())
         for file in task.payload.totals[unit].read() if len(texts) else ():
-            total = pl.read_ipc(file.checked())
-            near = rows_with(total, texts["hash"])
+            near = rows_with(map_arrow(file.checked()), texts["hash"])
             repeated = texts.join(near, on=["hash", "text"], how="semi")
             listed.append(repeated.select(pl.lit(unit).alias("unit"), "text"))
     writer = task.writer()

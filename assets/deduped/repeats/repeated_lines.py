@@ -74,7 +74,7 @@ def add_counts(tables: Iterable[pl.DataFrame], held_bytes: int) -> pl.DataFrame:
     Tables are added up as soon as those not added take `held_bytes`.
     """
     held: list[pl.DataFrame] = []
-    not_added = 0  # bytes of all but the first
+    not_added: float = 0  # bytes of all but the first
     for table in tables:
         not_added += table.estimated_size() if held else 0
         held.append(table)

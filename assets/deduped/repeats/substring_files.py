@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from assets.deduped.clusters.removal_files import Removals, remaining
-from assets.deduped.index.hash_prefixes import keys_with_prefix
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,
@@ -21,9 +20,11 @@ from assets.deduped.repeats.substring_runs import (
     shared_runs,
 )
 from assets.deduped.repeats.substrings import SubstringsNumbers, longest_spans
-from assets.text.table_rows import count_bytes, rows_between
+from assets.deduped.repeats.table_files import rows_of_part, tables_with_prefix
+from assets.text.table_rows import count_bytes
 from resources.passes import PassFiles
 from resources.settings.repeats import SubstringsConfig
+from resources.store.mapped_files import read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task
@@ -85,7 +86,7 @@ def find_picks(task: Task[PartInputs]) -> list[PartRecord]:
 
 def find_twice(task: Task[HashInputs]) -> list[PartRecord]:
     """Second pass: find the picks with a prefix that occur twice or more."""
-    return publish_tables(task, twice=shared_picks(numbered(with_prefix(task.payload))))
+    return publish_tables(task, twice=shared_picks(numbered_rows(task.payload)))
 
 
 def find_runs(task: Task[RunsInputs]) -> list[PartRecord]:
@@ -102,7 +103,7 @@ def find_runs(task: Task[RunsInputs]) -> list[PartRecord]:
 
 def find_elsewhere(task: Task[HashInputs]) -> list[PartRecord]:
     """Fourth pass: find the runs with a prefix that occur in an earlier part, or in any other."""
-    runs = numbered(with_prefix(task.payload))
+    runs = numbered_rows(task.payload)
     return publish_tables(task, elsewhere=shared_runs(runs, task.payload.config.keep_first))
 
 
@@ -111,7 +112,7 @@ def find_spans(task: Task[SpansInputs]) -> list[PartRecord]:
     inputs = task.payload.of_part
     documents = inputs.read()
     elsewhere = rows_of_part(task.payload.elsewhere, inputs.number)
-    words = repeated_words(mapped(task.payload.runs), elsewhere, inputs.config)
+    words = repeated_words(read_arrow(task.payload.runs.checked()), elsewhere, inputs.config)
     spans = located_spans(documents, words)
     writer = task.writer()
     writer.write_parquet("spans", spans)
@@ -138,21 +139,6 @@ def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
     return [writer.publish(Stats())]
 
 
-def with_prefix(inputs: HashInputs) -> list[pl.DataFrame]:
-    """Return the rows with the prefix of the tables of an earlier pass, sorted by hash."""
-    tables = map(mapped, inputs.parts.read())
-    if not inputs.place[1]:
-        return list(tables)
-    edges = keys_with_prefix(*inputs.place)
-    return [rows_between(table, "hash", edges) for table in tables]
-
-
-def rows_of_part(files: PassFiles, number: int) -> pl.DataFrame:
-    """Return the rows of one part in the tables of a pass over prefixes."""
-    edges = number, number
-    return pl.concat([rows_between(mapped(file), "part", edges) for file in files.read()])
-
-
-def mapped(file: PublishedFile) -> pl.DataFrame:
-    """Map a table of an earlier pass from disk."""
-    return pl.read_ipc(file.checked())
+def numbered_rows(inputs: HashInputs) -> pl.DataFrame:
+    """Return the rows with the prefix of all parts, with the number of each one's part."""
+    return numbered(list(tables_with_prefix(inputs.parts, inputs.place)))
