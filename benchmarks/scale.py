@@ -1,12 +1,13 @@
 """Time and memory of every stage against the number of parts, and of input files, all tiny.
 
-    .venv/bin/python benchmarks/scale.py [--parts 1000 10000] [--files 1000 10000]
+    .venv/bin/python benchmarks/scale.py [--parts 1000 10000] [--files 1000 10000] [--processes]
 
 Prints a Markdown table: CPU milliseconds and memory of each stage, by part or by file, when all is
 to be computed and when there is nothing to do, and the slope of both: the exponent of the best fit
 of seconds to a power of the number, 1 where twice the parts take twice the time. The stages run as
 in a Dagster step, without Dagster: planned, computed, committed, described and checked. A part is
-one document of a kilobyte, so that all that is measured is overhead.
+one document of a kilobyte, so that all that is measured is overhead. With --processes the work is
+in two processes, as in a large run: seconds are those of the clock, and memory is the planner's.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ CONFIG: dict[str, Any] = {
         "substrings": {"min_words": 50},
     },
     "tokenizer": {"vocab_size": 300},
-    "engine": {"kind": "in_process", "workers": 2},
 }
 
 
@@ -71,27 +71,29 @@ def main() -> None:
     parser.add_argument("--parts", type=int, nargs="*", default=[1000, 10000])
     parser.add_argument("--files", type=int, nargs="*", default=[1000, 10000])
     parser.add_argument("--stages", nargs="*", help="only as far as the last of these")
+    parser.add_argument("--processes", action="store_true", help="work in processes, not threads")
     parser.add_argument("--folder", type=Path, help="where to make the corpora")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
         axis, number = options.measure.split("=")
-        for run in measure(options.folder, axis, int(number), options.stages):
+        for run in measure(options, axis, int(number)):
             print(msgspec.json.encode(run).decode(), flush=True)
         return
     runs: list[Run] = []
     for axis, numbers in (("parts", options.parts), ("files", options.files)):
         for number in numbers:
             runs += measured(axis, number, options)
-    print("\n".join(table(runs)))
+    print("\n".join(table(runs, "seconds" if options.processes else "cpu_seconds")))
 
 
 def measured(axis: str, number: int, options: argparse.Namespace) -> list[Run]:
     """Return the runs of one corpus, which is removed afterwards."""
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         command = [sys.executable, __file__, "--measure", f"{axis}={number}", "--folder", folder]
-        stages = ["--stages", *options.stages] if options.stages else []
-        process = subprocess.Popen([*command, *stages], stdout=subprocess.PIPE, text=True)
+        command += ["--processes"] * options.processes
+        command += ["--stages", *options.stages] if options.stages else []
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         runs = []
         for line in process.stdout:
@@ -102,21 +104,22 @@ def measured(axis: str, number: int, options: argparse.Namespace) -> list[Run]:
         return runs
 
 
-def measure(folder: Path, axis: str, number: int, last: Sequence[str] | None) -> Iterator[Run]:
+def measure(options: argparse.Namespace, axis: str, number: int) -> Iterator[Run]:
     """Yield the cost of every stage, with everything to do and right after it with nothing."""
     sys.path.insert(0, str(ROOT))
     from assets.stages import used_stages
 
-    corpus = make_corpus(folder, axis, number)
+    engine = {"kind": "processes" if options.processes else "in_process", "workers": 2}
+    corpus = make_corpus(options.folder, axis, number, engine)
     stages = list(used_stages(corpus.settings).values())
-    if last:
+    if options.stages:
         names = [stage.name for stage in stages]
-        stages = stages[: max(map(names.index, last)) + 1]
+        stages = stages[: max(map(names.index, options.stages)) + 1]
     for stage, is_first in itertools.product(stages, (True, False)):
         yield run_measured(corpus, stage, Run(axis, number, stage.name, 0, is_first, 0, 0, 0))
 
 
-def make_corpus(folder: Path, axis: str, number: int) -> Any:
+def make_corpus(folder: Path, axis: str, number: int, engine: dict[str, Any]) -> Any:
     """Write documents in one file that is cut into `number` parts, or in `number` files."""
     from resources.corpus import Corpus
     from resources.settings.pipeline import load_settings
@@ -130,7 +133,7 @@ def make_corpus(folder: Path, axis: str, number: int) -> Any:
     else:
         for index in range(number):
             (inputs / f"{index:07}.jsonl").write_text(document(index), encoding="utf-8")
-    config = CONFIG | ({"part_bytes": PART_BYTES} if axis == "parts" else {})
+    config = CONFIG | {"engine": engine} | ({"part_bytes": PART_BYTES} if axis == "parts" else {})
     path = folder / "pipeline.yaml"
     path.write_text(yaml.safe_dump(config))
     return Corpus(load_settings(path), path, Store(folder / "store"))
@@ -193,8 +196,9 @@ def peak_mb() -> float:
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1000
 
 
-def table(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a Markdown table with a row for every axis and stage."""
+def table(runs: Sequence[Run], cost: str) -> Iterator[str]:
+    """Yield a Markdown table with a row for every axis and stage; `cost` is a field of a run."""
+    unit = "wall ms" if cost == "seconds" else "CPU ms"
     for axis, of_axis in itertools.groupby(runs, lambda run: run.axis):
         lines: dict[str, Line] = {}
         for run in of_axis:
@@ -203,14 +207,14 @@ def table(runs: Sequence[Run]) -> Iterator[str]:
         numbers = [run.number for run in next(iter(lines.values())).first]
         head = [f"{number:,}" for number in numbers]
         columns = [f"{kind}, {each}" for kind in ("to do", "done") for each in head]
-        unit = axis.removesuffix("s")
-        names = [f"stage, CPU ms a {unit}", *columns, "slope to do", "slope done", "peak MB"]
+        title = f"stage, {unit} a {axis.removesuffix('s')}"
+        names = [title, *columns, "slope to do", "slope done", "peak MB"]
         yield f"| {' | '.join(names)} |"
         yield "|".join(["", "---", *["---:"] * (len(names) - 1), ""])
         for stage, line in lines.items():
             both = (*line.first, *line.again)
-            cells = [f"{1e3 * run.cpu_seconds / run.number:.2f}" for run in both]
-            slopes = [slope(line.first), slope(line.again)]
+            cells = [f"{1e3 * getattr(run, cost) / run.number:.2f}" for run in both]
+            slopes = [slope(line.first, cost), slope(line.again, cost)]
             pairs = zip(line.first, line.again, strict=True)
             peaks = " / ".join(f"{max(pair, key=peak_of).peak_mb:.0f}" for pair in pairs)
             yield f"| {' | '.join([stage, *cells, *slopes, peaks])} |"
@@ -222,13 +226,13 @@ def peak_of(run: Run) -> float:
     return run.peak_mb
 
 
-def slope(runs: Sequence[Run]) -> str:
-    """Return the exponent of the fit of CPU seconds to a power of the number; of two or more."""
-    fitted = [run for run in runs if run.cpu_seconds >= SMALLEST_FIT]
-    if len(fitted) < 2:
+def slope(runs: Sequence[Run], cost: str) -> str:
+    """Return the exponent of the fit of seconds to a power of the number; of two or more."""
+    seconds = {run.number: getattr(run, cost) for run in runs if getattr(run, cost) >= SMALLEST_FIT}
+    if len(seconds) < 2:
         return "-"
-    numbers = np.log([run.number for run in fitted])
-    return f"{np.polyfit(numbers, np.log([run.cpu_seconds for run in fitted]), 1)[0]:.2f}"
+    numbers, values = np.log([*seconds]), np.log([*seconds.values()])
+    return f"{np.polyfit(numbers, values, 1)[0]:.2f}"
 
 
 if __name__ == "__main__":
