@@ -70,6 +70,7 @@ def find_pii(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFra
 
 @made_once
 def _clues_of_all_kinds() -> "ClueTables":
+    """Return the tables of the default kinds, which `clue_tables` then has."""
     return clue_tables(tuple(SCANS))
 
 
