@@ -19,6 +19,7 @@ from assets.filtered.pages.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import spans_in, text_buffers
 from assets.text.table_rows import table_of
+from resources.made_once import made_once
 
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
@@ -70,12 +71,12 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
 
 
 def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
-    from assets.filtered.kernels.pages.page_counts import Form, form_classes
+    from assets.filtered.kernels.pages.page_counts import Form
     from assets.filtered.kernels.pages.page_form import count_form
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
-    count_form(data, starts, (form_classes(), _pairs()), counts)
+    count_form(data, starts, _form_tables(), counts)
     if listed is None:
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
         listed = count_listed(texts, languages, NO_LISTS, page_lists())
@@ -98,11 +99,12 @@ def _features() -> list[pl.Expr]:
     return [feature.alias(name) for name, feature in FEATURES.items()]
 
 
-@cache
-def _pairs() -> NDArray[np.uint8]:
+@made_once
+def _form_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    from assets.filtered.kernels.pages.page_counts import form_classes
     from assets.filtered.kernels.pages.page_form import pair_table
 
-    return pair_table(load_models().letter_pairs)
+    return form_classes(), pair_table(load_models().letter_pairs)
 
 
 @cache

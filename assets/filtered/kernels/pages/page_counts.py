@@ -1,6 +1,7 @@
 """What the form of a page is told by: classes of characters, and counts."""
 
 from enum import IntEnum, auto
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from assets.text.kernels.character_classes import (
     add_marks,
     classes_by,
 )
-from resources.made_once import made_once
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint16]
@@ -62,7 +62,7 @@ class Form(IntEnum):
     LAST_LOWER = auto()  # or with a word that is not capitalised
 
 
-@made_once
+@cache
 def form_classes() -> Classes:
     """Return the class bits of every code point, uint16 [0x110000]."""
     tests = {SPACE: str.isspace, LETTER: str.isalpha, UPPER: str.isupper, DIGIT: str.isdigit}
