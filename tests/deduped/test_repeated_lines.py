@@ -295,7 +295,7 @@ def test_counts_add_up_in_any_pieces(parts: list[list[str]], held_bytes: int) ->
     assert_frame_equal(total, count_lines(everything, config, "lines"))
 
 
-def test_a_hundred_thousand_tables_are_not_measured_again_with_each(
+def test_no_table_is_measured_again_with_a_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measured: list[int] = []
