@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 from assets.stages import STAGES
@@ -28,7 +29,7 @@ SHARED_KERNELS = "assets.text.kernels"
 
 def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     """Compile what some stages of the corpus of the environment need, if nothing is yet."""
-    cold = [stage.name for stage in stages if stage.warm_up and is_cold(kernels_of(stage))]
+    cold = [stage.name for stage in stages if has_kernels(stage) and is_cold(kernels_of(stage))]
     if not cold:
         return
     processes = len(os.sched_getaffinity(0))
@@ -46,6 +47,11 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
 def kernels_of(stage: Stage[Any, Any]) -> str:
     """Return the package of the kernels in a stage's folder."""
     return f"{stage.plan.__module__.rpartition('.')[0]}.kernels"
+
+
+def has_kernels(stage: Stage[Any, Any]) -> bool:
+    """Return whether there are kernels in a stage's folder."""
+    return find_spec(kernels_of(stage)) is not None
 
 
 def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
@@ -79,18 +85,26 @@ def start_worker() -> None:
 
 
 def count_warm_ups(stages: tuple[str, ...]) -> int:
-    """Return the number of calls of some stages; to prepare them takes Polars, hence a worker."""
+    """Return the number of calls for some stages; to prepare them takes Polars, hence a worker."""
     return len(warm_ups(stages))
 
 
 def run_warm_up(stages: tuple[str, ...], number: int) -> None:
-    """Make one of the calls of some stages."""
+    """Make one of the calls for some stages."""
     warm_ups(stages)[number]()
 
 
 @cache
 def warm_ups(stages: tuple[str, ...]) -> list[Callable[[], object]]:
-    """Return the calls of some stages; the same list in every process."""
+    """Return the calls for some stages; the same list in every process.
+
+    The stages' own come first, as they take longest; then a kernel that is written with the types
+    of its arguments is compiled when its module is imported, as each run does.
+    """
+    from resources.kernel_cache import kernel_modules  # numba: a run with nothing new has none
+
     corpus = load_corpus()
     wanted = [stage for stage in reversed(STAGES) if stage.name in stages]
-    return [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]
+    calls = [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]
+    names = chain.from_iterable(kernel_modules(package) for package in kernel_packages(wanted))
+    return [*calls, *(partial(import_module, name) for name in names)]

@@ -155,14 +155,19 @@ def load_compiled(package: str) -> Iterator[int]:
     types is loaded when it is imported.
     """
     modules = []
-    for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-        modules.append(import_module(found.name))
+    for name in kernel_modules(package):
+        modules.append(import_module(name))
         yield 0
     named = names_in_python(package.partition(".")[0])
     for module in modules:
         kernels = [k for k in vars(module).values() if isinstance(k, CPUDispatcher)]
         called = [k for k in kernels if k.__name__ in named and k._can_compile]
         yield sum(load_kernel(k) for k in called if isinstance(k._cache, FunctionCache))
+
+
+def kernel_modules(package: str) -> list[str]:
+    """Return the names of the modules of a package of kernels, of folders in it too."""
+    return [m.name for m in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")]
 
 
 def names_in_python(root: str) -> set[str]:

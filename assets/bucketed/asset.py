@@ -6,8 +6,6 @@ took 1.8 of 66 CPU seconds of a build of 1 GB, and half a gigabyte.
 """
 
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -257,7 +255,6 @@ BUCKETED = Stage(
     plan=plan_bucketed,
     work=bucket_window,
     main_table=MainTable("sequences", BUCKETED_COLUMNS),
-    warm_up=lambda corpus: [partial(import_module, "assets.bucketed.kernels.packing_plan")],
     describe=describe_bucketed,
     conclude=warn_of_buckets,
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -18,16 +17,13 @@ from resources.settings.dedup import DedupConfig
 TEXTS = ["the river of that town and its bridge"] * 2
 # No kernel depends on them, and tiny documents have none.
 NO_FIELDS = {"fields": (), "within": (), "quality_field": None, "date_field": None}
-COMPILED_WHEN_IMPORTED = ("assets.deduped.kernels.union_find",)
 
 
 def dedup_warm_ups(config: DedupConfig) -> Iterator[Callable[[], object]]:
-    """Yield a call that signs and clusters, the longest of all, and one for components."""
+    """Yield a call that signs and clusters, the longest of all."""
     documents = pl.DataFrame({"doc_id": ["a", "b"], "text": TEXTS})
     plain = config.model_copy(update=NO_FIELDS)
     yield partial(cluster, documents, plain)
-    for module in COMPILED_WHEN_IMPORTED:
-        yield partial(import_module, module)
 
 
 def cluster(documents: pl.DataFrame, config: DedupConfig) -> pl.DataFrame:

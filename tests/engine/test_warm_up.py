@@ -1,5 +1,8 @@
 """The calls that stages make before the first part load the kernels that the parts need."""
 
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +15,7 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.scores import PROVIDERS, counts_behind, scores_of
+from assets.mixed.asset import MIXED
 from assets.stages import STAGES
 from assets.tokenized.tokenizer_asset import TOKENIZER
 from pipeline_defs import compile_kernels
@@ -20,6 +24,20 @@ from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import SettingsError
 
 FINEWEB = {"presets": ["gopher-quality", "fineweb"], "pii": {}}
+# In a process of its own: in this one, other tests may have called the kernels.
+CALL_FILTERS = """
+from importlib import import_module
+from assets.filtered.filter_data import FilterData
+from assets.filtered.filter_warm_up import filter_warm_ups
+from resources.kernel_cache import kernel_modules
+from resources.settings.filtering.filters import FilterConfig
+for call in filter_warm_ups(FilterConfig.model_validate({"pii": {}}), FilterData()):
+    call()
+for name in kernel_modules("assets.filtered.kernels.plain"):
+    for kernel in vars(import_module(name)).values():
+        if getattr(kernel, "__name__", "").startswith("decide_"):
+            print(kernel.__name__, len(kernel.signatures))
+"""
 
 
 def test_the_calls_of_every_stage_run(tmp_path: Path) -> None:
@@ -40,6 +58,16 @@ def test_every_count_behind_a_rule_is_called_for(tmp_path: Path) -> None:
     columns = {c for frame in computed if isinstance(frame, pl.DataFrame) for c in frame.columns}
 
     assert wanted & set().union(*(names for names, _ in PROVIDERS)) <= columns
+
+
+def test_the_kernel_of_each_kind_of_personal_data_is_called() -> None:
+    command = [sys.executable, "-c", CALL_FILTERS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    called = dict(line.split() for line in done.stdout.splitlines())
+
+    assert len(called) > 10
+    assert {name for name, signatures in called.items() if signatures != "1"} == set()
 
 
 @pytest.mark.parametrize("clusters", ["star", "components"])
@@ -66,9 +94,20 @@ def test_stages_without_kernels_compile_none(
 ) -> None:
     monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
 
-    compile_kernels.compile_kernels([TOKENIZER])
+    compile_kernels.compile_kernels([MIXED])
 
     assert capsys.readouterr().out == ""
+
+
+def test_what_is_compiled_when_it_is_imported_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+
+    calls = compile_kernels.warm_ups((TOKENIZER.name,))
+
+    imported = {call.args[0] for call in calls if isinstance(call, partial)}
+    assert "assets.tokenized.kernels.pair_training" in imported
 
 
 def test_a_classifier_that_is_not_trained_yet_is_not_called(tmp_path: Path) -> None:
