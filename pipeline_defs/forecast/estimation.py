@@ -1,6 +1,6 @@
 """What a build would give, estimated from small ranges of each source.
 
-The documents that `sample_blocks` draws go through the functions of the stages themselves: rules,
+The documents that `sample_source` draws go through the functions of the stages themselves: rules,
 signatures, tokenizer. What they give is scaled up with intervals (`sample_intervals`).
 """
 
@@ -21,7 +21,8 @@ from assets.filtered.asset import needs_classifier
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.filter_files import load_filter_data
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.sample_blocks import SourceSample, by_stratum, sample_source, sizes_only
+from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum
+from assets.raw.places.sampling.sample_source import sample_source, sizes_only
 from assets.report.sample_intervals import (
     DRAWS,
     Blocks,

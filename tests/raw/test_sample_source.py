@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isal import igzip
 
-from assets.raw.places import sample_blocks
-from assets.raw.places.sample_blocks import SourceSample, by_stratum, lines_of, sample_source
+from assets.raw.places.sampling import sample_source as sampling
+from assets.raw.places.sampling.draw_lines import lines_of
+from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum
+from assets.raw.places.sampling.sample_source import sample_source
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.zstd_frames import content_of_frame, end_of_blocks
 from resources.settings.sources import Source
@@ -27,7 +29,7 @@ DOCUMENTS = 3000
 @pytest.fixture(autouse=True)
 def low_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sample by the share: the files of these tests are below the floor of a source."""
-    monkeypatch.setattr(sample_blocks, "LEAST_SOURCE_BYTES", 128 << 10)
+    monkeypatch.setattr(sampling, "LEAST_SOURCE_BYTES", 128 << 10)
 
 
 def records(number: int = DOCUMENTS) -> bytes:
@@ -103,7 +105,7 @@ def test_a_stream_of_a_small_source_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = input_file(tmp_path / "a.jsonl.gz", gzip.compress(records()), "jsonl", "gz")
-    monkeypatch.setattr(sample_blocks, "LEAST_SOURCE_BYTES", file.bytes)
+    monkeypatch.setattr(sampling, "LEAST_SOURCE_BYTES", file.bytes)
 
     sample = sample_source([file], SOURCE, 0.01, np.random.default_rng(0))
 
@@ -157,7 +159,7 @@ def test_a_broken_table_is_named(tmp_path: Path) -> None:
 def test_a_file_too_large_to_be_read_whole_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_blocks, "MOST_BYTES", 10)
+    monkeypatch.setattr(sampling, "MOST_BYTES", 10)
     file = input_file(tmp_path / "a.json", b'[{"text": "too long"}]', "json")
 
     assert sample_source([file], SOURCE, 0.1, np.random.default_rng(0)).unread == ["a.json"]
