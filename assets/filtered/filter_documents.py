@@ -21,17 +21,15 @@ from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.custom import custom_scores
 from assets.filtered.rules.rules import Rule, rules_for
-from assets.filtered.scores import (
+from assets.filtered.score_counts import (
     BASE,
-    NAMES,
-    counts_behind,
     has_line_edits,
     provide,
-    scores_of,
     tags_of,
     texts_left,
     texts_of,
 )
+from assets.filtered.scores import NAMES, counts_behind, scores_of
 from assets.text.buffers import shared_buffers
 from resources.settings.filtering.filters import FilterConfig
 

@@ -20,7 +20,7 @@ import msgspec
 from assets.filtered.filter_data import FilterData
 from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
-from assets.filtered.scores import uses_profanity
+from assets.filtered.score_counts import uses_profanity
 from assets.filtered.snapshot_files import read_snapshots
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules

@@ -13,7 +13,8 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.rules import rules_for
-from assets.filtered.scores import BASE, PROVIDERS, counts_behind, provide, scores_of, texts_left
+from assets.filtered.score_counts import BASE, PROVIDERS, provide, texts_left
+from assets.filtered.scores import counts_behind, scores_of
 from resources.settings.filtering.filters import FilterConfig
 
 TEXT = (

@@ -14,7 +14,8 @@ from assets.filtered.asset import FILTERED
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
-from assets.filtered.scores import PROVIDERS, counts_behind, scores_of
+from assets.filtered.score_counts import PROVIDERS
+from assets.filtered.scores import counts_behind, scores_of
 from assets.mixed.asset import MIXED
 from assets.stages import STAGES
 from assets.tokenized.tokenizer_asset import TOKENIZER

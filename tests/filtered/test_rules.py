@@ -13,7 +13,8 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import judge
 from assets.filtered.language.model_files import find_model
 from assets.filtered.rules.rules import Rule, is_rule, rules_for
-from assets.filtered.scores import BASE, SCORES
+from assets.filtered.score_counts import BASE
+from assets.filtered.scores import SCORES
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import RuleGroup, RulesConfig
