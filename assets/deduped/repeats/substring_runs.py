@@ -147,10 +147,8 @@ def _last_equal(first: Places) -> Places:
 
 def numbered(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Concatenate tables of parts in ingest order, with the part's number as `part` UInt32."""
-    parts = enumerate(tables)
-    return pl.concat(
-        [table.with_columns(part=pl.lit(number, pl.UInt32)) for number, table in parts]
-    )
+    numbers = np.repeat(np.arange(len(tables), dtype=np.uint32), [len(table) for table in tables])
+    return pl.concat(tables).with_columns(part=pl.Series(numbers))
 
 
 def shared_picks(picks: pl.DataFrame) -> pl.DataFrame:
