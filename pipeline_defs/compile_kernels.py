@@ -32,7 +32,7 @@ CALLS_TO_COLLECT = 8
 
 def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     """Compile what some stages of the corpus of the environment need, if nothing is yet."""
-    cold = [stage.name for stage in stages if has_kernels(stage) and is_cold(kernels_of(stage))]
+    cold = cold_stages(stages)
     if not cold:
         return
     processes = len(os.sched_getaffinity(0))
@@ -43,8 +43,14 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     sys.stdout.flush()
     context = multiprocessing.get_context("spawn")  # Polars' threads do not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
-        num_calls = pool.submit(count_warm_ups, tuple(cold)).result()
-        list(pool.map(partial(run_warm_up, tuple(cold)), range(num_calls)))
+        num_calls = pool.submit(count_warm_ups, cold).result()
+        list(pool.map(partial(run_warm_up, cold), range(num_calls)))
+
+
+def cold_stages(stages: Iterable[Stage[Any, Any]]) -> tuple[str, ...]:
+    """Return the names of the stages whose kernels are still to be compiled on this machine."""
+    named = [(stage.name, kernels_of(stage)) for stage in stages]
+    return tuple(name for name, package in named if is_there(package) and is_cold(package))
 
 
 def kernels_of(stage: Stage[Any, Any]) -> str:
@@ -52,15 +58,15 @@ def kernels_of(stage: Stage[Any, Any]) -> str:
     return f"{stage.plan.__module__.rpartition('.')[0]}.kernels"
 
 
-def has_kernels(stage: Stage[Any, Any]) -> bool:
-    """Return whether there are kernels in a stage's folder."""
-    return find_spec(kernels_of(stage)) is not None
+def is_there(package: str) -> bool:
+    """Return whether there is such a package: not every stage has kernels."""
+    return find_spec(package) is not None
 
 
 def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
     """Yield the packages of kernels that some stages call."""
     for package in dict.fromkeys((SHARED_KERNELS, *(kernels_of(stage) for stage in stages))):
-        if find_spec(package) is not None:
+        if is_there(package):
             yield package
 
 

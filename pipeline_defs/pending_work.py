@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from assets.raw.asset import RAW
 from assets.stages import used_stages
-from pipeline_defs.compile_kernels import is_cold, kernels_of
+from pipeline_defs.compile_kernels import cold_stages
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
 from resources.engine.map_parts import takes_threads
@@ -52,7 +52,7 @@ def pending_work(corpus: Corpus, names: Sequence[str]) -> Amount:
                 return "much"
         if not pending:
             return "nothing"
-        return "much" if are_cold(stages) else "little"  # a server compiles on every core
+        return "much" if cold_stages(stages) else "little"  # a server compiles on every core
     except Exception:  # noqa: BLE001 - whatever it is
         return "much"
 
@@ -61,11 +61,6 @@ def is_first_run(corpus: Corpus, names: Sequence[str]) -> bool:
     """Return whether the last of some stages was never run; of an object store that is not seen."""
     root = corpus.store.root
     return scratch_of(root) is None and not (root / names[-1]).exists()
-
-
-def are_cold(stages: Sequence[Stage[Any, Any]]) -> bool:
-    """Return whether kernels of some stages are still to be compiled on this machine."""
-    return any(is_cold(kernels_of(stage)) for stage in stages if stage.warm_up)
 
 
 def is_little(engine: EngineConfig, work_bytes: int) -> bool:

@@ -136,7 +136,8 @@ class Stage(Generic[Provenance, Numbers]):
     drift               a check of what each run adds against what earlier runs added
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
-    warm_up             calls that compile, or load, every kernel that the settings need
+    warm_up             calls that compile, or load, every kernel that the settings need and that is
+                        not compiled when it is imported
     get_ready           load what a part needs besides, once per process
     flags               flags of the asset's run config, with their meaning; a run sets none by
                         itself, and `plan` finds those that are set in `corpus.flags`

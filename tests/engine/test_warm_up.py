@@ -111,6 +111,14 @@ def test_what_is_compiled_when_it_is_imported_is_imported(
     assert "assets.tokenized.kernels.pair_training" in imported
 
 
+def test_kernels_of_stages_without_calls_of_their_own_are_compiled_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
+
+    assert compile_kernels.cold_stages([TOKENIZER, MIXED]) == ("tokenizer",)
+
+
 def test_a_classifier_that_is_not_trained_yet_is_not_called(tmp_path: Path) -> None:
     filters = {"rules": {"quality": {"min_score": 0.5}}}
     examples = {"good": ["prose"], "bad": ["notes"]}
