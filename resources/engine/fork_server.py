@@ -174,11 +174,19 @@ def can_be_forked() -> bool:
     Those of numpy, which it makes again after a fork, have the process's own name.
     """
     try:
-        names = {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
         own = Path("/proc/self/comm").read_text().strip()
+        names = {name_of_thread(task) for task in Path("/proc/self/task").iterdir()}
     except OSError:
         return False
-    return threading.active_count() == 1 and names <= {own, *THREADS_OF_IMPORTS}
+    return threading.active_count() == 1 and names <= {own, None, *THREADS_OF_IMPORTS}
+
+
+def name_of_thread(task: Path) -> str | None:
+    """Return the name of a thread of this process; None if it has ended since it was listed."""
+    try:
+        return (task / "comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def is_served() -> bool:
