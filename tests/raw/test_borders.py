@@ -18,6 +18,7 @@ from resources.settings.sources import SourceConfig
 
 KIB = 1 << 10
 SKIPPABLE = struct.pack("<II", 0x184D2A5E, 5) + b"table"
+TWO_MEMBERS = [b'{"text":"a"}\n{"te', b'xt":"b"}\n' * 9]
 BLANKS = ["\n", "\n", "\n\n", "\r\n", "\r", "\0", "é"]
 PIECES = {
     "jsonl": [*BLANKS, '{"text":"a"}', '{"text":"é\\nb","n":1}', "  ", "oops", "\xff"],
@@ -100,7 +101,7 @@ ROWS = b"".join(b"row %d,%d\n" % (i, i) for i in range(20))
         ("a.csv", b"body,id\n" + ROWS),  # no text: one fault, not one per slice
         ("a.txt", b"a\n" + b" " * 50 + b"\nb\n\nc\n\nd\n\ne"),  # too long to count as blank
         ("a.txt", b"\xef\xbb\xbf\n\na\n\nb\n \nc"),
-        ("a.jsonl.gz", gzip.compress(b'{"text":"a"}\n{"te') + gzip.compress(b'xt":"b"}\n' * 9)),
+        ("a.jsonl.gz", b"".join(gzip.compress(each, mtime=0) for each in TWO_MEMBERS)),
         ("a.jsonl.zst", zst(jsonl("a")) + SKIPPABLE + zst(jsonl("b", "c")) + zst(jsonl("d"))),
     ],
 )
