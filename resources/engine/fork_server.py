@@ -189,6 +189,13 @@ def name_of_thread(task: Path) -> str | None:
         return None
 
 
+def use_environment(environment: Mapping[str, str]) -> None:
+    """Take the environment of the process that asks; a server keeps that of its own start."""
+    os.environ.update(environment)
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+
+
 def is_served() -> bool:
     """Return whether this process holds a server, or is a fork of one."""
     return bool(_held) or server_of_process().is_inherited()

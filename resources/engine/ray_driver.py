@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.engine.cost import NO_COST, Cost
-from resources.engine.fork_server import end_with_parent
+from resources.engine.fork_server import end_with_parent, use_environment
 from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_threads
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
@@ -46,8 +46,9 @@ SAME_BYTES = ("numba", "numpy", "polars", "pyarrow", "tokenizers")  # what the o
 Message = Ended[Any] | SystemFault | str | None  # None: connected, or all tasks have ended
 
 
-def drive(pipe: Connection, config: EngineConfig) -> None:
+def drive(pipe: Connection, config: EngineConfig, environment: Mapping[str, str]) -> None:
     """Connect to the cluster of a config, then submit the tasks that come through a pipe."""
+    use_environment(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its driver
     end_with_parent()
     with suppress(EOFError, BrokenPipeError):  # the step has ended

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -33,7 +34,9 @@ class Driver:
         if not is_served():
             context.set_forkserver_preload(["resources.engine.ray_driver"])
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=drive, args=(theirs, config), daemon=True)
+        self.process = context.Process(
+            target=drive, args=(theirs, config, dict(os.environ)), daemon=True
+        )
         self.process.start()
         theirs.close()
         self.ending = Finalize(self, end, args=(self.pipe, self.process), exitpriority=1)

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import ParamSpec, TypeVar
 
-from resources.engine.fork_server import end_with_parent
+from resources.engine.fork_server import end_with_parent, use_environment
 
 Parameters = ParamSpec("Parameters")
 Item = TypeVar("Item")
@@ -99,7 +99,7 @@ def iterate_there(
     is_whole = False
     try:
         try:
-            ready.line.send((function, args, kwargs))
+            ready.line.send((dict(os.environ), function, args, kwargs))
             while item := ready.line.recv():
                 yield item[0]
         except (EOFError, OSError) as fault:
@@ -121,9 +121,10 @@ def serve(ours: Connection, line: Connection, prepare: Callable[[], Iterator[obj
             if line.poll():
                 break
         try:
-            function, args, kwargs = line.recv()
+            environment, function, args, kwargs = line.recv()
         except EOFError:
             return
+        use_environment(environment)
         for item in function(*args, **kwargs):
             line.send((item,))
         line.send(())

@@ -34,6 +34,7 @@ from resources.engine.fork_server import (
     leave_server,
     server_address,
     server_has_forks,
+    use_environment,
 )
 from resources.engine.run_task import use_threads
 
@@ -48,8 +49,8 @@ Result = TypeVar("Result")
 class WorkerPool(ThreadPoolExecutor):
     """Worker processes for a pass, with a thread each that waits for them.
 
-    A call must be picklable, as its result. When a worker dies, all of the pool are killed, and
-    calls that have not ended raise BrokenProcessPool.
+    A call must be picklable, as its result, and has the environment of this process. When a worker
+    dies, all of the pool are killed, and calls that have not ended raise BrokenProcessPool.
     """
 
     def __init__(self, workers: int, polars_threads: int) -> None:
@@ -84,7 +85,7 @@ class WorkerPool(ThreadPoolExecutor):
     def _ask(self, function: Callable[..., Result], args: Any, kwargs: Any) -> Result:
         pid, line = self._free.get()
         try:
-            line.send((function, args, kwargs))
+            line.send((dict(os.environ), function, args, kwargs))
             result, error = line.recv()
         except (EOFError, OSError) as fault:
             self.kill()
@@ -180,7 +181,8 @@ def answer_calls(line: Connection, watcher: Watcher) -> None:
             call = line.recv()
             if call is None:
                 raise SystemExit
-            function, args, kwargs = call
+            environment, function, args, kwargs = call
+            use_environment(environment)
             watcher.is_computing = True
             try:
                 answer = ForkingPickler.dumps((function(*args, **kwargs), None))

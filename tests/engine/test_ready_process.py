@@ -54,6 +54,10 @@ def steps_taken() -> Iterator[int]:
     yield len(prepared)
 
 
+def named(name: str) -> Iterator[str | None]:
+    yield os.environ.get(name)
+
+
 def pids() -> Iterator[int]:
     while True:
         yield os.getpid()
@@ -85,6 +89,15 @@ def test_it_computes_what_threads_would(process: psutil.Process, tmp_path: Path)
 
 def test_an_error_ends_its_own_part_only(process: psutil.Process, tmp_path: Path) -> None:
     assert mapped(fail, parts(tmp_path, "", "broken", "")) == {0: 0, 1: None, 2: 4}
+
+
+def test_it_has_the_environment_of_the_process_that_asks(
+    process: psutil.Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATE", "2")
+    assert [*iterate_there(named, "LATE")] == ["2"]
+    monkeypatch.delenv("LATE")
+    assert [*iterate_there(named, "LATE")] == [None]
 
 
 def test_it_prepares_itself_while_nothing_is_asked(process: psutil.Process) -> None:

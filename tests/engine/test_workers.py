@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +19,7 @@ from resources.engine.workers import IDLE_SECONDS, WorkerPool, end_workers, wait
 from tests.engine.engine_workers import compute_and_wait, compute_in_workers
 
 PRELOAD = ("tests.engine.engine_workers",)
+NAMES = ("GONE", "LATE")
 
 
 @pytest.fixture
@@ -74,6 +76,21 @@ def test_a_worker_keeps_its_number_of_polars_threads(run: None) -> None:
     wait_until_idle(1)
     with WorkerPool(1, 2) as wide:
         assert wide.submit(pl.thread_pool_size).result() == 2
+
+
+@pytest.mark.parametrize("holder", [nullcontext(), fork_server(PRELOAD, {})], ids=["no run", "run"])
+def test_a_call_has_the_environment_of_the_process_that_makes_it(
+    holder: AbstractContextManager[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GONE", "1")
+    with holder:
+        with WorkerPool(1, 1) as first:
+            assert [first.submit(os.getenv, name).result() for name in NAMES] == ["1", None]
+        monkeypatch.delenv("GONE")
+        monkeypatch.setenv("LATE", "2")
+        with WorkerPool(1, 1) as second:
+            assert [second.submit(os.getenv, name).result() for name in NAMES] == [None, "2"]
+        end_workers()
 
 
 def test_without_a_server_of_the_run_workers_end_with_their_pool() -> None:
