@@ -22,6 +22,7 @@ from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.score_counts import uses_profanity
 from assets.filtered.snapshot_files import read_snapshots
+from resources.engine.system_errors import errno_of, is_final
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules
 from resources.settings.named_files import NamedFileError, check_named_file
@@ -230,6 +231,8 @@ def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
         exec(compile(source, str(path), "exec"), module.__dict__)
         return check_custom_rules(getattr(module, "RULES", None))
     except Exception as error:
+        if is_final(errno_of(error)):
+            raise  # of the machine
         hint = NEW_IMPORT if is_old_import(error) else f"{type(error).__name__}: {error}"
         raise FilterFileError(f"filters.custom: {path}: {hint}") from error
 

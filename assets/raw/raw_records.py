@@ -170,6 +170,6 @@ class RawRecords:
     """Name, code version and records of the stage, for the store."""
 
     name = "raw"
-    code_version = "3"
+    code_version = "4"
     provenance = RawProvenance
     numbers = RawNumbers

@@ -15,6 +15,7 @@ compared with it when it is read. A damaged file is removed: the next run writes
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -215,6 +216,8 @@ def read_pile(path: Path, shard: int) -> Pile:
         except FileNotFoundError:  # an object that went while it was read
             raise
         except (ValueError, IndexError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise  # of the disk
             medium.remove_all([path])
             raise DamagedFileError(
                 f"{path} changed since it was written ({error}). Nothing was made of it, and it "

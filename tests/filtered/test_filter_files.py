@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from assets.filtered.filter_files import MOST_BYTES, FilterFileError, digests_of, load_filter_data
+from assets.filtered.filter_files import (
+    MOST_BYTES,
+    FilterFileError,
+    digests_of,
+    load_custom_rules,
+    load_filter_data,
+)
 from resources.settings.filtering.filters import FilterConfig
 
 RULES_FILE = """
@@ -134,3 +140,11 @@ def test_a_vocabulary_nested_without_end_is_refused(tmp_path: Path) -> None:
     given = config(words={"vocabulary_file": "terms.json"}, rules={"medical": {}})
     with pytest.raises(FilterFileError, match=r"terms\.json: maximum recursion"):
         load_filter_data(given, tmp_path)
+
+
+@pytest.mark.parametrize("fault", ["MemoryError", "OSError(24, 'Too many open files')"])
+def test_a_lack_of_the_machine_is_no_fault_of_a_custom_rule(tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(f"raise {fault}\n")
+    with pytest.raises((MemoryError, OSError)):
+        load_custom_rules(path)

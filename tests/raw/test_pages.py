@@ -1,8 +1,6 @@
 """Markdown and HTML files."""
 
 import gzip
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -143,15 +141,6 @@ def test_a_page_that_needs_all_memory_costs_the_page(
 
     with pytest.raises(PageError):
         page_text(b"<p>x</p>" * (8 << 20))
-    assert page_text(PAGE.format("The next page is read.").encode()) == "The next page is read."
-
-
-def test_a_child_that_is_killed_costs_its_page() -> None:
-    assert page_text(b"<p>before</p>")
-    os.kill(page_texts._of_thread.child.process.pid, signal.SIGKILL)
-
-    with pytest.raises(PageError):
-        page_text(b"<p>lost</p>")
     assert page_text(PAGE.format("The next page is read.").encode()) == "The next page is read."
 
 

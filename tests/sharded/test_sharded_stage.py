@@ -1,5 +1,6 @@
 """Shards on disk: every format has the same rows in the same order, and says what is in it."""
 
+import errno
 import hashlib
 import json
 import random
@@ -16,6 +17,7 @@ import pytest
 from bucketed_corpus import LENGTH, PACKED, build, planned, publish_bucketed, sequences, tasks_of
 from builders import hashes, open_corpus, write_corpus
 
+from assets.sharded import scatter_files
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
@@ -387,6 +389,23 @@ def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
             changed += 1
             assert not path.exists()
     assert changed > 100
+
+
+@pytest.mark.usefixtures("in_piles")
+def test_a_disk_that_fails_costs_no_pile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, plan = planned(tmp_path, [sequences(0, 60)])
+    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
+    for task in scatter_tasks(corpus, source.wanted):
+        scatter_part(task)
+    [path] = piles(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(scatter_files, "read_message", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        read_pile(path, 0)
+    assert path.exists()
 
 
 def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path, in_piles: str) -> None:

@@ -99,7 +99,7 @@ def hub_token() -> str | None:
         path = Path(os.environ.get("HF_TOKEN_PATH") or Path(home) / "token").expanduser()
         try:
             token, place = path.read_text(errors="replace"), str(path)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return None
     token = token.strip()
     if token and not HEADER_TEXT.fullmatch(token):

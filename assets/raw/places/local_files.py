@@ -30,6 +30,7 @@ SPECIAL = {
 }
 MatchedBy = Literal["named", "glob", "folder"]
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})  # others may pass, such as EMFILE
 
 
 class Found(NamedTuple):
@@ -136,6 +137,8 @@ class Search:
             with os.scandir(folder) as entries:
                 return sorted(entries, key=attrgetter("name"))
         except OSError as error:
+            if error.errno not in MISSING | FORBIDDEN:
+                raise
             self.left_out[folder] = f"a folder that cannot be listed ({error.strerror})"
             return []
 

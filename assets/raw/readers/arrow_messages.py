@@ -169,7 +169,7 @@ def read_schema(file: InputFile) -> bytes:
         with open_arrow(file) as stream:
             return bytes(pa.ipc.open_file(stream).schema.serialize())
     except DAMAGE as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         raise BrokenStream(arrow_fault(f"is broken: {error}")) from error
 
 
@@ -182,7 +182,7 @@ def footer_messages(file: InputFile, start: int, stop: int) -> Iterator[Message]
             stream.seek(max(file.bytes - END_BYTES - length, 0))
             dictionaries, batches = _blocks(stream.read(min(length, MOST_METADATA_BYTES)))
         except DAMAGE as error:
-            raise_unless_of_content(error)
+            raise_unless_of_content(error, file.bytes)
             raise BrokenStream(arrow_fault(f"is broken: {error}")) from error
         here = [block for block in batches if start <= block[0] < stop]
         for place, *sizes in [*dictionaries, *here]:

@@ -10,6 +10,7 @@ import bz2
 import errno
 import lzma
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
@@ -17,10 +18,13 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 from isal import igzip_lib
 
+from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.open_input import open_arrow, open_input
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
 from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression, InputFile
 from assets.raw.readers.zstd_frames import FrameFile, frame_spans
+from corpus_loader.places.errors import CorpusError
+from resources.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -29,6 +33,10 @@ BOMB_RATIO = 200
 XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
 WRONG_CHECKSUM = "Error -6 Incorrect checksum found"  # igzip: of checksum and length
 ZSTD_WINDOW_BYTES = 1 << 27  # the limit of `zstd -d`, and of the library
+OF_PLACE = (CorpusError, ChangedFileError, InputError, ConnectionError, TimeoutError)
+NO_THREAD = "can't start new thread"  # a RuntimeError
+NO_MEMORY = "not enough memory"  # zstd's, an OSError
+ALLOCATION = re.compile(r"alloc of size (\d+) failed")  # Arrow's
 
 
 class Block(NamedTuple):
@@ -71,13 +79,20 @@ class BrokenStream(ValueError):
         self.is_complete = is_complete
 
 
-def raise_unless_of_content(error: Exception) -> None:
-    """Raise an error of the disk or the system again: it says nothing about a file's content.
+def raise_unless_of_content(error: Exception, num_bytes: int = STREAM_END) -> None:
+    """Raise an error of the machine or of a server again: it says nothing about a file's content.
 
-    Decoders set no errno. EINVAL may be due to an offset that a hostile file holds.
+    Decoders set no errno. EINVAL may be due to an offset that a hostile file holds, and a lack of
+    memory to a size, if that is out of proportion to the file's `num_bytes`.
     """
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         raise error
+    if isinstance(error, OF_PLACE) or (isinstance(error, RuntimeError) and NO_THREAD in str(error)):
+        raise error
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and NO_MEMORY in str(error)):
+        claimed = ALLOCATION.search(str(error))
+        if claimed is None or int(claimed[1]) <= max(BOMB_BYTES, BOMB_RATIO * num_bytes):
+            raise error
 
 
 def read_blocks(file: InputFile, first: Border = BEGIN, stop: int = STREAM_END) -> Iterator[bytes]:

@@ -3,16 +3,22 @@
     page: one byte, the length of the charset; the charset; the page
     answer: "+" and the text, or "-" and an error
 
-A limit ends this process and not its parent. CPU time counts, not the clock's, so that a busy
-machine quarantines the same pages.
+A limit ends this process and not its parent, which a process that cannot set its limits fails. CPU
+time counts, not the clock's, so that a busy machine quarantines the same pages.
 """
 
+import ctypes
+import os
 import resource
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection
 
 CPU_SECONDS = 10  # real pages take 3 ms
+NO_MEMORY = 3  # exit code
+NO_PAGE = b"\0<p>"
+PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
 MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 times its size
 
 
@@ -34,19 +40,27 @@ def answer(request: bytes) -> bytes:
         return f"-{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
 
 
-def serve(pages: Connection) -> None:
-    """Answer page after page until the parent closes the connection."""
+def serve(pages: Connection, parent: int) -> None:
+    """Answer page after page until the parent closes the connection or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the parent, which ends this process
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    answer(NO_PAGE)  # what is imported for it is no page's doing
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most_seconds = resource.getrlimit(resource.RLIMIT_CPU)
     while True:
         try:
             request = pages.recv_bytes()
+            until = int(time.process_time()) + 1 + CPU_SECONDS
+            resource.setrlimit(resource.RLIMIT_CPU, (until, most_seconds))
+            pages.send_bytes(answer(request))
         except EOFError:
             return
-        until = int(time.process_time()) + 1 + CPU_SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
-        pages.send_bytes(answer(request))
+        except MemoryError:  # of a page that is too large to be read or answered
+            sys.exit(NO_MEMORY)
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    serve(Connection(int(sys.argv[1])), int(sys.argv[2]))

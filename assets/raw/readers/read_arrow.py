@@ -49,7 +49,7 @@ def read_arrow(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Ite
                 yield from _valid_records(batch.slice(start, ROWS_AT_A_TIME), row + start)
             row += batch.num_rows
     except (*UNREADABLE, OSError, MemoryError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         messages.fault = messages.fault or FileFault(f"Arrow stream is broken: {error}")
     if messages.fault:
         yield InputRecord(row, None, messages.shown, messages.fault)
@@ -75,7 +75,7 @@ def arrow_columns(file: InputFile) -> list[str]:
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(_Messages(file, WHOLE), "r"))
     except (*UNREADABLE, OSError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         return []
     return [str(name) for name in reader.schema.names]
 

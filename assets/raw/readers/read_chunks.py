@@ -111,7 +111,7 @@ def row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
     try:
         metadata = parquet_metadata(file)
     except (pa.ArrowException, OSError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         return []  # reading the file as a stream puts the reason into quarantine
     cuts, size = [0], 0
     for group in range(metadata.num_row_groups):
@@ -143,7 +143,7 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
         at_end = (file.bytes - 1, file.bytes)  # the metadata is there
         return [at_end, *(group_bytes(metadata, group) for group in groups)]
     except (pa.ArrowException, OSError, IndexError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         return [(0, file.bytes)]
 
 

@@ -17,7 +17,7 @@ from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
 from assets.raw.readers.input_file import InputFile, InputFormat
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.page_texts import page_text
+from assets.raw.readers.page_texts import PageError, page_text
 from assets.raw.readers.read_lines import BOM
 from resources.settings.read_yaml import check_size
 from resources.settings.sources import SourceConfig
@@ -56,7 +56,7 @@ def page_record(
         case "html":
             try:
                 return InputRecord(row, {source.text_field: page_text(data)})
-            except ValueError as error:
+            except PageError as error:
                 return InputRecord(row, None, data, str(error))
         case "md":
             front, data = split_front_matter(data.removeprefix(BOM))

@@ -185,7 +185,7 @@ def read_parquet(
         yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
     except (pa.ArrowException, OSError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         reason = foreign_content(file_head(file)) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
         yield InputRecord(0, None, _tail(file), error_text)
@@ -267,7 +267,7 @@ def _read_row_group(
             yield from batch_records(batch, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise_unless_of_content(error)
+        raise_unless_of_content(error, file.bytes)
         error_text = f"Parquet row group {group} is broken: {error}"
         yield InputRecord(row, None, file_head(file), error_text)
 
@@ -276,7 +276,8 @@ def batch_records(batch: pa.RecordBatch, row: int) -> Iterator[InputRecord]:
     """Yield the records of a batch, the first of which is `row`."""
     try:
         rows = batch.cast(pa.schema(map(_in_microseconds, batch.schema))).to_pylist()
-    except UNREADABLE:
+    except UNREADABLE as error:
+        raise_unless_of_content(error)
         for index in range(batch.num_rows):
             yield _row_record(batch.slice(index, 1), row + index)
         return
@@ -293,6 +294,7 @@ def _row_record(batch: pa.RecordBatch, row: int) -> InputRecord:
             cells[name] = error.object.decode("utf-8", "backslashreplace")
             errors.append(f"not valid UTF-8: {error.reason}")
         except UNREADABLE as error:
+            raise_unless_of_content(error)
             cells[name] = None
             errors.append(f"column `{name}` ({column.type}) cannot be read: {error}")
     return InputRecord(row, None, as_json(cells), errors[0]) if errors else InputRecord(row, cells)

@@ -16,7 +16,7 @@ from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
 from assets.raw.readers.input_file import WHOLE, InputFile, Span
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.page_texts import page_text
+from assets.raw.readers.page_texts import PageError, page_text
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16
@@ -155,9 +155,12 @@ def _page_record(row: int, record: bytes, source: SourceConfig) -> InputRecord |
         if len(body) > source.max_record_bytes:
             error = f"page unpacks to more than max_record_bytes={source.max_record_bytes:,}"
             return InputRecord(row, None, record, error)
-        text = page_text(body, page.http_charset)
-        return InputRecord(row, {source.text_field: text, **_page_fields(page.headers)})
+        charset, fields = page.http_charset, _page_fields(page.headers)
     except UNREADABLE as error:
+        return InputRecord(row, None, record, f"WARC record cannot be read: {error}")
+    try:
+        return InputRecord(row, {source.text_field: page_text(body, charset), **fields})
+    except PageError as error:
         return InputRecord(row, None, record, f"WARC record cannot be read: {error}")
 
 

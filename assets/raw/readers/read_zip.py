@@ -38,7 +38,7 @@ ENCRYPTED = 1
 LINK = 0o120000
 UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError),
-    *(ValueError, IndexError, KeyError, OverflowError, MemoryError, struct.error),
+    *(ValueError, IndexError, KeyError, OverflowError, struct.error),
 )
 Reader = Callable[[InputFile, SourceConfig], Iterator[InputRecord]]
 READERS: dict[FileFormat, Reader] = {

@@ -48,7 +48,9 @@ MIX_AGAIN = (
     "there now"
 )
 AT_ONCE = 8  # files: those of an object store wait for their requests
-UNREADABLE = (StoreError, AssertionError, OSError, ValueError, KeyError, TypeError, IndexError)
+UNREADABLE = (
+    *(StoreError, AssertionError, FileNotFoundError, ValueError, KeyError, TypeError, IndexError),
+)
 
 
 @dataclass(frozen=True)

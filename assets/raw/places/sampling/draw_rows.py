@@ -21,6 +21,7 @@ from assets.raw.places.sampling.drawn_blocks import (
     Stratum,
     drawn_files,
 )
+from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
 
@@ -39,7 +40,8 @@ def sample_rows(sample: SourceSample, files: Sequence[InputFile], draw: Draw) ->
                 table = pq.ParquetFile(pa.PythonFile(read, "r"), buffer_size=1 << 16)
                 num_rows += table.metadata.num_rows
                 add_groups(sample, file, table, draw)
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError) as error:
+                raise_unless_of_content(error, file.bytes)
                 sample.unread.append(file.name)  # `raw` says what is wrong with it
             sample.read_bytes += read.num_bytes
     of_chosen = sum(file.bytes for file in chosen)

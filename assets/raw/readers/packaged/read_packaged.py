@@ -264,7 +264,7 @@ def _fault_of_content(file: InputFile, error: Exception, cause: Exception | None
         return FileFault(cause.reason)
     if cause is not None:
         raise cause
-    raise_unless_of_content(error)
+    raise_unless_of_content(error, file.bytes)
     if isinstance(error, UnicodeDecodeError):
         return FileFault(f"not valid UTF-8: {error.reason}")
     return FileFault(f"{file.format} file cannot be read: {type(error).__name__}: {error}")
