@@ -23,12 +23,12 @@ MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 time
 
 
 def main_text(body: bytes, charset: str) -> str:
-    """Return the main text of a page; without a charset, as the page says or looks like."""
+    """Return the main text of a page; `charset` is what its HTTP header says, or nothing."""
     from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
-    encoding = charset or detect_encoding(body, from_html_meta=True) or "utf-8"
-    return str(extract_plain_text(bytes_to_str(body, encoding), main_content=True))
+    from assets.raw.readers.decode_page import decode_page
+
+    return str(extract_plain_text(decode_page(body, charset), main_content=True))
 
 
 def answer(request: bytes) -> bytes:

@@ -9,6 +9,7 @@ GET_AGAIN_WHOLE = "Get the file again, or write it again."
 LARGER = "Raise max_record_bytes of the source, or split the record."
 SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error that names its remedy
 ARCHIVE = "Write the archive again, with names that are relative and without `..`."
+CHARSET = "Convert the page to UTF-8, and let it say so."
 STEPS = (  # the first part of an error that is found decides
     ("decompression bomb", "Unpack the file to read it anyway."),
     ("it is encrypted", "Unpack the archive with its password, and name the folder in `where`."),
@@ -37,6 +38,8 @@ STEPS = (  # the first part of an error that is found decides
     ("Parquet", GET_AGAIN_WHOLE),
     ("CSV is broken", "Quote the field as RFC 4180 says, or set `format`."),
     (" fields, the header has ", "Quote separators inside of fields, or correct the row."),
+    ("malformed in the encoding", CHARSET),
+    ("encoding that is not decoded", CHARSET),
     ("HTML page", "Leave the page out, or save its text."),
     ("WARC", "Get the file again; the other records are read."),
     ("chat role ", "Rename the role in the file, or leave the record out of it."),
