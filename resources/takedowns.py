@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
@@ -23,7 +24,19 @@ from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError
 
 FOLDER = "_takedowns"
+URL_FORM = 2  # that of `resources/urls.py`
 Kind = Literal["url", "domain", "doc", "match"]
+
+
+class UrlForm(msgspec.Struct, frozen=True, array_like=True):
+    """The form of the URLs and hosts that a request has the hashes of.
+
+    version              URL_FORM when it was recorded
+    tracking_parameters  names of the parameters that are left out
+    """
+
+    version: int
+    tracking_parameters: tuple[str, ...]
 
 
 class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,6 +46,8 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     near          True if near copies were asked for
     addresses     sha256 of normalised URLs
     domains       sha256 of domains; a domain covers those below it
+    form          how they are normalised; without it they are in lower case, without scheme,
+                  "www." and slashes at the end
     ids           marks of the ids of the documents that were found
     texts         marks of their texts: any document with one of these texts is meant
     passages      marks of passages in them, with which `corpus takedown prove` looks for copies
@@ -45,6 +60,7 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     near: bool = False
     addresses: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
+    form: UrlForm | UnsetType = UNSET
     ids: bytes = b""
     texts: bytes = b""
     passages: bytes = b""

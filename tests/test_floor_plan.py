@@ -28,6 +28,7 @@ PURE_RESOURCES = (
     "resources.made_once",
     "resources.profiles",
     "resources.reused_array",
+    "resources.urls",
 )
 
 Arrow = tuple[str, str]

@@ -175,7 +175,9 @@ def opt_outs_by_part(
             file = corpus.store.file_of(raw, required_file(raw, part, "documents"))
             urls = pl.read_parquet(file.checked(), columns=["url"])["url"]
             among = opt_out.among(urls)
-            concerns = sorted(among.listed), among.files, among.agents if among.files else ()
+            tracking = among.tracking_parameters if among.listed else ()
+            agents = among.agents if among.files else ()
+            concerns = sorted(among.listed), among.files, agents, tracking
             found[part.name] = part.fingerprint, fingerprint_of(*concerns)
     return found
 
@@ -324,7 +326,7 @@ def settings_of_filters(settings: Settings) -> Any:
 
 FILTERED = Stage(
     name="filtered",
-    code_version="5",
+    code_version="6",
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",

@@ -7,7 +7,6 @@ of every part that depends on them.
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,10 +26,10 @@ from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules
 from resources.settings.named_files import NamedFileError, check_named_file
 from resources.store.disk import hash_file
+from resources.urls import parse_url
 
 DATA = Path(__file__).parent / "data"
 T = TypeVar("T")
-SCHEME = re.compile("^[a-z][a-z0-9+.-]*://")
 MOST_BYTES = 64 << 20  # of a list or vocabulary: 4 million domains, 400 MB in memory
 MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
 OPT_OUT = "filters.rules.opt_out"
@@ -172,7 +171,9 @@ def _opt_out(config: FilterConfig, files: dict[str, Path]) -> OptOut:
         texts = read_snapshots(snapshots)
     except ValueError as error:
         raise FilterFileError(f"{OPT_OUT}.snapshots: {error}") from error
-    return OptOut(frozenset(map(_plain_address, listed)), texts, rules.agents)
+    tracking = rules.tracking_parameters or ()
+    addresses = frozenset(_plain_address(entry, tracking) for entry in listed)
+    return OptOut(addresses, texts, rules.agents, tracking)
 
 
 def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
@@ -205,10 +206,10 @@ def _lines_of(key: str, path: Path) -> Iterator[str]:
             yield entry
 
 
-def _plain_address(entry: str) -> str:
-    """Bring a domain or URL to `count_metadata`'s form: lower case, no scheme, www or slash."""
-    address = SCHEME.sub("", entry.lower()).removeprefix("www.").rstrip("/")
-    return address.removeprefix("*.").removeprefix(".")
+def _plain_address(entry: str, tracking_parameters: tuple[str, ...] = ()) -> str:
+    """Return the address of a domain or URL."""
+    name = entry.removeprefix("*").removeprefix(".")
+    return parse_url(name).address(tracking_parameters)
 
 
 def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:

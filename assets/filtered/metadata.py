@@ -1,15 +1,17 @@
 """Counts of a document's metadata: its URL in lists of domains and words, and missing fields.
 
-The host is the text between "://" (and "user@") and the next ":", "/", "?" or "#", without a
-leading "www."; a listed domain covers its subdomains too. Lists of millions of domains are looked
-up by hash, once per level of the host name.
+Hosts and URLs are compared in normal form (`resources/urls.py`), without a leading "www."; a listed
+domain covers its subdomains too. Lists of millions of domains are looked up by hash, once per level
+of the host name.
 """
 
 import polars as pl
 
-from assets.text.addresses import MAX_LEVELS, address_of, host_of
+from assets.text.addresses import url_parts
 from resources.settings.filtering.rules import MetadataRules
 
+MAX_LEVELS = 8  # of a deeper host name the last eight are looked up
+LAST_LEVELS = r"((?:[^.]+\.){0,7}[^.]+)$"
 COLUMNS = ("id", "url", "license", "lang", "text")
 
 
@@ -27,17 +29,17 @@ def count_metadata(
     """
     url = pl.col("url").str.to_lowercase()
     words = url.str.replace_all("[^a-z0-9]+", " ")
-    lookups = documents.select(
+    lookups = documents.with_columns(
         missing_fields=_count_missing(rules.required),
         url_hits=_count_parts(url, rules.url_substrings) + _count_words(words, rules.url_words),
         url_soft_hits=_count_words(words, rules.url_soft_words),
-        host=host_of(url),
-        address=address_of(url),
     )
-    is_address_blocked = lookups["address"].is_in(list(blocked)).fill_null(False)
-    is_blocked = _in_list(lookups["host"], blocked) | is_address_blocked
-    is_allowed = _in_list(lookups["host"], allowed)
-    is_foreign = pl.when(documents["url"].is_not_null() & (len(allowed) > 0)).then(~is_allowed)
+    urls = documents["url"]
+    parts = url_parts(urls if blocked or allowed else urls.clear(len(urls)))
+    hosts = parts["host"].str.extract(LAST_LEVELS)
+    is_blocked = _in_list(hosts, blocked) | parts["address"].is_in(list(blocked)).fill_null(False)
+    is_allowed = _in_list(hosts, allowed)
+    is_foreign = pl.when(urls.is_not_null() & (len(allowed) > 0)).then(~is_allowed)
     return lookups.select(
         pl.col("missing_fields", "url_hits", "url_soft_hits").fill_null(0).cast(pl.Int64),
         blocked_domain=is_blocked.cast(pl.Int64),

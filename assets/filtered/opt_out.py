@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from assets.text.addresses import address_of, domains_above, host_of
+from assets.text.addresses import url_parts
+from resources.urls import domains_above, parse_url
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -26,11 +27,15 @@ NO_DOMAIN = "(no registrable domain)"
 
 @dataclass(frozen=True)
 class OptOut:
-    """Listed domains and URLs, texts of the files of each host, and the agents that count."""
+    """Listed domains and URLs, texts of the files of each host, and the agents that count.
+
+    `tracking_parameters` make no other page of a listed URL.
+    """
 
     listed: frozenset[str] = frozenset()
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     agents: tuple[str, ...] = ()
+    tracking_parameters: tuple[str, ...] = ()
 
     @cached_property
     def urls_by_host(self) -> dict[str, list[str]]:
@@ -44,18 +49,16 @@ class OptOut:
 
     def among(self, urls: pl.Series) -> OptOut:
         """Return what concerns the hosts of some URLs: all else makes no difference to them."""
-        hosts = set(hosts_and_addresses(urls)["host"].drop_nulls())
+        hosts = set(self.parts(urls)["host"]) - {""}
         listed = {name for host in hosts for name in domains_above(host) if name in self.listed}
         listed |= {url for host in hosts for url in self.urls_by_host.get(host, ())}
         files = {host: self.files[host] for host in sorted(hosts & self.files.keys())}
-        return OptOut(frozenset(listed), files, self.agents)
+        return OptOut(frozenset(listed), files, self.agents, self.tracking_parameters)
 
-
-def hosts_and_addresses(urls: pl.Series) -> pl.DataFrame:
-    """Return the different URLs with their host and address; nulls are left out."""
-    lower = pl.col("url").str.to_lowercase()
-    different = urls.alias("url").drop_nulls().unique(maintain_order=True).to_frame()
-    return different.with_columns(host=host_of(lower), address=address_of(lower))
+    def parts(self, urls: pl.Series) -> pl.DataFrame:
+        """Return the different URLs with their host and address; nulls are left out."""
+        different = urls.alias("url").drop_nulls().unique(maintain_order=True)
+        return different.to_frame().hstack(url_parts(different, self.tracking_parameters))
 
 
 def find_opted_out(urls: pl.Series, opt_out: OptOut) -> pl.Series:
@@ -63,20 +66,23 @@ def find_opted_out(urls: pl.Series, opt_out: OptOut) -> pl.Series:
     applied = opt_out.among(urls)
     verdicts = {
         url: int(is_opted_out(url, host, address, applied))
-        for url, host, address in hosts_and_addresses(urls).iter_rows()
+        for url, host, address in opt_out.parts(urls).iter_rows()
     }
     return pl.Series("opted_out", [verdicts.get(url) for url in urls], dtype=pl.Int64)
 
 
-def is_opted_out(url: str, host: str | None, address: str, opt_out: OptOut) -> bool:
+def is_opted_out(url: str, host: str, address: str, opt_out: OptOut) -> bool:
     """Check one URL."""
-    if host is None:
+    if not host:
         return False
     if address in opt_out.listed or any(name in opt_out.listed for name in domains_above(host)):
         return True
+    if host not in opt_out.files:
+        return False
+    place = parse_url(url).place
     return any(
-        not parsed(text).can_fetch(url, agent)
-        for text in opt_out.files.get(host, ())
+        not parsed(text).can_fetch(place, agent)
+        for text in opt_out.files[host]
         for agent in opt_out.agents
     )
 
@@ -94,8 +100,7 @@ def count_by_domain(urls: pl.Series) -> pl.DataFrame:
     from publicsuffixlist import PublicSuffixList
 
     suffixes = PublicSuffixList()
-    hosts = urls.to_frame("url").select(host=host_of(pl.col("url").str.to_lowercase()))
-    counted = hosts.group_by("host").len("documents")
+    counted = url_parts(urls).group_by("host").len("documents")
     domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in counted["host"]]
     by_domain = counted.with_columns(domain=pl.Series(domains, dtype=pl.String)).group_by("domain")
     return by_domain.agg(pl.col("documents").sum()).sort(

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-import polars as pl
 
 from assets.filtered.opt_out import newest_files
-from assets.text.addresses import host_of
+from resources.urls import parse_url
 
 NAMES = ("robots.txt", "ai.txt")
 MOST_TEXT_BYTES = 500 * 1024  # RFC 9309: what follows may be ignored
@@ -50,12 +49,12 @@ def checked(line: bytes) -> tuple[tuple[str, str], str, str]:
             f"the sha256 of its text is {found}, not {snapshot.sha256!r:.80}: the snapshot is not "
             "as it was taken. Take it again."
         )
-    name = snapshot.url.partition("?")[0].rpartition("/")[2].lower()
-    host = pl.select(host_of(pl.lit(snapshot.url).str.to_lowercase())).item()
-    if name not in NAMES or host is None:
+    url = parse_url(snapshot.url)
+    name = url.path.rpartition("/")[2].lower()
+    if name not in NAMES or not url.host:
         raise ValueError(f"{snapshot.url!r:.200} is no URL of a robots.txt or an ai.txt")
     return (
-        (host, name),
+        (url.domain, name),
         snapshot.date.isoformat(),
         content[:MOST_TEXT_BYTES].decode(errors="ignore"),
     )

@@ -17,12 +17,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import UNSET, UnsetType
 
 from assets.raw.readers.documents import document_id
-from assets.text.addresses import address_of, domains_above, host_of
+from assets.text.addresses import first_address_of, first_host_of, url_parts
 from assets.text.marks import Marks, find_doc_ids, find_passages, find_texts, marks_of
+from resources.settings.tracking import TRACKING_PARAMETERS
 from resources.store.records import fingerprint_of
-from resources.takedowns import Takedown, read_takedowns
+from resources.takedowns import URL_FORM, Takedown, UrlForm, read_takedowns
+from resources.urls import domains_above
 
 TAKEN_DOWN = "taken_down"  # why `raw` leaves a document out
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
@@ -30,10 +33,15 @@ ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What some takedowns mean: sha256 of addresses and domains, and marks."""
+    """What some takedowns mean: sha256 of addresses and domains, and marks.
+
+    `forms` are those in which the takedowns have URLs and domains; UNSET is the first one, of
+    which URLs that were plain are found in the form of today, too.
+    """
 
     addresses: frozenset[str]
     domains: frozenset[str]
+    forms: tuple[UrlForm | UnsetType, ...]
     ids: Marks
     texts: Marks
     passages: Marks
@@ -41,9 +49,13 @@ class Wanted:
 
 def wanted_by(takedowns: Sequence[Takedown]) -> Wanted:
     """Return what takedowns mean together; owners of marks are their places."""
+    forms = [each.form for each in takedowns if each.addresses or each.domains]
+    if UNSET in forms:
+        forms.append(UrlForm(URL_FORM, TRACKING_PARAMETERS))
     return Wanted(
         addresses=frozenset(one for each in takedowns for one in each.addresses),
         domains=frozenset(one for each in takedowns for one in each.domains),
+        forms=tuple(dict.fromkeys(forms)),
         ids=marks_of((place, each.ids) for place, each in enumerate(takedowns)),
         texts=marks_of((place, each.texts) for place, each in enumerate(takedowns)),
         passages=marks_of((place, each.passages) for place, each in enumerate(takedowns)),
@@ -81,22 +93,24 @@ def is_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
 
 
 def is_url_wanted(urls: pl.Series, wanted: Wanted) -> pl.Series:
-    """Check which URLs (String, may be null) are meant, Boolean without nulls."""
-    if not wanted.addresses and not wanted.domains:
-        return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(urls))
-    different = urls.drop_nulls().unique()
-    parts = pl.DataFrame({"url": different}).select(
-        "url",
-        address=address_of(pl.col("url").str.to_lowercase()),
-        host=host_of(pl.col("url").str.to_lowercase()),
-    )
-    meant = [
+    """Check which URLs (String, may be null) are meant, in any form, Boolean without nulls."""
+    different = urls.alias("url").drop_nulls().unique()
+    meant = {
         url
-        for url, address, host in parts.iter_rows()
+        for form in wanted.forms
+        for url, host, address in zip(different, *parts_in(form, different), strict=True)
         if (wanted.addresses and hash_of(address) in wanted.addresses)
         or (wanted.domains and host and is_domain_wanted(host, wanted))
-    ]
-    return urls.is_in(meant).fill_null(False)
+    }
+    return urls.is_in(sorted(meant)).fill_null(False)
+
+
+def parts_in(form: UrlForm | UnsetType, urls: pl.Series) -> pl.DataFrame:
+    """Return host and address of URLs (no nulls) in a form that a takedown has."""
+    if form:
+        return url_parts(urls, form.tracking_parameters)
+    lower = pl.col("url").str.to_lowercase()
+    return urls.to_frame("url").select(host=first_host_of(lower), address=first_address_of(lower))
 
 
 def is_domain_wanted(host: str, wanted: Wanted) -> bool:

@@ -58,6 +58,7 @@ from resources.settings.schedule import ScheduleConfig
 from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
+from resources.settings.tracking import UrlConfig
 from resources.store.compression import DEFAULT_COMPRESSION, Compression
 from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
@@ -142,6 +143,7 @@ class Settings(BaseModel):
     schedule: ScheduleConfig = Field(
         default=ScheduleConfig(), description="automatic rebuilding of the corpus"
     )
+    urls: UrlConfig = Field(default=UrlConfig(), description="which URLs mean one page")
     notify: NotifyConfig = Field(
         default=NotifyConfig(), description="hook that is called when a run fails"
     )
@@ -375,7 +377,7 @@ class Settings(BaseModel):
 
     def filters_for(self, name: str) -> FilterConfig:
         """Return the filters of a source, without rules on a language that is not detected."""
-        laid = self.laid_filters(name)
+        laid = self.laid_filters(name).with_tracking_parameters(self.urls.tracking_parameters)
         return without_rules(laid, skipped_rules(laid, self.source(name).filters, self.filters))
 
     def skipped_rules(self, name: str) -> list[str]:

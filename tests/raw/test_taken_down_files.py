@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,15 @@ from builders import sentence
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
 from assets.raw.taken_down_files import hash_of, is_record_wanted, is_wanted, wanted_by
 from assets.text.marks import id_marks, passage_marks, text_marks
-from resources.takedowns import Takedown
+from resources.takedowns import (
+    URL_FORM,
+    Takedown,
+    UrlForm,
+    count_takedowns,
+    id_of,
+    path_of,
+    read_takedowns,
+)
 
 TEXT = " ".join(sentence(number, 40) for number in range(4))
 SHORT = "Two words."
@@ -83,3 +92,35 @@ def test_a_record_in_quarantine_is_meant_by_all_that_it_has(
     ]
     quarantine = pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
     assert is_record_wanted(quarantine, wanted).to_list() == [True, False]
+
+
+# As the version before `form` wrote it, for https://www.Example.org/Page/?id=1 and münchen.de.
+RECORDED = (
+    b'{"kind":"url","reason":"ticket 1","near":false,"addresses":["ba9eebda5527e68d7a366953cf8fb101'
+    b'776784cee5464b247cb2e8961dcdaa61"],"domains":["6fb6d0c86af6d7574be461944bcc6bd7ff29ce4239d40e'
+    b'ac9730e6e0781d652f"],"ids":"mazFS3w8zRC7fsN7RtN5Jq5idCY=","texts":"CgAAAKovx1KdC31aDHew3+0BBy'
+    b's=","passages":"","parts":{"prose":["a-0000"]},"documents":1,"sha256":"56724e9d558699291b7a7b'
+    b'ff7380312545a30b9fda2bd6ddb33d0794a0a0745e"}\n'
+)
+
+
+def test_a_request_of_an_earlier_version_means_what_it_meant(tmp_path: Path) -> None:
+    path_of(tmp_path, 1).parent.mkdir()
+    path_of(tmp_path, 1).write_bytes(RECORDED)
+    [takedown] = read_takedowns(tmp_path, count_takedowns(tmp_path))
+    assert id_of(takedown) == "9848d6eb97ea653d9a2f1586581bf11f", "part of fingerprints"
+    urls = ["http://example.org/page/?ID=1", "https://a.münchen.de/", "https://example.org/page"]
+    urls += ["https://example.org:443/%70age/?id=1&utm_source=x#top"]
+    found = is_wanted(documents(*urls), wanted_by([takedown]))
+    assert found.to_list() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("tracking", [(), ("ref",)])
+def test_urls_are_compared_in_the_form_of_each_request(tracking: tuple[str, ...]) -> None:
+    urls = ["https://a.org/x?ref=1", "https://a.org/x", "https://www.xn--mnchen-3ya.de/", "b.org"]
+    form = UrlForm(URL_FORM, tracking)
+    wanted = meant(
+        addresses=(hash_of("a.org/x"),), domains=(hash_of("xn--mnchen-3ya.de"),), form=form
+    )
+    assert is_wanted(documents(*urls), wanted).to_list() == [bool(tracking), True, True, False]
+    assert is_wanted(documents("https://münchen.de./"), wanted).to_list() == [True]

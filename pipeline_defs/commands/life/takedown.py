@@ -23,7 +23,6 @@ from cyclopts import App, Group, Parameter
 
 from assets.raw.taken_down_files import hash_of, wanted_by
 from assets.raw.taken_down_patch_files import forget_patches
-from assets.text.addresses import address_of
 from assets.text.marks import DIGEST_BYTES, MARK_BYTES, id_marks, passage_marks, text_marks
 from pipeline_defs.commands.life.raw_search import (
     Hits,
@@ -41,7 +40,8 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.settings.named_files import NamedFileError, read_named_file
-from resources.takedowns import Takedown, add_takedown
+from resources.takedowns import URL_FORM, Takedown, UrlForm, add_takedown
+from resources.urls import parse_url
 
 MOST_MATCH_BYTES = 64 << 20
 COMMON = 5  # documents that stay: a passage of so many is a form, not the text of one document
@@ -78,9 +78,10 @@ def request(
     ] = False,
 ) -> int:
     """Find the documents, record the request, and print what the next run will remove."""
-    asked = asked_for(url, domain, doc, match)
-    asked = msgspec.structs.replace(asked, reason=reason, near=near)
     corpus = load_corpus()
+    form = UrlForm(URL_FORM, corpus.settings.urls.tracking_parameters)
+    asked = asked_for(url, domain, doc, match, form)
+    asked = msgspec.structs.replace(asked, reason=reason, near=near)
     began = time.monotonic()
     with run_lock(corpus.store.root, this_holder("", "corpus takedown"), say, time.sleep):
         found = find(corpus, asked)
@@ -95,13 +96,16 @@ def request(
     return 0
 
 
-def asked_for(url: str | None, domain: str | None, doc: str | None, match: Path | None) -> Takedown:
+def asked_for(
+    url: str | None, domain: str | None, doc: str | None, match: Path | None, form: UrlForm
+) -> Takedown:
     """Return a request as it is given; UsageError for what can mean no document, or too many."""
     if url is not None:
-        address = pl.select(address_of(pl.lit(url.strip()).str.to_lowercase())).item()
-        return Takedown("url", "", addresses=(hash_of(address),))
+        if not (address := parse_url(url).address(form.tracking_parameters)):
+            raise UsageError(f"{url!r:.80} is no URL. Give one such as https://example.org/page.")
+        return Takedown("url", "", addresses=(hash_of(address),), form=form)
     if domain is not None:
-        return Takedown("domain", "", domains=(hash_of(checked_domain(domain)),))
+        return Takedown("domain", "", domains=(hash_of(checked_domain(domain)),), form=form)
     if doc is not None:
         if not DOC_ID.fullmatch(doc.lower()):
             raise UsageError(f"{doc!r:.80} is no doc_id: give all of its 32 hex digits.")
@@ -118,16 +122,18 @@ def asked_for(url: str | None, domain: str | None, doc: str | None, match: Path 
 
 
 def checked_domain(domain: str) -> str:
-    """Return a domain in lower case; UsageError for a public suffix, which is of many owners."""
+    """Return a domain in normal form; UsageError for a public suffix, which is of many owners."""
     from publicsuffixlist import PublicSuffixList
 
-    name = domain.strip().lower().strip(".").removeprefix("www.")
-    if not PublicSuffixList().privatesuffix(name):
+    url = parse_url(domain.strip().removeprefix("*").removeprefix("."))
+    if url.host and url.place != "/":
+        raise UsageError(f"{domain!r:.80} is a URL, and no domain. Give it with --url.")
+    if not url.host or not PublicSuffixList().privatesuffix(url.domain):
         raise UsageError(
             f"{domain!r:.80} is no domain that one owner can have. Give one such as example.org, "
             "or one below it."
         )
-    return name
+    return url.domain
 
 
 @dataclass(frozen=True)

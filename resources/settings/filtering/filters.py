@@ -79,6 +79,14 @@ class FilterConfig(BaseModel):
         quality = self.rules.quality
         return self.fasttext is not None and (quality is None or quality.min_score is None)
 
+    def with_tracking_parameters(self, parameters: tuple[str, ...]) -> Self:
+        """Return the filters with these parameters for opt-outs, unless they name their own."""
+        rules = self.rules.opt_out
+        if rules is None or rules.tracking_parameters is not None:
+            return self
+        own = rules.model_copy(update={"tracking_parameters": parameters})
+        return self.model_copy(update={"rules": self.rules.model_copy(update={"opt_out": own})})
+
     @model_validator(mode="wrap")
     @classmethod
     def lay_over_presets(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:

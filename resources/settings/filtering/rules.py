@@ -138,6 +138,10 @@ class OptOutRules(RuleGroup):
         min_length=1,
         description="names of crawlers; a page that one of them may not fetch is opted out",
     )
+    tracking_parameters: tuple[str, ...] | None = Field(
+        default=None,
+        description="parameters that make no other page of a listed URL; null: those of `urls`",
+    )
     opted_out: bool = _limit(True, "opted_out", "opted_out")
 
 
