@@ -18,6 +18,7 @@ from assets.bucketed.class_files import (
     scored_documents,
     scored_parts,
 )
+from assets.bucketed.conversations import LEFT_OUT
 from assets.bucketed.groups import Grouping
 from assets.bucketed.held_document_files import (
     Decisions,
@@ -31,6 +32,7 @@ from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
     held_out,
+    long_counts,
     readable,
     report_markdown,
     shares,
@@ -38,15 +40,15 @@ from assets.bucketed.report import (
 )
 from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty
-from assets.tokenized.asset import TOKENIZED, token_bytes
+from assets.tokenized.asset import TOKENIZED, token_bytes, usable_tokenized
 from assets.tokenized.encode_documents import NO_TOKENS
 from assets.tokenized.token_facts import TokenizedProvenance
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
-from resources.settings.buckets import BucketConfig, BucketLayout
+from resources.settings.buckets import LONG, BucketConfig, BucketLayout
 from resources.settings.classes import class_names
-from resources.stage import Conclusion, MainTable, Metadata, Stage
+from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -75,6 +77,7 @@ class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
 
 
 NO_GROUPS = Grouping(())
+TOO_LONG = "long_conversation"  # reason of a conversation that is left out
 BUCKETED_COLUMNS = {
     "bucket": "number of its bucket",
     **{name: meaning for name, meaning in ROW_COLUMNS.items() if name != "tokens"},
@@ -115,11 +118,13 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 
     The borders depend on the parts near them alone: a part that comes or goes changes one window.
     """
-    manifest = corpus.store.newest(TOKENIZED, source)
+    manifest = usable_tokenized(corpus, source)
     config, scored = corpus.settings.buckets, scored_documents(corpus, source)
     class_groups = classes_of_source(corpus, scored)
     decided = decided_parts(corpus, source)
-    dump = config.model_dump(mode="json")
+    dump = config.model_dump(mode="json", exclude={LONG})
+    is_chat = manifest.provenance.has_loss_mask is True
+    long = {LONG: config.long_conversations} if is_chat and config.mode != "buckets" else {}
     maker, tasks = tasks_of(corpus, BUCKETED, source), []
     names = [part.name for part in manifest.parts]
     tokens = [part.stats.tokens for part in manifest.parts]
@@ -136,7 +141,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
-            has_loss_mask=manifest.provenance.has_loss_mask is True,
+            has_loss_mask=is_chat,
             grouping=grouping,
             scored=scores,
             decisions=decisions,
@@ -144,7 +149,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         groups = grouping.made_of if grouping else []
         groups += [scores.fingerprints] if scores else []
         groups += [decisions.held_ids] if decisions and decisions.groups else []
-        made_of = [dump, [part.fingerprint for part in parts], *groups]
+        made_of = [dump | long, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
     classes = config.classes and ClassFacts(config.classes.score, config.classes.limits)
@@ -155,7 +160,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     )
     groups_of_windows = {name for task in tasks if (g := task.payload.grouping) for name in g.names}
     layout = BucketLayout(config, tuple(sorted({*class_groups, *groups_of_windows})))
-    return Plan(tasks, layout.dump(), provenance)
+    return Plan(tasks, layout.dump() | long, provenance)
 
 
 def classes_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
@@ -188,11 +193,12 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     ids = sequence_ids(sequences, inputs.layout)
     writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
     documents, empty = sum(table.height for table in tables), count_empty(tables)
+    left_out = {NO_TOKENS: empty, TOO_LONG: long_counts(numbers).get(LEFT_OUT, 0)}
     num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
         rows_in=documents,
-        rows_kept=documents - empty,
-        rejected={NO_TOKENS: empty} if empty else {},
+        rows_kept=documents - sum(left_out.values()),
+        rejected={reason: count for reason, count in left_out.items() if count},
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(sequences.schema["tokens"]),
         text_bytes=inputs.text_bytes,
@@ -211,6 +217,7 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
         **({"held_out": as_json_object(held)} if held else {}),
         **report_markdown(numbers, layout_of(manifest)),
         **shares(numbers, manifest.stats.rows_in),
+        "long_conversations": sum(long_counts(numbers).values()),
         "document_lengths": readable(numbers.document_lengths),
         "sequence_documents": readable(numbers.sequence_documents),
     }
@@ -232,6 +239,13 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
             f"its filters store no {layout.config.classes.score!r} (`buckets.classes`), so that "
             "its documents are in no class, and `upsample` draws them all alike"
         )
+    if long := sum(long_counts(numbers).values()):
+        warnings.append(
+            f"{long:,} conversations are longer than a sequence: "
+            f"{long_counts(numbers).get(LEFT_OUT, 0):,} are left out, the others are cut behind "
+            "the last answer that fits. Raise buckets.sequence_length, or choose with "
+            "buckets.long_conversations"
+        )
     if released := count_released(corpus, manifest.partition):
         warnings.append(
             f"documents that were held out for validation are not any more: {released:,}, since "
@@ -241,6 +255,12 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 
+LONG_CHECK = HistoryCheck(
+    name="conversations_fit",
+    number="long_conversations",
+    description="no conversation is longer than a sequence, so that none is cut or left out",
+    has_jumped=lambda corpus, long, earlier: (long > 0, {"too long": long}),
+)
 BUCKETED = Stage(
     name="bucketed",
     code_version="4",
@@ -256,5 +276,6 @@ BUCKETED = Stage(
     work=bucket_window,
     main_table=MainTable("sequences", BUCKETED_COLUMNS),
     describe=describe_bucketed,
+    check=LONG_CHECK,
     conclude=warn_of_buckets,
 )

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.bucketed.conversations import are_conversations, count_long, fit_conversations
 from assets.bucketed.document_chunks import (
     Int64s,
     Segments,
@@ -74,10 +75,13 @@ def make_sequences(
     """
     num_tokens = count_tokens(tables)
     names = document_names(tables)
+    kept, is_whole = num_tokens, are_conversations(tables)
+    if is_whole:
+        kept = fit_conversations(tables, num_tokens, config)
     if groups is None:
-        segments, arranged, buckets = arrange(num_tokens, names, config)
+        segments, arranged, buckets = arrange(kept, names, config, is_whole)
     else:
-        segments, arranged, buckets = arrange_groups(num_tokens, names, config, groups)
+        segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
@@ -86,9 +90,11 @@ def make_sequences(
     window = Window(num_tokens, segments, sequence, used, buckets)
     layout = BucketLayout(config, groups.names if groups else ())
     numbers = count_window(window, layout)
+    if is_whole and (long := count_long(num_tokens, kept)):
+        numbers = msgspec.structs.replace(numbers, long_conversations=long)
     if VALIDATION in layout.groups and groups is not None:
         is_held = groups.of_documents == 1 + layout.groups.index(VALIDATION)
-        held = int((is_held & (num_tokens > 0)).sum())
+        held = int((is_held & (kept > 0)).sum())
         numbers = msgspec.structs.replace(numbers, documents_held_out=held)
     return frame, numbers
 
@@ -106,28 +112,34 @@ def segment_names(documents: UInt64s, segments: Segments) -> UInt64s:
     return documents[segments.documents] + mix64(starts * np.uint64(GOLDEN_GAMMA))
 
 
-def arrange(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arranged:
+def arrange(
+    num_tokens: Int64s, names: UInt64s, config: BucketConfig, is_whole: bool = False
+) -> Arranged:
     """Cut documents of these lengths; assign a sequence to each segment, a bucket to each sequence.
 
-    `names` are those of `document_names`, which decide what is packed together. Returns (segments,
-    int64 [segments], uint8 [sequences]). Sequences are numbered from 0 without gaps, in no
-    particular order.
+    If `is_whole`, none is cut: all are at most as long as the longest sequence. `names` are those
+    of `document_names`, which decide what is packed together. Returns (segments, int64 [segments],
+    uint8 [sequences]). Sequences are numbered from 0 without gaps, in no particular order.
     """
     if config.mode == "buckets":
         segments = whole(num_tokens)
         longer = np.searchsorted(np.array(config.edges), segments.lengths)
         return segments, np.arange(len(longer)), longer.astype(np.uint8)
     if config.mode == "decompose":
-        return _decompose(num_tokens, names, config)
-    if config.mode == "concat":
+        return _decompose(num_tokens, names, config, is_whole)
+    if config.mode == "concat" and not is_whole:
         segments, sequence = cut_stream(num_tokens, config.sequence_length)
     else:
-        segments, sequence = _pack(num_tokens, names, config)
+        segments, sequence = _pack(num_tokens, names, config, is_whole)
     return segments, sequence, np.zeros(count_sequences(sequence), np.uint8)
 
 
 def arrange_groups(
-    num_tokens: Int64s, names: UInt64s, config: BucketConfig, groups: Groups
+    num_tokens: Int64s,
+    names: UInt64s,
+    config: BucketConfig,
+    groups: Groups,
+    is_whole: bool = False,
 ) -> Arranged:
     """`arrange` the documents of each group by themselves; buckets count group after group."""
     arranged: list[tuple[Int64s, ...]] = []
@@ -135,7 +147,7 @@ def arrange_groups(
     num_sequences, num_buckets = 0, len(bucket_names(config))
     for group in np.unique(groups.of_documents).tolist():
         rows = np.flatnonzero(groups.of_documents == group)
-        segments, sequence, buckets = arrange(num_tokens[rows], names[rows], config)
+        segments, sequence, buckets = arrange(num_tokens[rows], names[rows], config, is_whole)
         documents = rows[segments.documents]
         arranged.append((documents, *segments[1:], sequence + num_sequences))
         of_sequences.append((buckets + group * num_buckets).astype(np.uint8))
@@ -147,9 +159,13 @@ def arrange_groups(
     return Segments(*segments_of_all), sequences, np.concatenate(of_sequences)
 
 
-def _pack(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> tuple[Segments, Int64s]:
+def _pack(
+    num_tokens: Int64s, names: UInt64s, config: BucketConfig, is_whole: bool
+) -> tuple[Segments, Int64s]:
     length = config.sequence_length
-    if config.long_documents == "truncate":
+    if is_whole:
+        segments = whole(num_tokens)
+    elif config.long_documents == "truncate":
         segments = truncate(num_tokens, length)
     else:
         segments = split(num_tokens, length, config.overlap)
@@ -160,10 +176,18 @@ def _pack(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> tuple[Seg
     return segments, pack_segments(segments.lengths, named, length, max_segments=most, seed=seed)
 
 
-def _decompose(num_tokens: Int64s, names: UInt64s, config: BucketConfig) -> Arranged:
-    """Make a sequence of each power of two; pack the rests into sequences of the shortest."""
+def _decompose(
+    num_tokens: Int64s, names: UInt64s, config: BucketConfig, is_whole: bool
+) -> Arranged:
+    """Make a sequence of each power of two; pack the rests into sequences of the shortest.
+
+    A document that stays whole is padded to the next power.
+    """
     shortest = config.min_length
-    segments = powers_of_two(num_tokens, config.sequence_length, shortest)
+    if is_whole:
+        segments = whole(num_tokens)
+    else:
+        segments = powers_of_two(num_tokens, config.sequence_length, shortest)
     is_rest = segments.lengths < shortest
     packed = pack_segments(
         segments.lengths[is_rest],

@@ -46,6 +46,8 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     document_lengths        histogram of tokens of a document, by number of the bin
     sequence_documents      histogram of segments in a sequence, by number of the bin
     documents_held_out      documents that are held out of training; left out without `holdout`
+    long_conversations      conversations longer than a sequence: those left out, and those cut
+                            between turns; left out if there are none
     """
 
     bucket_sequences: dict[str, int] = {}
@@ -63,6 +65,7 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     document_lengths: dict[str, int] = {}
     sequence_documents: dict[str, int] = {}
     documents_held_out: int | UnsetType = UNSET
+    long_conversations: dict[str, int] | UnsetType = UNSET
 
 
 class HeldOut(msgspec.Struct, frozen=True):
@@ -185,6 +188,12 @@ def held_out(numbers: BucketedNumbers) -> HeldOut | None:
         for of in (numbers.bucket_tokens, numbers.bucket_sequences)
     )
     return HeldOut(documents, tokens, sequences)
+
+
+def long_counts(numbers: BucketedNumbers) -> dict[str, int]:
+    """Return the conversations longer than a sequence by what became of them; {} without any."""
+    counts = numbers.long_conversations
+    return {} if isinstance(counts, UnsetType) else counts
 
 
 def report_markdown(numbers: BucketedNumbers, layout: BucketLayout) -> dict[str, str]:

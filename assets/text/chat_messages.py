@@ -9,7 +9,8 @@ The characters U+FDD0 to U+FDEF are noncharacters, which Unicode keeps for the i
 A record that holds one is refused, so that no content can begin a message. They are no letters and
 no white space, and nothing that changes single characters or spans between them moves one. The
 character stands in the first line of its message and not in a line of its own, which the rules on
-repeated lines would count.
+repeated lines would count. The tools that a conversation may call come first, as JSON text behind a
+character of their own.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ import polars as pl
 
 ROLES = ("system", "user", "assistant", "tool", "developer")
 ASSISTANT = "assistant"
+TOOLS = "tools"  # no role: the list of tools before all messages
 FIRST_MARK = 0xFDD0
-MARK_OF = {role: chr(FIRST_MARK + number) for number, role in enumerate(ROLES)}
+MARK_OF = {role: chr(FIRST_MARK + number) for number, role in enumerate((*ROLES, TOOLS))}
 ROLE_OF = {mark: role for role, mark in MARK_OF.items()}
-MARKS = f"{chr(FIRST_MARK)}-{chr(FIRST_MARK + len(ROLES) - 1)}"
+MARKS = f"{chr(FIRST_MARK)}-{chr(FIRST_MARK + len(ROLES))}"
 RESERVED = re.compile("[\ufdd0-\ufdef]")
 CONTENT = re.compile(f"([{MARKS}])([^{MARKS}]*)")
 WHOLE_MESSAGE = rf"[{MARKS}][^{MARKS}]*"
 
 
 class Message(NamedTuple):
-    """A message of a conversation: one of ROLES, and its text."""
+    """A message of a conversation: one of ROLES, or TOOLS, and its text."""
 
     role: str
     content: str

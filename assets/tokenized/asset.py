@@ -28,6 +28,7 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
+from assets.tokenized.refused_chat_files import refusal_reasons, too_many_refused
 from assets.tokenized.report import (
     SHOWN_FAILURES,
     fertility_by_source,
@@ -59,6 +60,7 @@ from resources.stage import (
     HistoryCheck,
     MainTable,
     Metadata,
+    Refusal,
     Stage,
     WarningCheck,
 )
@@ -68,6 +70,7 @@ from resources.store.records import Manifest, PartRecord, Stats, add_stats, requ
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
+CHATS_VERSION = 2  # raised when conversations are encoded in another way; texts keep their parts
 REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
@@ -104,6 +107,14 @@ class EncodeInputs:
     template: ChatTemplate | None = None
 
 
+def usable_tokenized(corpus: Corpus, source: str) -> TokenizedManifest:
+    """Return the newest manifest of a source; StoreError if its chat template refuses too many."""
+    manifest = corpus.store.newest(TOKENIZED, source)
+    if reason := too_many_refused(corpus, manifest):
+        raise StoreError(reason)
+    return manifest
+
+
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     """Plan one task per deduped part."""
     deduped = corpus.store.newest(DEDUPED, source)
@@ -130,7 +141,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     if is_chat:
         template = find_template(corpus.settings.tokenizer, corpus.config.parent)
         form = replace(form, offsets=False)  # the text that is encoded is not the document's
-        config |= {"offsets": False, "chat_template": template.source}
+        config |= {"offsets": False, "chat_template": template.source, "chats": CHATS_VERSION}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
@@ -181,13 +192,14 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
     encoders = load_encoders(inputs.tokenizer.checked().read_text(encoding="utf-8"))
     writer = task.writer()
-    all_ids, num_rejected = documents["doc_id"], dict[str, int]()
+    all_ids, num_rejected, reasons = documents["doc_id"], dict[str, int](), dict[str, int]()
     if inputs.template is None:
         encoded = encode_documents(documents, encoders, inputs.form, reused_array)
     else:
         chats = encode_chats(documents, encoders, inputs.form, inputs.template)
         encoded = chats.encoded
         num_rejected = dict(sorted(Counter(chats.rejected["reason"]).items()))
+        reasons = refusal_reasons(chats.rejected)
         writer.write_parquet(REJECTED, chats.rejected)
         documents = as_rendered(documents, chats)
     used = count_ids(encoded["tokens"], inputs.form.vocab_size)
@@ -205,7 +217,8 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
         stats = structs.replace(stats, numbers=numbers)
     if num_rejected:
         rows_in = stats.rows_in + sum(num_rejected.values())
-        stats = structs.replace(stats, rows_in=rows_in, rejected=num_rejected)
+        numbers = structs.replace(stats.numbers, template_refusals=reasons or UNSET)
+        stats = structs.replace(stats, rows_in=rows_in, rejected=num_rejected, numbers=numbers)
     return [writer.publish(stats)]
 
 
@@ -377,6 +390,11 @@ TOKENIZED = Stage(
     describe=describe_tokenized,
     check=ROUND_TRIP_CHECK,
     warning_check=SERVED_CHECK,
+    refusal=Refusal(
+        "rendered_by_template",
+        "the chat template refuses at most 5 % of a source's conversations, or `max_bad_share`",
+        too_many_refused,
+    ),
     conclude=compare_fertility,
     drift=DriftCheck(profile_of_tokenized, judge_drift),
 )

@@ -106,10 +106,12 @@ class TokenizedNumbers(LanguageCounts, frozen=True):
 
     `round_trip_failed` has the first doc_ids that failed in a part, as keys, so that they add up.
     `fill_in_the_middle`, if the source uses it, counts documents rearranged as psm and as spm, and
-    their special_tokens.
+    their special_tokens. `template_refusals`, of conversations, counts those that the chat template
+    refused by what it said, the most frequent of each part.
     """
 
     round_trip_documents: int = 0
     round_trip_failures: int = 0
     round_trip_failed: dict[str, int] = {}
     fill_in_the_middle: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    template_refusals: dict[str, int] | msgspec.UnsetType = msgspec.UNSET

@@ -25,12 +25,13 @@ from resources.settings.classes import QualityClasses, class_names
 Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
 MOST_BUCKETS = 256  # a bucket's index is a UInt8, over all groups
+LONG = "long_conversations"  # in the fingerprints of conversations alone
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
 KEYS_OF_MODE: dict[str, frozenset[str]] = {
-    "pack": frozenset({*PACKING_KEYS, "long_documents", "overlap", "extend_rests"}),
+    "pack": frozenset({*PACKING_KEYS, LONG, "long_documents", "overlap", "extend_rests"}),
     "buckets": frozenset({"edges"}),
-    "concat": frozenset({"sequence_length"}),
-    "decompose": frozenset({*PACKING_KEYS, "min_length"}),
+    "concat": frozenset({"sequence_length", LONG}),
+    "decompose": frozenset({*PACKING_KEYS, LONG, "min_length"}),
 }
 VALIDATION = "validation"  # the group of documents that are held out of training
 KEYS_OF_ALL = frozenset({"mode", "window_tokens", "classes"})
@@ -85,6 +86,12 @@ class BucketConfig(BaseModel):
         default="split",
         description="pack: treatment of a document longer than a sequence. split: into sequences "
         "and a rest; truncate: the tokens beyond are cut off (counted as tokens_truncated)",
+    )
+    long_conversations: Literal["cut_turns", "drop", "error"] = Field(
+        default="cut_turns",
+        description="treatment of a conversation (`kind: chat`) longer than a sequence; none is "
+        "ever cut within a turn. cut_turns: its first turns are kept, up to the last answer that "
+        "fits, and it is left out if none does; drop: it is left out; error: its source fails",
     )
     overlap: int = Field(
         default=0,
@@ -178,7 +185,9 @@ class BucketConfig(BaseModel):
         return {
             key: value
             for key, value in dump.items()
-            if key in kept and (key != "classes" or value is not None)
+            if key in kept
+            and (key != "classes" or value is not None)
+            and (key != LONG or value != BucketConfig.model_fields[LONG].default)
         }
 
 
@@ -256,7 +265,7 @@ class BucketLayout:
     def dump(self) -> dict[str, Any]:
         """Return the keys of the config, and the groups if there are any."""
         groups = {"groups": list(self.groups)} if self.groups else {}
-        return self.config.model_dump(mode="json") | groups
+        return self.config.model_dump(mode="json", exclude={LONG}) | groups
 
     @property
     def names(self) -> list[str]:

@@ -338,7 +338,8 @@ class SourceConfig(InputPlaces):
         le=1,
         exclude=True,
         description="share of the records that may be in quarantine; above it the source fails in "
-        "`raw`, and later stages keep its last good state",
+        "`raw`, and later stages keep its last good state. Also that of the conversations that a "
+        "chat template may refuse in `tokenized` (null: 0.05)",
     )
     allow_no_files: bool = Field(
         False, description="accepts that no file matches `where`, or that a stream is empty"

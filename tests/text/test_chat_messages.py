@@ -7,12 +7,21 @@ from hypothesis import strategies as st
 
 from assets.filtered.normalize import normalize_text
 from assets.filtered.pii.chat_pii import find_pii_in_chats
-from assets.text.chat_messages import ROLES, ChatError, Message, join_messages, split_messages
+from assets.text.chat_messages import (
+    ROLES,
+    TOOLS,
+    ChatError,
+    Message,
+    join_messages,
+    split_messages,
+)
 from resources.settings.filtering.filter_steps import NormalizeConfig, PiiConfig
 
 CONTENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=[
     chr(code) for code in range(0xFDD0, 0xFDF0)]), max_size=30)  # fmt: skip
-CHATS = st.lists(st.builds(Message, st.sampled_from(ROLES), CONTENTS), min_size=1, max_size=6)
+CHATS = st.lists(
+    st.builds(Message, st.sampled_from((*ROLES, TOOLS)), CONTENTS), min_size=1, max_size=6
+)
 
 
 @given(CHATS)

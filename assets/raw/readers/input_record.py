@@ -148,8 +148,7 @@ def document_columns(
     if source.kind == "chat" and source.text_field in fields:
         from assets.raw.chat_records import chat_text
 
-        text, others = chat_text(text, source.text_field)
-        rest |= {} if others is None else {source.text_field: others}
+        text, rest = chat_text(fields, source.text_field)
     if not isinstance(text, str):
         raise ValueError(_text_error(fields, source.text_field))
     if source.html == "text":

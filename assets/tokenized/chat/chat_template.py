@@ -16,14 +16,25 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from assets.text.chat_messages import ASSISTANT, Message
+from assets.text.chat_messages import ASSISTANT, TOOLS, Message
 
 # Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
 OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
 QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
 
 CHATML = """\
-{%- for message in messages %}
+{%- set ns = namespace(messages=messages) %}
+{%- if tools %}
+{{- '<|im_start|>system\\n' }}
+{%- if messages[0].role == 'system' %}
+{{- messages[0].content + '\\n\\n' }}
+{%- set ns.messages = messages[1:] %}
+{%- endif %}
+{{- '<tools>' }}
+{%- for tool in tools %}{{- '\\n' + (tool | tojson(separators=(',', ':'))) }}{%- endfor %}
+{{- '\\n</tools><|im_end|>\\n' }}
+{%- endif %}
+{%- for message in ns.messages %}
 {{- '<|im_start|>' + message.role + '\\n' }}
 {%- if message.role == 'assistant' %}
 {%- generation %}{{ message.content + '<|im_end|>' }}{% endgeneration %}
@@ -35,7 +46,7 @@ CHATML = """\
 """
 HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
 
-Render = Callable[[Sequence[Message], bool], str]
+INSTRUCTIONS = ("system", "developer")
 Span = tuple[int, int]
 
 
@@ -61,12 +72,20 @@ class Rendered(NamedTuple):
 def render_chat(
     template: ChatTemplate, messages: Sequence[Message], end_of_turn: re.Pattern[str]
 ) -> Rendered:
-    """Render messages; TemplateRefusal if the template does not.
+    """Render messages; TemplateRefusal if the template does not, or leaves out what it was told.
 
     `end_of_turn` matches special tokens: of a template without `generation`, blanks behind the last
     of them in a turn are not learned.
     """
     whole = render_with(template, messages, False)
+    for role, content in messages:
+        if role in INSTRUCTIONS and content.strip() not in whole:
+            raise TemplateRefusal(f"the template leaves out what the {role} message says")
+    if messages[0].role == TOOLS and whole == render_with(template, messages[1:], False):
+        raise TemplateRefusal(
+            "the template does not render `tools`, so that the model would call what it was not "
+            "told of: name one that does in tokenizer.chat_template"
+        )
     if HAS_GENERATION.search(template.source):
         return marked_spans(whole)
     spans = []
@@ -113,10 +132,11 @@ def render_with(template: ChatTemplate, messages: Sequence[Message], is_prompt: 
     """Render messages, with the head of the next turn if `is_prompt`; may raise TemplateRefusal."""
     from jinja2 import TemplateError
 
+    tools, turns = split_tools(messages)
     values: dict[str, Any] = {
         **dict(template.variables),
-        "messages": [message._asdict() for message in messages],
-        "tools": None,
+        "messages": [message._asdict() for message in turns],
+        "tools": tools,
         "documents": None,
         "add_generation_prompt": is_prompt,
     }
@@ -126,6 +146,16 @@ def render_with(template: ChatTemplate, messages: Sequence[Message], is_prompt: 
         raise TemplateRefusal(str(error) or type(error).__name__) from error
     except (ValueError, RecursionError) as error:
         raise TemplateRefusal(str(error) or type(error).__name__) from error
+
+
+def split_tools(messages: Sequence[Message]) -> tuple[Any, Sequence[Message]]:
+    """Return the list of tools, None if there is none, and the messages behind it."""
+    if not messages or messages[0].role != TOOLS:
+        return None, messages
+    try:
+        return json.loads(messages[0].content), messages[1:]
+    except ValueError as error:
+        raise TemplateRefusal(f"filters left a list of `tools` that is no JSON: {error}") from error
 
 
 @cache
@@ -152,8 +182,20 @@ def compiled(source: str) -> Any:
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
 
-    def tojson(value: object, ensure_ascii: bool = False, indent: int | None = None) -> str:
-        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
+    def tojson(
+        value: object,
+        ensure_ascii: bool = False,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        return json.dumps(
+            value,
+            ensure_ascii=ensure_ascii,
+            indent=indent,
+            separators=separators,
+            sort_keys=sort_keys,
+        )
 
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]

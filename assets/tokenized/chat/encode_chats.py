@@ -137,14 +137,15 @@ class ChatColumns:
         encoded = encode_pieces([chat for chat, _ in bare], self.encoder, self.reference)
         begin = [] if self.form.begin_id is None else [self.form.begin_id]
         for doc_id, (chat, ends), (ids, mask) in zip(kept, bare, encoded, strict=True):
-            if not mask.any() and not ends:
+            flags = np.concatenate([np.zeros(len(begin), np.bool_), mask, [ends]])
+            if not flags[1:].any():  # nothing predicts the first token
                 self.rejected.append((doc_id, UNLEARNED, "no token is the assistant's"))
                 continue
             self.doc_ids.append(doc_id)
             self.texts.append(spelled(chat, self.special))
             marked = [begin, ids, [self.form.end_id]]
             self.ids.append(np.concatenate([np.array(part, self.form.dtype) for part in marked]))
-            self.masks.append(np.concatenate([np.zeros(len(begin), np.bool_), mask, [ends]]))
+            self.masks.append(flags)
 
     def take(self) -> EncodedChats:
         """Return what was added."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from assets.bucketed.asset import BUCKETED
-from assets.bucketed.report import HeldOut, held_out
+from assets.bucketed.conversations import CUT, LEFT_OUT
+from assets.bucketed.report import HeldOut, held_out, long_counts
 from assets.filtered.asset import FILTERED
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
@@ -86,6 +88,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
     unread: list[str] | UnsetType = UNSET  # files that are not read, or not whole: a line a source
     other_languages: dict[str, dict[str, int]] | UnsetType = UNSET  # documents by source, language
     held_out: dict[str, HeldOut] | UnsetType = UNSET  # of training, by source
+    long_conversations: dict[str, dict[str, int]] | UnsetType = UNSET  # than a sequence, by source
 
     @property
     def is_empty(self) -> bool:
@@ -117,6 +120,7 @@ def summarize(corpus: Corpus) -> Summary:
         unread=list(unread_of(corpus)) or UNSET,
         other_languages=dict(other_languages_of(corpus)) or UNSET,
         held_out=dict(held_out_of(corpus)) or UNSET,
+        long_conversations=dict(long_conversations_of(corpus)) or UNSET,
     )
 
 
@@ -185,6 +189,14 @@ def held_out_of(corpus: Corpus) -> Iterator[tuple[str, HeldOut]]:
             yield source, held
 
 
+def long_conversations_of(corpus: Corpus) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield each source with conversations that are longer than a sequence, and their counts."""
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest_or_none(BUCKETED, source)
+        if manifest is not None and (counts := long_counts(manifest.stats.numbers)):
+            yield source, counts
+
+
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
     """Return the tokens of each source of a phase; none if it is not materialized."""
     manifest = corpus.store.newest_or_none(MIXED, phase)
@@ -206,7 +218,8 @@ def show(numbers: Summary) -> None:
         console.print(reasons)
     if any(numbers.phases.values()):
         console.print(mix_table(numbers))
-    for line in [*(numbers.unread or ()), *language_lines(numbers), *held_out_lines(numbers)]:
+    lines = (language_lines(numbers), held_out_lines(numbers), long_lines(numbers))
+    for line in chain(numbers.unread or (), *lines):
         print_line(console, line)
     print_line(console, f"The corpus is in {numbers.store}")
     print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
@@ -227,6 +240,15 @@ def held_out_lines(numbers: Summary) -> Iterator[str]:
         yield (
             f"{source}: {held.documents:,} documents are held out for validation "
             f"({held.tokens:,} tokens in {held.sequences:,} sequences)"
+        )
+
+
+def long_lines(numbers: Summary) -> Iterator[str]:
+    """Yield a line for each source with conversations that are longer than a sequence."""
+    for source, counts in (numbers.long_conversations or {}).items():
+        yield (
+            f"{source}: {sum(counts.values()):,} conversations are longer than a sequence "
+            f"({counts.get(LEFT_OUT, 0):,} left out, {counts.get(CUT, 0):,} cut between turns)"
         )
 
 
