@@ -38,6 +38,7 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader, check_data
 from corpus_loader.split import Split, Steps
+from corpus_loader.takedowns import check_takedowns
 from corpus_loader.validation import VALIDATION, Asked, Part, find_part
 
 STATE_VERSION = 1
@@ -125,6 +126,7 @@ class CorpusLoader:
         files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
         asked = Asked(phase, split, source, seed)
         self.mixture = find_part(files, asked, data or options.data)
+        check_takedowns(files, self.mixture, options.accept_takedown)
         self.source = source
         self.seed = self.mixture.seed_of(seed)
         self.reader = Reader(files, self.mixture, self.seed, options)

@@ -118,6 +118,7 @@ class Mixture:
     order_phase: the first of the phases that this one continues, whose order it is; "" if none;
     knots: shares of its tokens at which the sources have their `weights_at`, from 0 to 1.
     is_validation: the documents that are held out of training, in one order for all epochs.
+    takedowns: the number of those that it obeys, which its manifest says, not mixture.json.
     """
 
     phase: str
@@ -140,6 +141,7 @@ class Mixture:
     order_phase: str = ""
     knots: tuple[float, ...] = ()
     is_validation: bool = False
+    takedowns: int = 0
 
     @property
     def has_loss_mask(self) -> bool:
@@ -324,7 +326,8 @@ def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes
         if hashlib.sha256(encoded).hexdigest() != records[0]["sha256"]:
             raise ValueError("its sha256 is not the manifest's")
         check_version(encoded)
-        return parse_mixture(encoded).for_loader()
+        obeyed = int(said.get("about", {}).get("takedowns", 0))
+        return replace(parse_mixture(encoded).for_loader(), takedowns=obeyed)
     except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
         raise CorpusError(
             f"{path} is not a mixture ({type(error).__name__}: {error}). `corpus verify --repair` "
@@ -349,6 +352,7 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
     that change and of validation are left out where there are none.
     """
     encoded = asdict(mixture)
+    del encoded["takedowns"]
     of_phases = {"order_phase": "start", "knots": "weights_at"}
     of_phases |= {"one_bucket_batches": "", "is_validation": ""}
     unset = {key: of_source for key, of_source in of_phases.items() if not encoded[key]}

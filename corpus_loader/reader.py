@@ -18,6 +18,7 @@ from corpus_loader.places.errors import CorpusError, repair
 from corpus_loader.places.files import Files, LocalFiles, Verify
 from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last, Skipped, skipped
+from corpus_loader.takedowns import check_accepted
 
 Dtype = Literal["stored", "int32", "int64"]
 
@@ -43,6 +44,7 @@ class LoaderOptions:
     data: the tag whose mixture to read, or the fingerprint of one; None: the newest of the phase;
     skip: ranges (first, stop) of positions to leave out, such as those of a loss spike; the same on
     every rank, and given again when a state from before them is loaded;
+    accept_takedown: train on although documents were taken down since, by those up to this number;
     cache, cache_bytes: folder and size of the local copies of a remote corpus.
 
     Raises CorpusError for a dtype or a `verify` that does not exist, and for `data` or `skip` of
@@ -58,6 +60,7 @@ class LoaderOptions:
     cache: str | Path | None = None
     cache_bytes: int = 64 << 30
     skip: Sequence[tuple[int, int]] = ()
+    accept_takedown: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values outside of the choices, and of other types."""
@@ -67,6 +70,7 @@ class LoaderOptions:
                 raise CorpusError(f"{name} is {value!r}; it must be one of {values}")
         check_data(self.data)
         skipped(self.skip)
+        check_accepted(self.accept_takedown)
 
     def last_of(self, part: str) -> Last:
         """Return what becomes of the last step of an epoch; of validation, nothing is left out."""

@@ -55,7 +55,8 @@ class SourceFaults:
 
     def sort(self, partitions: Sequence[str]) -> None:
         """Bring the errors, which were added as partitions ended, in the order of partitions."""
-        self.failed = {name: self.failed[name] for name in partitions if name in self.failed}
+        names = dict.fromkeys((*partitions, *self.failed))  # those of held sources stay
+        self.failed = {name: self.failed[name] for name in names if name in self.failed}
 
     def has(self, partition: str) -> bool:
         """Return whether something went wrong with a partition."""

@@ -53,6 +53,8 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passages      marks of passages in them, with which `corpus takedown prove` looks for copies
     parts         names of the tasks of `raw` that have one of the documents, by source
     documents     number of documents that were found
+    published     parts of `raw` that have one of the documents: the stems of their files, by
+                  source; unset by earlier versions
     """
 
     kind: Kind
@@ -66,6 +68,7 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passages: bytes = b""
     parts: dict[str, tuple[str, ...]] = {}
     documents: int = 0
+    published: dict[str, tuple[str, ...]] | UnsetType = UNSET
 
 
 def path_of(root: Path, number: int) -> Path:

@@ -7,8 +7,11 @@ The output is a description, `mixture.json`: the order of its samples is compute
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from assets.bucketed.sequences import ROW_COLUMNS
+from assets.mixed.budgets import MixError
+from assets.mixed.kept_shard_files import forbidden_shards
 from assets.mixed.mixture_files import (
     MixNumbers,
     PhaseInputs,
@@ -35,15 +38,30 @@ from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
+from resources.takedowns import count_takedowns
 from resources.tasks import Plan, Task, tasks_of
 
-MixedManifest = Manifest[TokenFacts, MixNumbers]
+
+class MixProvenance(TokenFacts, frozen=True, kw_only=True):
+    """The tokenizer of a phase, and the number of takedowns that it obeys: all there were."""
+
+    takedowns: int | UnsetType = UNSET
+
+
+MixedManifest = Manifest[MixProvenance, MixNumbers]
 
 
 def plan_mixed(corpus: Corpus, name: str) -> Plan:
     """Plan one task per phase, which depends on the shards of its sources only."""
     config = corpus.settings.phase(name)
     inputs, manifests = phase_inputs(corpus, config, MIXED.code_version)
+    for manifest in manifests:
+        if found := forbidden_shards(corpus.store, manifest):
+            raise MixError(
+                f"phase {name!r} would draw {found} from {manifest.partition!r}, whose newest "
+                "shards still have them. It is mixed when the source is built without them: "
+                f"`corpus status` says why {manifest.partition!r} was not."
+            )
     dump = config.model_dump(mode="json")
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
     start = inputs.start
@@ -55,7 +73,10 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
         inputs,
         work_bytes=sum(source.rows for source in inputs.sources),
     )
-    return Plan([task], dump, inputs.tokens)
+    provenance = MixProvenance(
+        **as_json_object(inputs.tokens), takedowns=count_takedowns(corpus.store.root) or UNSET
+    )
+    return Plan([task], dump, provenance)
 
 
 def plan_shards(
@@ -122,7 +143,7 @@ MIXED = Stage(
     partitions="phase",
     after=(SHARDED,),
     kinds=frozenset({"json", "numpy"}),
-    provenance=TokenFacts,
+    provenance=MixProvenance,
     numbers=MixNumbers,
     settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
     plan=plan_mixed,

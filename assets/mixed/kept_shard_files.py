@@ -19,6 +19,7 @@ from corpus_loader.mixture import Shard
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
 from resources.store.store import Partition, Store, newest_first
+from resources.takedown_gate import Forbidden, forbidden_in
 
 Kept = Manifest[Any, Any]
 
@@ -62,6 +63,13 @@ def fault_of(folder: Partition, now: Kept, then: Kept) -> str:
     if holds_out(today) and not holds_out(before):
         return "documents of the source were held out for validation since"
     return ""
+
+
+def forbidden_shards(store: Store, manifest: Kept) -> Forbidden | None:
+    """Return the takedowns that mean a document in the shards of a state of `sharded`."""
+    ledger = ledger_of(store.partition(SHARDED.name, manifest.partition), manifest)
+    obeyed = (ledger.takedowns if ledger else None) or ()
+    return forbidden_in(store, SHARDED.name, manifest, obeyed)
 
 
 def ledger_of(folder: Partition, manifest: Kept) -> Ledger | None:

@@ -65,6 +65,7 @@ from resources.store.compression import DEFAULT_COMPRESSION
 from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
+from resources.takedown_gate import check_hold
 from resources.tasks import GLOBAL, Outcome, Plan, stopped_by_errors, stops_on_error
 
 CHECK_CONSERVATION = "row_conservation"
@@ -222,6 +223,7 @@ def commit_held(
             continue
         folder = corpus.store.partition(stage.name, name)
         with faults.of(name), folder.writing(corpus.settings.keep_manifests, stage.keep):
+            check_hold(corpus.store, hold)
             manifest = held_manifest(corpus, stage, hold)
             if manifest is not None:
                 manifest = folder.commit(manifest, has_new_files=False)

@@ -111,6 +111,7 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
 ) -> None:
     assert files_with(corpus, 42) >= EVERYWHERE
     before = newest_fingerprints(corpus, "filtered", "prose")
+    assert main(["tag", "v1"]) == 0
     (tmp_path / "text.txt").write_text(planted_text(3).replace(" ", "\n"))
     requests = [["--url", url_of(number)] for number in range(3)]
     requests += [["--match", str(tmp_path / "text.txt")], ["--doc", doc_id_of(corpus, url_of(4))]]
@@ -121,7 +122,6 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert f": {3 * (NUM_PLANTED - 5)} documents in" in said
     assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
     assert main(["takedown", "prove"]) == 1
-    assert main(["tag", "v1"]) == 0
 
     build(corpus)
 
@@ -130,8 +130,10 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert newest_fingerprints(corpus, "filtered", "prose") == before
     capfd.readouterr()
     assert main(["takedown", "prove"]) == 1, "older manifests have them"
-    assert "--purge removes it" in capfd.readouterr().out
-    assert main(["takedown", "prove", "--purge"]) == 0, capfd.readouterr().out
+    assert "--purge --tag v1 removes it" in capfd.readouterr().out
+    assert main(["takedown", "prove", "--purge"]) == 1
+    assert "manifest 1 stays: the tag v1 names it" in capfd.readouterr().out
+    assert main(["takedown", "prove", "--purge", "--tag", "v1"]) == 0, capfd.readouterr().out
     assert "The tag v1 is deleted: it named" in capfd.readouterr().out
     assert main(["takedown", "prove"]) == 0
     assert not any(files_with(corpus, number) for number in (0, 3, 4, 42, 99))

@@ -17,11 +17,12 @@ from s3_server import s3_bucket
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.gc import collect
 from pipeline_defs.commands.life.rollback import begin, go_back
-from pipeline_defs.commands.life.state_chain import KeptManifests, state_of
+from pipeline_defs.commands.life.state_chain import state_of
 from pipeline_defs.commands.life.tag import delete_tag, make_tag
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.settings.pipeline import load_settings
+from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import (
     HeldSource,
     NamedManifest,

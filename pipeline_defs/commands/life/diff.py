@@ -15,7 +15,6 @@ from pipeline_defs.commands.life.document_changes import DocumentChanges, docume
 from pipeline_defs.commands.life.state_chain import (
     NEWEST,
     SOURCE_STAGES,
-    KeptManifests,
     SourceState,
     code_changes,
     config_changes,
@@ -31,6 +30,7 @@ from pipeline_defs.commands.terminal.output import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
+from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import read_tags
 from resources.store.records import Stats
 

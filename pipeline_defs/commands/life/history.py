@@ -14,7 +14,6 @@ from rich.markup import escape
 
 from pipeline_defs.commands.life.state_chain import (
     SOURCE_STAGES,
-    KeptManifests,
     SourceState,
     chain_of,
     code_changes,
@@ -32,6 +31,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
+from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import read_hold, read_tags
 from resources.takedowns import id_of, read_takedowns
 

@@ -8,6 +8,7 @@ change it, too. So `raw` is run for the source, and this verb reports what came 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,8 @@ from assets.raw.patch import Patch, shown_digest
 from assets.raw.places.patch_files import add_patches, read_patches
 from assets.raw.positions import position_row
 from assets.raw.raw_records import RawRecords
+from assets.raw.taken_down_files import wanted_by
+from assets.raw.taken_down_patch_files import without_record
 from pipeline_defs.commands.life.quarantined import OnlyFile, SourceName, read_quarantine
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
@@ -27,6 +30,7 @@ from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
+from resources.takedowns import read_takedowns
 
 NUM_NAMED = 10  # records that the report names
 
@@ -62,6 +66,7 @@ def replay(
         if patched is not None:
             known = read_patches(corpus, source)
             if new := read_patched(patched, before, known):
+                refuse_forbidden(corpus, source, new)
                 add_patches(corpus, source, new)
             console.print(f"{len(new):,} patches added, {len(known) + len(new):,} in all")
         num_documents = documents_of(corpus, source)
@@ -110,6 +115,18 @@ def read_patched(path: Path, before: pl.DataFrame, known: list[Patch]) -> list[P
             )
         patches[given.file, row] = Patch(given.file, row, replaced, record)
     return [*patches.values()]
+
+
+def refuse_forbidden(corpus: Corpus, source: str, patches: Sequence[Patch]) -> None:
+    """Raise UsageError for a patch whose record was taken down: its text is not to be stored."""
+    if takedowns := read_takedowns(corpus.store.root):
+        wanted = wanted_by(takedowns)
+        for patch in patches:
+            if without_record(patch, source, wanted) != patch:
+                raise UsageError(
+                    f"{patch.file}, row {patch.row}: a takedown means this record, so that it "
+                    "stays out. No patch was added: leave it out of the file."
+                )
 
 
 def read_again(corpus: Corpus, source: str) -> str:

@@ -15,7 +15,7 @@ from assets.raw.taken_down_files import Wanted, is_record_wanted, is_wanted
 from assets.text.marks import find_passages, find_texts
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
-from resources.store.store import published_file
+from resources.store.store import part_stem, published_file
 from resources.takedowns import task_name
 from resources.tasks import GLOBAL
 
@@ -26,10 +26,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RawPart:
-    """A published part of `raw`: the task that made it, and its tables."""
+    """A published part of `raw`: the task that made it, the stem of its files, its tables."""
 
     source: str
     task: str
+    stem: str
     documents: PublishedFile
     quarantine: PublishedFile | None
 
@@ -60,7 +61,11 @@ def raw_parts(corpus: Corpus) -> list[RawPart]:
         for files in [{f.kind: published_file(folder.folder / f.path, f) for f in record.files}]
         for part in [
             RawPart(
-                folder.name, task_name(record.name), files["documents"], files.get("quarantine")
+                folder.name,
+                task_name(record.name),
+                part_stem(record.name, record.fingerprint),
+                files["documents"],
+                files.get("quarantine"),
             )
         ]
     ]

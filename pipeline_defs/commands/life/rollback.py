@@ -17,12 +17,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME
-from pipeline_defs.commands.life.state_chain import KeptManifests, SourceState, state_of
+from pipeline_defs.commands.life.state_chain import SourceState, state_of
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
+from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import (
     HeldSource,
     NamedManifest,
@@ -34,6 +35,7 @@ from resources.store.named_states import (
 from resources.store.records import Manifest
 from resources.store.snapshot import Listing
 from resources.store.store import Store, StoreError
+from resources.takedown_gate import check_hold, forbidden_in, forbidden_in_hold
 
 NEEDED = ("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded")
 
@@ -62,6 +64,7 @@ def rollback(
             release_hold(corpus, source)
         else:
             hold = begin(corpus.store, source, to, reason)
+            check_hold(corpus.store, hold)  # a takedown may have come after a command was killed
             report(go_back(corpus, hold), hold)
             say(
                 f"{hold}. Runs leave its documents as they are until `corpus rollback {source} "
@@ -87,6 +90,7 @@ def begin(store: Store, source: str, to: str, reason: str) -> HeldSource:
     held = read_hold(store.root, source)
     if held is None:
         held = hold_of_state(store, state_of(KeptManifests(store, source), to), reason)
+        refuse_forbidden(store, held)
         if create(hold_path(store.root, source), held):
             return held
         held = read_hold(store.root, source)
@@ -116,6 +120,27 @@ def hold_of_state(store: Store, state: SourceState, reason: str) -> HeldSource:
         for stage, (number, manifest) in state.manifests.items()
     )
     return HeldSource(state.source, state.name, reason, tuple(named))
+
+
+def refuse_forbidden(store: Store, wanted: HeldSource) -> None:
+    """Raise StoreError for a state with documents that were taken down; name one without them."""
+    found = forbidden_in_hold(store, wanted)
+    if found is None:
+        return
+    kept = KeptManifests(store, wanted.source)
+    stage = kept.last_stage()
+    free = (
+        number
+        for number, manifest in kept.newest_first(stage)
+        if forbidden_in(store, stage, manifest) is None
+    )
+    number = next(free, None)
+    advice = "No kept state is without them: `corpus build` makes one."
+    if number is not None:
+        advice = f"The newest state without them is {number}."
+    raise StoreError(
+        f"State {wanted.state} of {wanted.source!r} has {found}. Nothing was changed. {advice}"
+    )
 
 
 def check_files(store: Store, stage: str, manifest: Manifest) -> None:

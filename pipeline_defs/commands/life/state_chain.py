@@ -6,18 +6,17 @@ A state goes by the number of its manifest in the last stage that the source has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from assets.stages import STAGES
 from resources.errors import UsageError
+from resources.store.kept_manifests import CHAIN, KeptManifests, made_before
 from resources.store.named_states import read_tags
 from resources.store.records import Manifest
-from resources.store.store import Partition, Store, StoreError
 
 NEWEST = "newest"
-CHAIN = ("sharded", "bucketed", "tokenized", "deduped", "filtered", "raw")  # each names the next
 BESIDE = ("signatures", "repeated")  # made of `filtered`, and named by none of the chain
 SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
 
@@ -44,46 +43,6 @@ class SourceState:
         """Return the manifest of a stage, None if the state has none."""
         found = self.manifests.get(stage)
         return None if found is None else found[1]
-
-
-class KeptManifests:
-    """The kept manifests of a source, each read once."""
-
-    def __init__(self, store: Store, source: str) -> None:
-        self.store = store
-        self.source = source
-        self.read: dict[tuple[str, int], Manifest] = {}
-
-    def folder(self, stage: str) -> Partition:
-        """Return the partition of a stage."""
-        return self.store.partition(stage, self.source)
-
-    def get(self, stage: str, number: int) -> Manifest:
-        """Read a manifest."""
-        if (stage, number) not in self.read:
-            self.read[stage, number] = self.folder(stage).read_manifest(number)
-        return self.read[stage, number]
-
-    def newest_first(self, stage: str) -> Iterator[tuple[int, Manifest]]:
-        """Yield the manifests of a stage with their numbers."""
-        for number in reversed(self.folder(stage).manifest_numbers()):
-            yield number, self.get(stage, number)
-
-    def made_of(self, stage: str, key: str, fingerprint: str) -> tuple[int, Manifest] | None:
-        """Return the newest manifest of a stage with a fingerprint: its own, or of its input."""
-        for number, each in self.newest_first(stage):
-            if fingerprint == (each.fingerprint if key == stage else each.provenance.get(key)):
-                return number, each
-        return None
-
-    def last_stage(self) -> str:
-        """Return the last stage that the source has; StoreError if it has none."""
-        for stage in CHAIN:
-            if self.folder(stage).manifest_numbers():
-                return stage
-        raise StoreError(
-            f"Nothing is built yet of {self.source!r} in {self.store}. Run: corpus build"
-        )
 
 
 def state_of(kept: KeptManifests, name: str, stage: str | None = None) -> SourceState:
@@ -131,7 +90,7 @@ def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
 def earlier_of(stage: str) -> tuple[str, ...]:
     """Return the stages that a stage was made of, the last first."""
     if stage in CHAIN:
-        return CHAIN[CHAIN.index(stage) + 1 :]
+        return made_before(stage)
     return ("filtered", "raw") if stage in BESIDE else ()
 
 

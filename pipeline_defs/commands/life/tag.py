@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
+from assets.mixed.kept_shard_files import forbidden_shards
+from assets.sharded.asset import SHARDED
 from corpus_loader.places.files import is_tag_name
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json
@@ -25,6 +28,7 @@ from resources.store.named_states import (
     wait_for_sweepers,
 )
 from resources.store.store import Partition, Store, StoreError
+from resources.takedown_gate import forbidden_documents
 
 
 class TagLine(msgspec.Struct, frozen=True):
@@ -75,6 +79,7 @@ def make_tag(store: Store, name: str) -> Tag:
     partitions = list(store.partitions())
     if not partitions:
         raise StoreError(f"Nothing is built yet in {store}. Run: corpus build")
+    refuse_forbidden(store, partitions)
     manifests = tuple(map(newest_of, partitions))
     path = tag_path(store.root, name)
     if not create(path, Tag(name, manifests)):
@@ -90,6 +95,21 @@ def make_tag(store: Store, name: str) -> Tag:
             "was made: a run has committed newer ones. No tag was made: run the command again."
         )
     return Tag(name, manifests)
+
+
+def refuse_forbidden(store: Store, partitions: Sequence[Partition]) -> None:
+    """Raise StoreError if the newest state of a source has documents that were taken down."""
+    for folder in partitions:
+        manifest = folder.newest_manifest() if folder.stage in ("raw", SHARDED.name) else None
+        if manifest is None:
+            continue
+        of_shards = folder.stage == SHARDED.name
+        gate = forbidden_shards if of_shards else forbidden_documents
+        if found := gate(store, manifest):
+            raise StoreError(
+                f"{folder.stage}[{folder.name}] has {found}. No tag was made: run `corpus build` "
+                "first."
+            )
 
 
 def check_name(name: str) -> None:

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ import msgspec
 import polars as pl
 from cyclopts import App, Group, Parameter
 
+from assets.raw.raw_records import RawRecords
 from assets.raw.taken_down_files import hash_of, wanted_by
 from assets.raw.taken_down_patch_files import forget_patches
 from assets.text.marks import DIGEST_BYTES, MARK_BYTES, id_marks, passage_marks, text_marks
@@ -40,6 +41,10 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.settings.named_files import NamedFileError, read_named_file
+from resources.store.named_states import Tag, read_holds, read_tags
+from resources.store.records import Manifest
+from resources.store.store import Store
+from resources.takedown_gate import forbidden_documents, forbidden_in_hold
 from resources.takedowns import URL_FORM, Takedown, UrlForm, add_takedown
 from resources.urls import parse_url
 
@@ -91,9 +96,35 @@ def request(
         say(line)
     if num_patched:
         say(f"Records of yours are gone from {num_patched:,} files of patches.")
+    for line in named_states_with(corpus.store):
+        say(line)
     say(f"Searched in {time.monotonic() - began:.1f} s. Next: corpus build, then")
     say("corpus takedown prove --purge")
     return 0
+
+
+def named_states_with(store: Store) -> Iterator[str]:
+    """Yield what to do about holds and tags of states with documents that were taken down."""
+    for source, hold in read_holds(store.root).items():
+        if found := forbidden_in_hold(store, hold):
+            yield (
+                f"{hold}, which has {found}. A build fails for it until you give `corpus rollback "
+                f"{source} --release`; until then no phase that draws from it is mixed or read."
+            )
+    for tag in read_tags(store.root).values():
+        if any(forbidden_documents(store, raw) for raw in raw_manifests(store, tag)):
+            yield (
+                f"The tag {tag.name} names a state with documents that were taken down. It stays "
+                f"on disk until `corpus takedown prove --purge --tag {tag.name}`; a loader that "
+                "opens it raises."
+            )
+
+
+def raw_manifests(store: Store, tag: Tag) -> Iterator[Manifest]:
+    """Yield the `raw` manifests that a tag names."""
+    for named in tag.manifests:
+        if named.stage == RawRecords.name:
+            yield store.partition(named.stage, named.partition).read_manifest(named.number)
 
 
 def asked_for(
@@ -164,11 +195,15 @@ def find(corpus: Corpus, asked: Takedown) -> FoundDocuments:
     asked = with_marks(asked, pl.concat(named) if named else pl.DataFrame())
     hits = list(on_all_cores(partial(hits_in, wanted=wanted_by([asked])), parts))
     hits_of_parts = [each for each in hits if each.documents.height or each.records]
+    parts_with = [each.part for each in hits_of_parts]
     documents = pl.concat(each.documents for each in hits) if hits else pl.DataFrame()
     asked = without_forms(with_marks(asked, documents), hits)
     meant = set(documents["doc_id"]) if documents.width else set()
     takedown = msgspec.structs.replace(
-        asked, parts=parts_by_source(hits_of_parts), documents=len(meant)
+        asked,
+        parts=names_by_source((each.source, each.task) for each in parts_with),
+        published=names_by_source((each.source, each.stem) for each in parts_with),
+        documents=len(meant),
     )
     return FoundDocuments(takedown, documents, hits_of_parts, len(members - meant))
 
@@ -210,11 +245,11 @@ def without_forms(asked: Takedown, hits: list[Hits]) -> Takedown:
     return msgspec.structs.replace(asked, passages=b"".join(kept))
 
 
-def parts_by_source(hits: list[Hits]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the tasks whose parts have something, by source."""
+def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return names without repetitions by their source."""
     names: dict[str, set[str]] = {}
-    for each in hits:
-        names.setdefault(each.part.source, set()).add(each.part.task)
+    for source, name in pairs:
+        names.setdefault(source, set()).add(name)
     return {source: tuple(sorted(of_source)) for source, of_source in sorted(names.items())}
 
 

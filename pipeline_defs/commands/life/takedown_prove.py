@@ -21,6 +21,7 @@ from assets.stages import STAGES
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.medium import medium_of
 from resources.store.named_states import delete, read_hold, read_tags, tag_path
@@ -51,9 +52,13 @@ def prove(
     purge: Annotated[
         bool, Parameter(help="Remove the older states that hold a document, and their files.")
     ] = False,
+    tag: Annotated[
+        list[str], Parameter(help="With --purge: a tag to delete, whose states then go, too.")
+    ] = [],  # noqa: B006  cyclopts reads it
 ) -> int:
     """Search all states; return 1 if any holds a document of a takedown."""
     corpus = load_corpus()
+    check_tags(corpus.store.root, tag, is_purge=purge)
     if not (takedowns := read_takedowns(corpus.store.root)):
         say("No takedown is recorded: `corpus takedown` records one.")
         return 0
@@ -62,12 +67,12 @@ def prove(
         search = Search(wanted_by(takedowns), spellings(corpus))
         held, num_files = search_store(corpus, search)
         if purge and held:
-            purge_states(corpus.store.root, held)
+            purge_states(corpus.store.root, held, tag)
             held, num_files = search_store(corpus, search)
         if purge:
             forget_patches(corpus, search.wanted)
         patches = patches_meant(corpus, search.wanted)
-    for line in lines_of(held):
+    for line in lines_of(corpus.store.root, held):
         say(line)
     for path in patches:
         say(f"{place_of(path)}: --purge removes the record from the patch")
@@ -153,10 +158,21 @@ def states_with(partition: Partition, found: Mapping[str, Counter[Seen]]) -> Ite
         yield Held(partition, None, False, left)
 
 
-def purge_states(root: Path, held: Sequence[Held]) -> None:
+def check_tags(root: Path, names: Sequence[str], *, is_purge: bool) -> None:
+    """Raise UsageError for tags that there are not, or that are not to be purged."""
+    there = read_tags(root)
+    if missing := [name for name in names if name not in there]:
+        raise UsageError(
+            f"There is no tag {missing[0]!r}; there are: {', '.join(there) or 'none'}."
+        )
+    if names and not is_purge:
+        raise UsageError("--tag goes with --purge, which deletes the tag.")
+
+
+def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
     """Remove the older manifests that name something, then every file that no manifest names.
 
-    Tags of such a state are deleted. A state that a source is held in stays, and is named.
+    A state that a source is held in, or that a tag names which is not among `tags`, stays.
     """
     keep = {stage.name: stage.keep for stage in STAGES}
     for each in held:
@@ -167,26 +183,39 @@ def purge_states(root: Path, held: Sequence[Held]) -> None:
         if hold is not None and hold.number(stage) == each.number:
             say(f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first.")
             continue
-        for tag in read_tags(root).values():
-            if tag.number(stage, name) == each.number:
-                delete(tag_path(root, tag.name))
-                say(f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}.")
+        naming = [tag for tag in read_tags(root).values() if tag.number(stage, name) == each.number]
+        if others := [tag.name for tag in naming if tag.name not in tags]:
+            say(f"{stage}[{name}] manifest {each.number} stays: the tag {others[0]} names it.")
+            continue
+        for tag in naming:
+            delete(tag_path(root, tag.name))
+            say(f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}.")
         each.partition.medium.remove_all([each.partition.manifest_path(each.number)])
     for partition in {each.partition.folder: each.partition for each in held}.values():
         partition.collect_garbage(len(partition.manifest_numbers()), keep.get(partition.stage))
 
 
-def lines_of(held: Sequence[Held]) -> Iterator[str]:
+def step_of(root: Path, each: Held) -> str:
+    """Return the command that removes what a state holds."""
+    stage, name = each.partition.stage, each.partition.name
+    hold = read_hold(root, name)
+    if hold is not None and (each.is_newest or hold.number(stage) == each.number):
+        return f"corpus rollback {name} --release, corpus build, then --purge"
+    if each.number is None:
+        return "--purge removes what nothing draws from"
+    if each.is_newest:
+        return "corpus build makes the next one"
+    tags = [tag.name for tag in read_tags(root).values() if tag.number(stage, name) == each.number]
+    return " ".join(["--purge", *(f"--tag {tag}" for tag in tags), "removes it"])
+
+
+def lines_of(root: Path, held: Sequence[Held]) -> Iterator[str]:
     """Yield the states that hold something, with the files and the next step."""
     for each in held:
         place = f"{each.partition.stage}[{each.partition.name}]"
-        if each.number is None:
-            state, step = "files that no manifest names", "--purge removes what nothing draws from"
-        elif each.is_newest:
-            state, step = f"manifest {each.number}, the newest", "corpus build makes the next one"
-        else:
-            state, step = f"manifest {each.number}", "--purge removes it"
-        yield f"{place} {state}: {step}"
+        state = "files that no manifest names" if each.number is None else f"manifest {each.number}"
+        newest = ", the newest" if each.is_newest else ""
+        yield f"{place} {state}{newest}: {step_of(root, each)}"
         for name, seen in list(each.files.items())[:SHOWN_FILES]:
             kinds = sum((Counter({kind: n}) for (_, kind), n in seen.items()), Counter[str]())
             what = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
