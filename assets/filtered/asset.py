@@ -265,10 +265,10 @@ def opted_out_by_domain(corpus: Corpus, manifest: Manifest[Any, Any]) -> Table |
     return Table(("domain", "documents"), most.rows())
 
 
-def warn_of_languages(
+def conclude_filtered(
     corpus: Corpus, manifest: Manifest[FilteredProvenance, FilterNumbers]
 ) -> Conclusion:
-    """Warn of rules on the language that do not apply, and of texts in other languages."""
+    """Warn of rules and entries of lists that do not apply, and of texts in other languages."""
     name = manifest.partition
     skipped = [f"rules.language.{rule}" for rule in corpus.settings.skipped_rules(name)]
     lines: dict[str, str] = {}
@@ -286,7 +286,16 @@ def warn_of_languages(
             f"other languages than its `language` ({languages}). They are tagged "
             "(`detected_language` in meta); `require_language: true` of the source rejects them."
         )
+    if faults := list_faults(corpus, name):
+        lines["list_faults"] = f"{name}: entries match nothing: {'; '.join(faults)}"
     return Conclusion(list(lines.values()), dict(lines))
+
+
+def list_faults(corpus: Corpus, source: str) -> tuple[str, ...]:
+    """Say which entries of a source's lists of domains can match nothing."""
+    config = corpus.settings.filters_for(source)
+    has_lists = config.rules.metadata is not None
+    return load_filter_data(config, corpus.config.parent).list_faults if has_lists else ()
 
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
@@ -343,6 +352,6 @@ FILTERED = Stage(
     preload=("assets.filtered.kernels.text_scores",),
     warm_up=warm_up_filters,
     describe=describe_filtered,
-    conclude=warn_of_languages,
+    conclude=conclude_filtered,
     drift=DriftCheck(profile_of_filtered, judge_drift),
 )

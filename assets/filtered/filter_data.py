@@ -15,6 +15,7 @@ from assets.filtered.rules.custom import CustomRule
 class FilterData:
     """Content of the files that a config names, the trained classifier, and the source's scale.
 
+    `list_faults`: entries of the lists of domains that can match nothing, in words.
     `is_chat`: the texts are conversations, whose messages are corrected one by one.
     """
 
@@ -22,6 +23,7 @@ class FilterData:
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocked_domains: frozenset[str] = frozenset()
     allowed_domains: frozenset[str] = frozenset()
+    list_faults: tuple[str, ...] = ()
     custom: tuple[CustomRule, ...] = ()
     classifier: Classifier | None = None
     fasttext_path: str | None = None

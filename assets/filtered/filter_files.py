@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 import msgspec
+import polars as pl
 
 from assets.filtered.filter_data import FilterData
+from assets.filtered.listed_domains import describe_faults, parse_entries, with_suffix_faults
 from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
 from assets.filtered.score_counts import uses_profanity
@@ -26,7 +28,6 @@ from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules
 from resources.settings.named_files import NamedFileError, check_named_file
 from resources.store.disk import hash_file
-from resources.urls import parse_url
 
 DATA = Path(__file__).parent / "data"
 T = TypeVar("T")
@@ -138,42 +139,53 @@ def load_filter_data(
 def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
     config = FilterConfig.model_validate_json(config_json)
     files = files_of(config, folder)
-    metadata = config.rules.metadata
-    blocked = set(metadata.blocked_domains) if metadata else set()
-    allowed = set(metadata.allowed_domains) if metadata else set()
-    for key, path in files.items():
-        if key.startswith(OPT_OUT):
-            continue
-        if key.endswith("blocked_domains_file"):
-            blocked |= set(_lines_of(key, path))
-        elif key.endswith("allowed_domains_file"):
-            allowed |= set(_lines_of(key, path))
+    blocked, blocked_faults = _domains(config, files, "blocked_domains")
+    allowed, allowed_faults = _domains(config, files, "allowed_domains")
     vocabulary = files.get("filters.words.vocabulary_file", files.get("vocabulary"))
     return FilterData(
         profanity=_profanity(files),
         vocabulary=_decode(vocabulary, _Vocabulary).categories if vocabulary else {},
-        blocked_domains=frozenset(map(_plain_address, blocked)),
-        allowed_domains=frozenset(map(_plain_address, allowed)),
+        blocked_domains=blocked,
+        allowed_domains=allowed,
+        list_faults=(*filter(None, (blocked_faults, allowed_faults)),),
         custom=load_custom_rules(files["filters.custom"]) if config.custom else (),
         fasttext_path=str(files[MODEL]) if config.fasttext else None,
         opt_out=_opt_out(config, files) if config.rules.opt_out else OptOut(),
     )
 
 
+def _domains(config: FilterConfig, files: dict[str, Path], name: str) -> tuple[frozenset[str], str]:
+    """Return the addresses of a list of `rules.metadata`, and which entries can match nothing."""
+    group = config.rules.metadata
+    key = f"filters.rules.metadata.{name}"
+    lists = {key: getattr(group, name) if group else ()}
+    if path := files.get(f"{key}_file"):
+        lists[f"{key}_file: {path}"] = _text_of(f"{key}_file", path).splitlines()
+    parsed = {place: parse_entries(lines) for place, lines in lists.items()}
+    faults = filter(None, (describe_faults(table, place) for place, table in parsed.items()))
+    addresses = pl.concat(parsed.values()).filter(pl.col("fault").is_null())["address"]
+    return frozenset(addresses), "; ".join(faults)
+
+
 def _opt_out(config: FilterConfig, files: dict[str, Path]) -> OptOut:
+    """Return the opt-outs; FilterFileError for an entry that can match nothing, or all sites."""
     rules = config.rules.opt_out
     assert rules is not None, "asked for if there are such rules"
-    listed = set(rules.domains)
-    if (key := f"{OPT_OUT}.domains_file") in files:
-        listed |= set(_lines_of(key, files[key]))
+    lists: dict[str, Sequence[str]] = {f"{OPT_OUT}.domains": rules.domains}
+    if path := files.get(key := f"{OPT_OUT}.domains_file"):
+        lists[f"{key}: {path}"] = _text_of(key, path).splitlines()
+    tracking, addresses = rules.tracking_parameters or (), set[str]()
+    for place, lines in lists.items():
+        table = with_suffix_faults(parse_entries(lines, tracking))
+        if faults := describe_faults(table, place):
+            raise FilterFileError(f"{faults}. Correct the list: nobody else would notice.")
+        addresses |= set(table["address"])
     snapshots = [path for key, path in files.items() if key.startswith(f"{OPT_OUT}.snapshots")]
     try:
         texts = read_snapshots(snapshots)
     except ValueError as error:
         raise FilterFileError(f"{OPT_OUT}.snapshots: {error}") from error
-    tracking = rules.tracking_parameters or ()
-    addresses = frozenset(_plain_address(entry, tracking) for entry in listed)
-    return OptOut(addresses, texts, rules.agents, tracking)
+    return OptOut(frozenset(addresses), texts, rules.agents, tracking)
 
 
 def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
@@ -184,7 +196,7 @@ def _profanity(files: dict[str, Path]) -> dict[str, tuple[str, ...]]:
     for key, path in files.items():
         if key.startswith(prefix):
             language = key.removeprefix(prefix)
-            lists[language] = (*lists.get(language, ()), *_lines_of(key, path))
+            lists[language] = (*lists.get(language, ()), *_terms_of(key, path))
     return lists
 
 
@@ -195,21 +207,25 @@ def _decode(path: Path, record: type[T]) -> T:
         raise FilterFileError(f"{path}: {error}. See assets/filtered/data for the form.") from error
 
 
-def _lines_of(key: str, path: Path) -> Iterator[str]:
+def _text_of(key: str, path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FilterFileError(f"{key}: {path} is not UTF-8: {error}. Convert it.") from error
-    for line in text.splitlines():
-        entry = line.strip()
-        if entry and not entry.startswith("#"):
-            yield entry
 
 
-def _plain_address(entry: str, tracking_parameters: tuple[str, ...] = ()) -> str:
-    """Return the address of a domain or URL."""
-    name = entry.removeprefix("*").removeprefix(".")
-    return parse_url(name).address(tracking_parameters)
+def _terms_of(key: str, path: Path) -> Iterator[str]:
+    """Yield the terms of a list; FilterFileError for one that can match nothing."""
+    for number, line in enumerate(_text_of(key, path).splitlines(), 1):
+        term = line.strip()
+        if not term or term.startswith("#"):
+            continue
+        if not any(map(str.isalnum, term)):
+            raise FilterFileError(
+                f"{key}: {path}: line {number}: {term!r:.80} has no letter or digit, and would "
+                "match nothing. Remove it."
+            )
+        yield term
 
 
 def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:

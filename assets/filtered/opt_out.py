@@ -1,27 +1,27 @@
-"""Opt-outs: documents whose site asks not to be trained on, by lists, robots.txt or ai.txt.
+"""Opt-outs: documents whose site asks not to be trained on: lists, robots.txt, ai.txt, headers.
 
 A listed domain covers those below it, a listed URL itself alone. The newest snapshot of a host's
 robots.txt and of its ai.txt count, whenever a document was fetched: an opt-out is retroactive, and
 one that is taken back brings the documents back. Agents are those of the config: a document is
-opted out if one of them may not fetch its URL, by its own group of the file or, without one, by
-that of `*`, as RFC 9309 says.
+opted out if one of them may not fetch its URL or use it for training, by its own group of the file
+or, without one, by that of `*` (robots.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import chain
 
 import polars as pl
 
+from assets.filtered.robots import EVERY_AGENT, forbidding_rules, forbids_training
 from assets.text.addresses import url_parts
 from resources.urls import domains_above, parse_url
 
-if TYPE_CHECKING:
-    from protego import Protego
-
+# The fields of `meta` that have a page's headers of these names.
+STATED_IN = {"content-usage": "content_usage", "content-signal": "content_signal"}
 NO_DOMAIN = "(no registrable domain)"
 
 
@@ -71,6 +71,18 @@ def find_opted_out(urls: pl.Series, opt_out: OptOut) -> pl.Series:
     return pl.Series("opted_out", [verdicts.get(url) for url in urls], dtype=pl.Int64)
 
 
+def find_stated_opt_outs(meta: pl.Series) -> pl.Series:
+    """Check which documents' headers, as `raw` keeps them in `meta`, forbid training, Boolean."""
+    is_stated = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(meta))
+    for kind, name in STATED_IN.items():
+        has_field = meta.str.contains(f'"{name}"', literal=True).fill_null(False)
+        if has_field.any():
+            values = meta.set(~has_field, None).str.json_path_match(f"$.{name}")
+            no = [one for one in values.drop_nulls().unique() if forbids_training(kind, one)]
+            is_stated |= values.is_in(no).fill_null(False)
+    return is_stated
+
+
 def is_opted_out(url: str, host: str, address: str, opt_out: OptOut) -> bool:
     """Check one URL."""
     if not host:
@@ -80,19 +92,8 @@ def is_opted_out(url: str, host: str, address: str, opt_out: OptOut) -> bool:
     if host not in opt_out.files:
         return False
     place = parse_url(url).place
-    return any(
-        not parsed(text).can_fetch(place, agent)
-        for text in opt_out.files[host]
-        for agent in opt_out.agents
-    )
-
-
-@lru_cache(maxsize=4096)
-def parsed(text: str) -> Protego:
-    """Parse a robots.txt or ai.txt."""
-    from protego import Protego
-
-    return Protego.parse(text)
+    rules = (forbidding_rules(text, opt_out.agents) for text in opt_out.files[host])
+    return any(not each.can_fetch(place, EVERY_AGENT) for each in chain.from_iterable(rules))
 
 
 def count_by_domain(urls: pl.Series) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
-from assets.filtered.opt_out import find_opted_out
+from assets.filtered.opt_out import find_opted_out, find_stated_opt_outs
 from assets.filtered.pages.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
 from assets.filtered.pii.chat_pii import find_pii_in_chats
 from assets.filtered.pii.find_pii import find_pii
@@ -60,7 +60,11 @@ def _metadata(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -
 
 
 def _opted_out(documents: pl.DataFrame, _: FilterConfig, data: FilterData) -> pl.DataFrame:
-    return find_opted_out(documents["url"], data.opt_out).to_frame()
+    by_site = find_opted_out(documents["url"], data.opt_out)
+    is_stated = find_stated_opt_outs(documents["meta"])
+    return by_site.to_frame().with_columns(
+        pl.when(is_stated).then(1).otherwise(by_site).alias(by_site.name)
+    )
 
 
 def _paragraphs(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:

@@ -13,8 +13,10 @@ from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build
 
 from assets.filtered.asset import FILTERED, describe_filtered
+from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_files import FilterFileError, load_filter_data
 from assets.filtered.opt_out import NO_DOMAIN, OptOut, count_by_domain, find_opted_out
+from assets.filtered.score_counts import provide
 from assets.raw.asset import RAW
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import AI_AGENTS
@@ -126,3 +128,22 @@ def test_configs_without_opt_outs_keep_their_fingerprints(tmp_path: Path) -> Non
     manifest = corpus.store.newest("filtered", "prose")
     assert "opt_out" not in json.dumps(manifest.config)
     assert manifest.parts[0].file("opted_out") is None
+
+
+@pytest.mark.parametrize(
+    ("record", "is_out"),
+    [
+        ({"content_usage": "search=y, train-ai=n"}, 1),
+        ({"content_signal": "ai-train=no"}, 1),
+        ({"content_usage": "train-ai=y", "content_signal": "ai-train=yes"}, 0),
+        ({"other": "content_usage train-ai=n"}, 0),
+    ],
+)
+def test_headers_that_raw_keeps_count(record: dict[str, str], is_out: int) -> None:
+    meta = json.dumps(record)
+    frame = pl.DataFrame(
+        {"url": ["https://a.org/", None, None], "meta": [meta, None, meta]},
+        schema_overrides={"meta": pl.String},
+    )
+    found = provide(frame, {"opted_out"}, FilterConfig(), FilterData())
+    assert found["opted_out"].to_list() == [is_out, None, is_out or None]

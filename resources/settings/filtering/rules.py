@@ -42,6 +42,7 @@ LowerNames = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeVa
 UrlWords = Annotated[
     tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], BeforeValidator(_lower)
 ]
+AgentName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_-]+)$")]  # a product token, RFC 9309
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 # Programs whose definitions of the scores a group can take, and languages of datatrove's tokenizer.
@@ -118,7 +119,7 @@ class MetadataRules(RuleGroup):
 
 
 class OptOutRules(RuleGroup):
-    """Sites that ask not to be trained on, by lists, or by snapshots of robots.txt and ai.txt.
+    """Sites that ask not to be trained on: lists, snapshots of robots.txt and ai.txt, headers.
 
     A listed domain includes its subdomains. Of each site the newest snapshots count, whenever a
     document was fetched; a change of a list or snapshot filters the parts anew that it concerns.
@@ -133,10 +134,11 @@ class OptOutRules(RuleGroup):
         description="JSON lines, or a folder of them, with url, date, sha256 and text of each "
         "robots.txt and ai.txt",
     )
-    agents: tuple[str, ...] = Field(
+    agents: tuple[AgentName, ...] = Field(
         default=AI_AGENTS,
         min_length=1,
-        description="names of crawlers; a page that one of them may not fetch is opted out",
+        description="names of crawlers; a page that one of them may not fetch, or not use for "
+        "training, is opted out; *: those that a file does not name",
     )
     tracking_parameters: tuple[str, ...] | None = Field(
         default=None,
