@@ -57,7 +57,7 @@ from assets.raw.taken_down_files import (
     takedown_ids,
 )
 from assets.raw.unread_files import NUM_NAMED, unread_lines
-from assets.raw.usable_raw_files import too_many_bad
+from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift
 from resources.corpus import Corpus
 from resources.profiles import Profile
@@ -270,11 +270,12 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
 def profile_of_raw(_: Corpus, __: RawManifest, parts: Sequence[PartRecord[RawNumbers]]) -> Profile:
     """Return the bytes of a document, and the share of records in quarantine, of some parts."""
     stats = add_stats(part.stats for part in parts)
+    num_read = records_read(stats)
     return Profile(
-        stats.rows_in,
+        num_read,
         numbers={
             "bytes per document": stats.text_bytes / max(1, stats.rows_kept),
-            "quarantined share": stats.quarantined / max(1, stats.rows_in),
+            "quarantined share": stats.quarantined / max(1, num_read),
         },
     )
 

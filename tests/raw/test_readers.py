@@ -552,14 +552,15 @@ def page(text: str, charset: str = "utf-8") -> bytes:
     return html.encode(charset)
 
 
-def test_warc_pages_become_documents_and_other_records_do_not_count(tmp_path: Path) -> None:
+def test_warc_pages_become_documents_and_other_records_are_left_out(tmp_path: Path) -> None:
     data = warc("200 OK", page("Zeit für Käse", "iso-8859-1")) + warc("404 Not Found", page("no"))
     data += warc("200 OK", page("no"), kind="request")
     data += warc("200 OK", gzip.compress(page("zip")), headers=b"Content-Encoding: gzip\r\n")
 
     chunk = read(write(tmp_path, "a.warc", data))
 
-    assert (texts(chunk), chunk.rows_in) == (["Zeit für Käse", "zip"], 2)
+    assert (texts(chunk), chunk.rows_in) == (["Zeit für Käse", "zip"], 4)
+    assert chunk.left_out == {"http_status": 1, "request_record": 1}
     assert chunk.documents["url"].to_list() == ["http://a.b/c"] * 2
     assert json.loads(chunk.documents["meta"][0])["url"] == "http://a.b/c"
 

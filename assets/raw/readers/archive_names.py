@@ -1,4 +1,7 @@
-"""Names of the members of archives: only ever data, and never a path on this machine."""
+"""Names of the members of archives, and reasons for which members and records are left out.
+
+Names are only ever data, and never a path on this machine.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,19 @@ MEMBER_FORMATS: dict[str, FileFormat] = {
     **{"txt": "txt", "md": "md", "markdown": "md", "html": "html", "htm": "html"},
 }
 ARCHIVES = frozenset({"zip", "tar", "tgz", "gz", "zst", "bz2", "xz", "7z", "rar", "jar"})
-OTHER_MEMBER = "other_member"  # reasons for which members are left out
+OTHER_MEMBER = "other_member"
 NESTED_ARCHIVE = "nested_archive"
+MEMBER_KINDS = ("link", "device", "sparse", "unknown")
+OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD = "http_status", "other_content_type", "other_record"
+RECORD_TYPES = (  # of WARC
+    *("warcinfo", "request", "metadata", "revisit", "continuation"),
+    *("response", "resource", "conversion"),
+)
+LEFT_OUT = frozenset(  # all reasons: what is left out for them is no document that was lost
+    {OTHER_MEMBER, NESTED_ARCHIVE, OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD}
+    | {f"{kind}_member" for kind in MEMBER_KINDS}
+    | {f"{kind}_record" for kind in RECORD_TYPES}
+)
 
 
 def name_error(name: str) -> str:
@@ -24,3 +38,8 @@ def name_error(name: str) -> str:
 def why_left_out(suffix: str) -> str:
     """Return the reason for which a member of a format that is not read is left out."""
     return NESTED_ARCHIVE if suffix.rpartition(".")[2] in ARCHIVES else OTHER_MEMBER
+
+
+def why_left_out_of_warc(record_type: str) -> str:
+    """Return the reason for which a record of a type that is not read is left out."""
+    return f"{record_type}_record" if record_type in RECORD_TYPES else OTHER_RECORD

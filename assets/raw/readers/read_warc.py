@@ -1,40 +1,58 @@
 """Web archives: the main text of HTML pages in WARC files, and the texts of WET files.
 
-The framing (header, Content-Length, body; ISO 28500:2017) is parsed here and each page is passed to
-fastwarc on its own: fastwarc's iterator stops at a broken header and returns a cut body as if it
-were whole. A damaged header costs the bytes up to the next record, not the file. Price: nearly all
-of the time of a WARC file goes into resiliparse's parser and main-content rules.
+Every record of a file is a document, an error or left out by reason. Versions 0.17 to 1.1 and both
+kinds of line ends are read, with names of fields in any case (ISO 28500:2017; crawls of researchers
+are older than it). A damaged header costs the bytes up to the next record, not the file.
+Price: nearly all of the time of a WARC file goes into resiliparse's parser and main-content rules.
 """
 
-import io
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from assets.raw.readers.archive_names import (
+    OTHER_CONTENT_TYPE,
+    OTHER_STATUS,
+    why_left_out_of_warc,
+)
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
+from assets.raw.readers.http_messages import (
+    HEADER_END,
+    Message,
+    media_type,
+    parse_fields,
+    parse_message,
+    plain_body,
+)
 from assets.raw.readers.input_file import WHOLE, InputFile, Span
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.page_texts import PageError, page_text
+from assets.raw.readers.page_texts import page_text
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16
-RECORD_START = re.compile(rb"WARC/1\.[01]\r\n")
-CONTENT_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,18})[ \t]*\r?$", re.I | re.M)
-RESPONSE = re.compile(rb"^warc-type:[ \t]*response[ \t]*\r?$", re.I | re.M)
-CONVERSION = re.compile(rb"^warc-type:[ \t]*conversion[ \t]*\r?$", re.I | re.M)
+RECORD_START = re.compile(rb"WARC/(?:0\.1[78]|1\.[01])\r?\n")
+LF_END = re.compile(rb"\n\n(?=WARC/(?:0\.1[78]|1\.[01])\n)")
+FILE_END = re.compile(rb"\n\n\Z")
+WANTED = {"warc": {"response", "resource"}, "wet": {"conversion"}}
+PAGE_TYPES = {"text/html", "application/xhtml+xml"}
+UNKNOWN_TYPES = {"unknown/unknown", "application/unknown", "*/*"}
+HTML_START = re.compile(  # of a page without a content type (WHATWG MIME Sniffing, 7.1)
+    rb"(?:\xef\xbb\xbf)?[ \t\n\f\r]*<(?:!--|\?xml|(?:!doctype html|html|head|body|title|script"
+    rb"|iframe|h1|div|font|table|a|style|b|br|p|meta)[ \t\n\f\r>/])",
+    re.I,
+)
 FIELDS = {
     "url": "warc-target-uri",
     "language": "warc-identified-content-language",
     "warc_date": "warc-date",
     "warc_record_id": "warc-record-id",
 }
-UNREADABLE = (OSError, ValueError, RuntimeError)
 
 
 class _Record(NamedTuple):
-    """A record of a wanted type, or the bytes at `offset` with an error.
+    """A record, or the bytes at `offset` with an error; one that is left out has no body.
 
     `body` is where its body begins in `data`.
     """
@@ -43,81 +61,114 @@ class _Record(NamedTuple):
     data: bytes
     body: int = 0
     error: str = ""
+    left_out: str = ""
+
+    @property
+    def fields(self) -> dict[str, list[str]]:
+        """The fields of its header."""
+        return parse_fields(self.data[: self.body])
+
+
+class _Page(NamedTuple):
+    """An HTML page as it was sent, with the charset of its header."""
+
+    message: Message
+    charset: str
 
 
 def read_warc(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
-    """Yield records of HTTP 200 text/html responses and of broken records; others do not count."""
+    """Yield HTML pages, broken records and what is left out; the last has no row of its own."""
     row = span.first.row
-    for record in _records(file, source, span, RESPONSE):
-        if record.error:
-            yield InputRecord(row, None, record.data, record.error)
-        else:
-            page = _page_record(row, record.data, source)
-            if page is None:
-                continue
-            yield page
-        row += 1
+    for record in _records(file, source, span):
+        read = _read_page(row, record, source)
+        yield read
+        row += not read.left_out
 
 
 def read_wet(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
-    """Yield the texts of conversion records and broken records; others do not count."""
-    for row, record in enumerate(_records(file, source, span, CONVERSION), span.first.row):
-        if record.error:
-            yield InputRecord(row, None, record.data, record.error)
+    """Yield texts of conversion records, broken records and what is left out."""
+    row = span.first.row
+    for record in _records(file, source, span):
+        if record.error or record.left_out:
+            yield _unread(row, record)
         else:
             text = record.data[record.body :].decode("utf-8", "surrogateescape")
-            fields = _text_fields(record.data[: record.body])
-            yield InputRecord(row, {source.text_field: text, **fields})
+            yield InputRecord(row, {source.text_field: text, **_document_fields(record.fields)})
+        row += not record.left_out
 
 
 def warc_starts(
     file: InputFile, source: SourceConfig, blocks: Iterator[bytes]
 ) -> Iterator[tuple[int, int]]:
-    """Yield offset and row of each record that counts; BrokenStream if one of them is broken."""
-    row, is_warc = 0, file.format == "warc"
-    stream = BlockStream(blocks)
-    wanted = RESPONSE if is_warc else CONVERSION
-    for record in _split_records(stream, wanted, source.max_record_bytes):
+    """Yield offset and row of each record that has one; BrokenStream if one of them is broken."""
+    row = 0
+    for record in _split_records(BlockStream(blocks), file.format, source.max_record_bytes):
         if record.error:
             raise BrokenStream(record.error)
-        if not is_warc or _is_page(record.data):
+        if not record.left_out and (file.format == "wet" or _is_page(record, source)):
             yield record.offset, row
             row += 1
 
 
-def _records(
-    file: InputFile, source: SourceConfig, span: Span, wanted: re.Pattern[bytes]
-) -> Iterator[_Record]:
+def _records(file: InputFile, source: SourceConfig, span: Span) -> Iterator[_Record]:
     blocks = read_blocks(file, span.first, span.end.place)
     stream = BlockStream(blocks, span.first.offset)
-    for record in _split_records(stream, wanted, source.max_record_bytes):
+    for record in _split_records(stream, file.format, source.max_record_bytes):
         if record.offset >= span.end.offset:
             return
         yield record
 
 
-def _split_records(
-    stream: BlockStream, wanted: re.Pattern[bytes], max_bytes: int
-) -> Iterator[_Record]:
-    """Yield records of the wanted type and broken ones; records of other types are passed over."""
+def _split_records(stream: BlockStream, file_format: str, max_bytes: int) -> Iterator[_Record]:
+    """Yield all records, and what is broken; those of types that are not read have no data."""
     while ready := stream.peek(HEADER_BYTES):
         blank = len(ready[:64]) - len(ready[:64].lstrip(b"\r\n"))
         if blank:
             stream.take(blank)
             continue
-        header_end = ready.find(b"\r\n\r\n", 0, HEADER_BYTES) + 4
-        header = ready[:header_end] if header_end > 3 else b""
-        length = CONTENT_LENGTH.search(header)
-        if length is None or RECORD_START.match(header) is None:
+        end = HEADER_END.search(ready) if RECORD_START.match(ready) else None
+        header = ready[: end.end()] if end else b""
+        fields = parse_fields(header)
+        length, kind = _length(fields), _value(fields, "warc-type").lower()
+        if length is not None and b"\r" not in header:
+            length = _length_in_lf(stream, len(header), length, max_bytes)
+        if length is None:
             offset, data = stream.offset, _to_next_record(stream)
             error = stream.broken or "no valid WARC header at this place"
             yield _Record(offset, data, 0, error)
-        elif wanted.search(header) is None:
-            stream.skip(header_end + int(length[1]))
+        elif kind in WANTED[file_format]:
+            yield _take_record(stream, len(header), length, max_bytes)
         else:
-            yield _take_record(stream, header_end, int(length[1]), max_bytes)
+            yield _pass_over(stream, kind, len(header) + length)
     if stream.broken:
         yield _Record(stream.offset, stream.head, 0, stream.broken)
+
+
+def _length(fields: Mapping[str, list[str]]) -> int | None:
+    digits = _value(fields, "content-length")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+
+def _length_in_lf(stream: BlockStream, body: int, length: int, max_bytes: int) -> int:
+    """Return the length of a body whose archive may have lost its carriage returns.
+
+    Then Content-Length is too large by their number, and the body ends before the next record.
+    """
+    size = body + length
+    if size > max_bytes:
+        return length
+    ready = stream.peek(size + 64)
+    behind = ready[size:].lstrip(b"\r\n")
+    if len(ready) >= size and (not behind or RECORD_START.match(behind)):
+        return length
+    end = LF_END.search(ready, body)
+    if end is None and len(ready) < size:
+        end = FILE_END.search(ready, max(body, len(ready) - 2))
+    return end.start() - body if end else length
+
+
+def _value(fields: Mapping[str, list[str]], name: str) -> str:
+    return fields.get(name, [""])[0]
 
 
 def _take_record(stream: BlockStream, body: int, length: int, max_bytes: int) -> _Record:
@@ -129,9 +180,21 @@ def _take_record(stream: BlockStream, body: int, length: int, max_bytes: int) ->
         return _Record(offset, head, body, error)
     data, error = stream.take(size), ""
     if len(data) < size:
-        cut = f"WARC record ends after {len(data):,} of {size:,} bytes (truncated)"
-        error, stream.broken = stream.broken or cut, FileFault()
+        error, stream.broken = stream.broken or _cut(len(data), size), FileFault()
     return _Record(offset, data, body, error)
+
+
+def _pass_over(stream: BlockStream, kind: str, size: int) -> _Record:
+    offset, num_skipped = stream.offset, stream.skip(size)
+    if num_skipped < size:
+        error = stream.broken or _cut(num_skipped, size)
+        stream.broken = FileFault()
+        return _Record(offset, b"", 0, error)
+    return _Record(offset, b"", left_out=why_left_out_of_warc(kind))
+
+
+def _cut(num_read: int, size: int) -> FileFault:
+    return FileFault(f"WARC record ends after {num_read:,} of {size:,} bytes (truncated)")
 
 
 def _to_next_record(stream: BlockStream) -> bytes:
@@ -146,58 +209,58 @@ def _to_next_record(stream: BlockStream) -> bytes:
     return head
 
 
-def _page_record(row: int, record: bytes, source: SourceConfig) -> InputRecord | None:
+def _unread(row: int, record: _Record) -> InputRecord:
+    return InputRecord(row, None, record.data, record.error, left_out=record.left_out)
+
+
+def _read_page(row: int, record: _Record, source: SourceConfig) -> InputRecord:
+    if record.error or record.left_out:
+        return _unread(row, record)
     try:
-        page = _html_page(record)
-        if page is None:
-            return None
-        body = page.reader.read(source.max_record_bytes + 1)
+        page = _html_page(record, source)
+        if isinstance(page, str):
+            return InputRecord(row, None, left_out=page)
+        body = plain_body(page.message, source.max_record_bytes + 1)
         if len(body) > source.max_record_bytes:
             error = f"page unpacks to more than max_record_bytes={source.max_record_bytes:,}"
-            return InputRecord(row, None, record, error)
-        charset, fields = page.http_charset, _page_fields(page.headers)
-    except UNREADABLE as error:
-        return InputRecord(row, None, record, f"WARC record cannot be read: {error}")
-    try:
-        return InputRecord(row, {source.text_field: page_text(body, charset), **fields})
-    except PageError as error:
-        return InputRecord(row, None, record, f"WARC record cannot be read: {error}")
+            return InputRecord(row, None, record.data, error)
+        text = page_text(body, page.charset)
+        return InputRecord(row, {source.text_field: text, **_document_fields(record.fields)})
+    except ValueError as error:
+        return InputRecord(row, None, record.data, f"WARC record cannot be read: {error}")
 
 
-def _is_page(record: bytes) -> bool:
+def _is_page(record: _Record, source: SourceConfig) -> bool:
     """Return whether a record has a row: an HTML page, or one that cannot be read."""
     try:
-        return _html_page(record) is not None
-    except UNREADABLE:
+        return isinstance(_html_page(record, source), _Page)
+    except ValueError:
         return True
 
 
-def _html_page(record: bytes) -> Any | None:
-    """Return the page of an HTTP 200 text/html response, None of any other."""
-    from fastwarc.warc import ArchiveIterator
+def _html_page(record: _Record, source: SourceConfig) -> _Page | str:
+    """Return the HTML page of a record, or the reason to leave it out.
 
-    records = ArchiveIterator(io.BytesIO(record), parse_http=False, stream_detect=False)
-    page = next(iter(records), None)
-    if page is None:
-        raise ValueError("fastwarc finds none in it")
-    page.parse_http(auto_decode="all")
-    headers = page.http_headers
-    if headers is None or headers.status_code != 200:
-        return None
-    return page if (page.http_content_type or "").lower() == "text/html" else None
-
-
-def _page_fields(headers: object) -> dict[str, object]:
-    names = {
-        "url": "WARC-Target-URI",
-        "warc_date": "WARC-Date",
-        "warc_record_id": "WARC-Record-ID",
-    }
-    values = dict(headers.items())  # type: ignore[attr-defined]
-    return {key: values[name] for key, name in names.items() if name in values}
+    A response is an HTTP message with status 200; a resource is a body alone, whose type is the
+    record's. A body without a type is looked at.
+    """
+    body, types = record.data[record.body :], record.fields.get("content-type", [])
+    message = parse_message(body)
+    if message is None:
+        message = Message(200, {}, body)
+    else:
+        types = message.fields.get("content-type", [])
+    if message.status != 200:
+        return OTHER_STATUS
+    name, charset = media_type(types)
+    is_page = name in PAGE_TYPES
+    if "/" not in name or name in UNKNOWN_TYPES:
+        is_page = bool(HTML_START.match(plain_body(message, source.max_record_bytes + 1)))
+    return _Page(message, charset) if is_page else OTHER_CONTENT_TYPE
 
 
-def _text_fields(header: bytes) -> dict[str, object]:
-    lines = header.decode("utf-8", "backslashreplace").split("\r\n")[1:]
-    named = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
-    return {key: named[name] for key, name in FIELDS.items() if named.get(name)}
+def _document_fields(fields: Mapping[str, list[str]]) -> dict[str, object]:
+    """Return what is kept of a header; old crawls write URIs in angle brackets."""
+    named = {key: _value(fields, name) for key, name in FIELDS.items()}
+    named["url"] = named["url"].removeprefix("<").removesuffix(">")
+    return {key: value for key, value in named.items() if value}
