@@ -30,8 +30,9 @@ test-fast: .venv/installed-dev ## run the tests of the pure functions: under a m
 	$(PYTEST) -m fast
 
 faults: export PYTHONPATH = tests
-faults: .venv/installed-dev ## kill and disturb some 350 builds, print what was lost: more than an hour
+faults: .venv/installed-dev ## kill and disturb some 400 builds, print what was lost: more than an hour
 	$(BIN)/python -m faults.fault_table
+	$(BIN)/python -m faults.page_children
 
 check: lint types test validate ## lint, types, tests, definitions; needs no PyTorch
 

@@ -107,6 +107,13 @@ def test_a_page_over_a_limit_is_to_blame_at_once(behave: Behave) -> None:
         page_text(b"memory")
 
 
+def test_a_lack_of_memory_below_the_limit_of_a_child_blames_no_page(behave: Behave) -> None:
+    limit = "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))"
+    behave(f'b"page" in request and ({limit}, bytearray(1 << 30))')
+    with pytest.raises(ChildError, match="exit code 1"):
+        page_text(PAGE)
+
+
 @pytest.mark.parametrize("limit", ["-v 1000000", "-t 5"])
 def test_limits_of_the_whole_build_blame_no_page(limit: str) -> None:
     code = "from assets.raw.readers.page_texts import page_text; page_text(b'a page')"

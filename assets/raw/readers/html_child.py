@@ -8,15 +8,18 @@ time counts, not the clock's, so that a busy machine quarantines the same pages.
 """
 
 import ctypes
+import mmap
 import os
 import resource
 import signal
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 CPU_SECONDS = 10  # real pages take 3 ms
-NO_MEMORY = 3  # exit code
+NO_MEMORY = 3  # exit code: a page needs more than MEMORY_BYTES to be read, parsed or answered
+SPARE_BYTES = 64 << 20  # that looking for memory may take itself
 NO_PAGE = b"\0<p>"
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
 MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 times its size
@@ -36,7 +39,7 @@ def answer(request: bytes) -> bytes:
     end = 1 + request[0]
     try:
         return b"+" + main_text(request[end:], request[1:end].decode()).encode()
-    except (ValueError, RuntimeError, LookupError, MemoryError) as error:
+    except (ValueError, RuntimeError, LookupError) as error:
         return f"-{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
 
 
@@ -58,8 +61,18 @@ def serve(pages: Connection, parent: int) -> None:
             pages.send_bytes(answer(request))
         except EOFError:
             return
-        except MemoryError:  # of a page that is too large to be read or answered
-            sys.exit(NO_MEMORY)
+        except MemoryError:
+            sys.exit(NO_MEMORY if has_room() else 1)
+
+
+def has_room() -> bool:
+    """Return whether there is memory up to the limit of this process, and not another limit."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    try:
+        mmap.mmap(-1, max(MEMORY_BYTES - used - SPARE_BYTES, 1), mmap.MAP_PRIVATE).close()
+    except (OSError, MemoryError):
+        return False
+    return True
 
 
 if __name__ == "__main__":
