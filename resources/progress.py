@@ -48,6 +48,7 @@ class Progress:
     text_bytes: int = 0
     peak_bytes: int = 0
     is_open: bool = False
+    planned_meanwhile: Sequence[str] = ()  # partitions whose plan waits for other machines
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -103,7 +104,9 @@ class Progress:
     def describe(self) -> str:
         """Return what is done, how fast, and how long the rest may take."""
         with self.lock:
-            facts = [f"{self.done:,} of {self.parts:,} parts" if self.passes else "planning"]
+            facts = [f"{self.done:,} of {self.parts:,} parts"] if self.passes else []
+            if self.planned_meanwhile or not self.passes:
+                facts.append(" ".join(["planning", *self.planned_meanwhile]))
             facts.append(f"{as_time(self.seconds())} so far")
             spent = self.clock() - self.pass_began
             if self.text_bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import md5
@@ -18,6 +18,7 @@ class RangeSite:
     refusals   statuses and headers of the next requests for a range of more than one byte
     cuts       bytes after which the next answers end
     seconds    wait before each answer
+    ready      called before each answer
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -26,6 +27,7 @@ class RangeSite:
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)
     seconds: float = 0.0
+    ready: Callable[[], object] = bool
     place: str = ""
 
     def url(self, name: str) -> str:
@@ -63,6 +65,7 @@ def range_site() -> Iterator[RangeSite]:
                 refusal = site.refusals.pop(0) if site.refusals and is_data else None
                 cut = site.cuts.pop(0) if site.cuts and is_data else None
             time.sleep(site.seconds)
+            site.ready()
             if refusal:
                 self.answer(refusal[0], {"Content-Length": "0", **refusal[1]}, b"")
                 return

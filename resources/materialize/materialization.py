@@ -36,6 +36,7 @@ from resources.materialize.asset_events import (
 from resources.materialize.drift_check import check_drift, drift_spec, made_under, profile_metadata
 from resources.materialize.history_check import check_history, check_spec
 from resources.materialize.metadata import log_line, metadata_of, shown
+from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
@@ -255,10 +256,17 @@ def publish_partitions(
     corpus: Corpus, stage: Stage[Any, Any], partitions: Sequence[str], faults: SourceFaults
 ) -> list[Committed]:
     """Plan, compute and commit partitions; `faults` takes the errors of each."""
-    plans: dict[str, Plan] = {}
-    for name in partitions:
-        with faults.of(name, is_planned=False), final_errors_explained(corpus.store.root):
-            plans[name] = stage.plan(corpus, name)
+    done: dict[str, Committed] = {}
+    for plans in plan_rounds(corpus, stage, partitions, faults):
+        done |= publish_planned(corpus, stage, plans, faults)
+    faults.sort(partitions)
+    return [done[name] for name in partitions if name in done]
+
+
+def publish_planned(
+    corpus: Corpus, stage: Stage[Any, Any], plans: Mapping[str, Plan], faults: SourceFaults
+) -> dict[str, Committed]:
+    """Compute and commit the partitions of some plans."""
     done: dict[str, Committed] = {}
     with ExitStack() as every_writer:
         writers = {name: every_writer.enter_context(ExitStack()) for name in plans}
@@ -275,8 +283,7 @@ def publish_partitions(
                         refuse(corpus, stage, done[name].manifest)
                 with faults.of(name):
                     release(writers[name], faults.failed.get(name))
-    faults.sort(partitions)
-    return [done[name] for name in plans if name in done]
+    return done
 
 
 def errors_of(outcomes: Iterable[Outcome]) -> Iterator[Exception]:

@@ -220,6 +220,11 @@ def web_places(inputs: InputPlaces) -> list[str]:
     return [place for place in inputs.where if is_web_url(place) or (is_web and is_crawl(place))]
 
 
+def is_elsewhere(inputs: InputPlaces) -> bool:
+    """Return whether a source is on other machines, which may be slow to answer."""
+    return any("://" in place for place in inputs.where) or bool(web_places(inputs))
+
+
 def is_web_url(place: str) -> bool:
     """Return whether an entry of `where` is an http(s) URL."""
     return place.partition("://")[0].lower() in ("http", "https") and "://" in place

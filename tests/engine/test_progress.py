@@ -78,6 +78,14 @@ def test_a_long_part_shows_while_none_has_ended() -> None:
     assert "left" not in progress.line() and "/s" not in progress.line()
 
 
+def test_a_plan_that_is_slow_is_named() -> None:
+    progress = Progress("raw", Clock())
+    progress.planned_meanwhile = ["feed"]
+    assert progress.line().startswith("raw: planning feed, 0 s so far, ")
+    progress.begin_pass([Piece(0)])
+    assert progress.line().startswith("raw: 0 of 1 parts, planning feed, 0 s so far, ")
+
+
 def test_a_pass_counts_its_own_parts() -> None:
     clock = Clock()
     progress = Progress("substrings", clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,9 +13,10 @@ from threading import Thread
 import pytest
 from answering_site import Site, answering_site
 
+from assets.raw.places import downloads
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.input_file import InputFile
-from corpus_loader.places import http_client
+from corpus_loader.places import http_client, transports
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig
 
@@ -136,6 +138,27 @@ def test_a_file_shorter_than_announced_is_asked_for_again(site: Site, tmp_path: 
     message = refusal(tmp_path, f"http://{site.place}/a.jsonl")
 
     assert "cut 13 bytes before the end, attempt 4 of 4" in message
+
+
+def test_a_server_that_asks_for_a_longer_pause_than_there_is_time_is_given_up_at_once(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(transports.RETRY_VARIABLE, "20")
+    site.answers = [(429, b"", {"Retry-After": "86400"})]
+
+    message = refusal(tmp_path, f"http://{site.place}/a.jsonl")
+
+    assert "asked to wait 86,400 s, over the TOKENMILL_RETRY_SECONDS of 20, attempt 1 of" in message
+
+
+def test_a_silent_server_is_not_asked_again_when_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "READ_SECONDS", 0.1)
+    monkeypatch.setenv(transports.RETRY_VARIABLE, "0.05")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        message = refusal(tmp_path, f"http://127.0.0.1:{server.getsockname()[1]}/a.jsonl")
+    assert "timed out, attempt 1 of 4" in message
 
 
 def test_a_server_that_keeps_the_connection_open_costs_a_moment(

@@ -34,12 +34,13 @@ from corpus_loader.places.http_client import (
     status_text,
     whole_body,
 )
-from corpus_loader.places.transports import Interrupted, pause
+from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted, pause, retry_seconds
 from corpus_loader.places.url_secrets import authorization, is_torn, shown, split_url
 from resources.store.disk import sync_folder
 from resources.store.records import fingerprint_of
 
 READ_SECONDS = 60.0  # longer than the loader's: some servers make the file when it is asked for
+LEAST_SECONDS = 10.0  # with a short TOKENMILL_RETRY_SECONDS
 ATTEMPTS = 4
 URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded already
 
@@ -84,12 +85,15 @@ def download(
     is at `copy_path`; without `needs_copy` only if the file had to be sent.
 
     `${NAME}` in the URL is replaced by an environment variable, for the request only. Raises
-    DownloadError after four attempts (waits 0.5, 1, 2 seconds) or at once where the server refuses
-    (4xx). What is known of the file is not used then: a build must not pass on old data in silence.
+    DownloadError after four attempts (waits 0.5, 1, 2 seconds), when the time of `retry_seconds` is
+    over, or at once where the server refuses (4xx) or asks for a longer pause. What is known of the
+    file is not used then: a build must not pass on old data in silence.
     """
     secrets = variables_of(url)
     address = ascii_url(filled(url, secrets))
     name = ascii_url(identity)
+    most = retry_seconds()
+    until = time.monotonic() + most
     folder.mkdir(parents=True, exist_ok=True)
     target = copy_path(identity, folder)
     for attempt in range(1, ATTEMPTS + 1):
@@ -103,8 +107,11 @@ def download(
         except CorpusError as error:
             fact, is_final = str(error), True
         except Interrupted as error:
-            fact, is_final = str(error), attempt == ATTEMPTS
-            time.sleep(0 if is_final else min(error.retry_after, READ_SECONDS))
+            asked, left = error.retry_after, until - time.monotonic()
+            fact, is_final = str(error), attempt == ATTEMPTS or asked > left
+            if 0 < asked > left:
+                fact += f", asked to wait {asked:,.0f} s, over the {RETRY_VARIABLE} of {most:,.0f}"
+            time.sleep(0 if is_final else asked)
         except OSError as error:  # of the disk
             fact, is_final = f"{type(error).__name__}: {error}", attempt == ATTEMPTS
         if is_final:
@@ -115,6 +122,11 @@ def download(
         f"{ATTEMPTS}). Check the address, the credentials and the network, or download it and name "
         "the local file in `where`."
     )
+
+
+def read_seconds() -> float:
+    """Return how long a server may think before each byte."""
+    return min(READ_SECONDS, max(retry_seconds(), LEAST_SECONDS))
 
 
 def copy_path(identity: str, folder: Path) -> Path:
@@ -228,11 +240,11 @@ def _ask(
 ) -> _Validators:
     """Ask for the first byte of a file: the answer tells its size, or is the whole file."""
     try:
-        answer = open_url(url, {**_request_headers(known), "Range": "bytes=0-0"}, READ_SECONDS)
+        answer = open_url(url, {**_request_headers(known), "Range": "bytes=0-0"}, read_seconds())
     except StatusError as error:
         if error.status != UNSATISFIABLE:  # an empty file has no first byte
             raise
-        answer = open_url(url, _request_headers(known), READ_SECONDS)
+        answer = open_url(url, _request_headers(known), read_seconds())
     with answer:
         if answer.status == PARTIAL and (content := version_of_answer(answer)):
             if content.bytes > max_bytes:
@@ -240,7 +252,7 @@ def _ask(
             return _Validators(identity, content, *_validators(answer), has_ranges=True)
         if answer.status != PARTIAL:
             return _copied(answer, identity, target, known, max_bytes)
-    with open_url(url, _request_headers(known), READ_SECONDS) as answer:
+    with open_url(url, _request_headers(known), read_seconds()) as answer:
         return _copied(answer, identity, target, known, max_bytes)
 
 

@@ -11,11 +11,13 @@ that it needs. Memory: AHEAD + 2 windows.
 from __future__ import annotations
 
 import io
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
+
+from resources.side_by_side import in_thread
 
 WINDOW_BYTES = 8 << 20
 FIRST_BYTES = 1 << 20  # of a window that may be all that is read, as a header or a footer
@@ -47,17 +49,8 @@ class Window(NamedTuple):
 
 
 def begin(fetch: Fetch, start: int, stop: int) -> Window:
-    """Ask for a window in a thread: a daemon, which no exit waits for."""
-    answer: Future[bytes] = Future()
-
-    def ask() -> None:
-        try:
-            answer.set_result(fetch(start, stop))
-        except BaseException as error:  # noqa: BLE001  raised by who reads
-            answer.set_exception(error)
-
-    threading.Thread(target=ask, name="range", daemon=True).start()
-    return Window(start, stop, answer)
+    """Ask for a window in a thread."""
+    return Window(start, stop, in_thread(partial(fetch, start, stop)))
 
 
 class PlacedFile(io.RawIOBase):
