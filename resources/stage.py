@@ -133,6 +133,7 @@ class Stage(Generic[Provenance, Numbers]):
     check               a check of a number that `describe` gives, besides those of every stage
     warning_check       a check that shows the warnings of `conclude`
     refusal             a check that fails single partitions
+    before_commit       raise StoreError for a manifest that is not to be committed
     drift               a check of what each run adds against what earlier runs added
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
@@ -165,6 +166,7 @@ class Stage(Generic[Provenance, Numbers]):
     check: HistoryCheck | None = None
     warning_check: WarningCheck | None = None
     refusal: Refusal | None = None
+    before_commit: Callable[[Corpus, Manifest[Provenance, Numbers], Plan], None] | None = None
     drift: DriftCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()

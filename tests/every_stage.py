@@ -14,6 +14,7 @@ from assets.stages import STAGES
 from resources.materialize.materialization import manifest_of
 from resources.stage import Stage
 from resources.store.records import Manifest
+from resources.store.store import typed
 from resources.tasks import GLOBAL, group_by_partition
 
 PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))
@@ -73,10 +74,14 @@ def run_stage(corpus: Any, stage: Stage[Any, Any]) -> list[Manifest]:
         for error in (outcome.error for outcome in done if outcome.error is not None):
             raise error
         outcomes = group_by_partition(done)
-        return [
-            folders[name].commit(manifest_of(stage, name, plan, outcomes.get(name, [])))
+        manifests = {
+            name: manifest_of(stage, name, plan, outcomes.get(name, []))
             for name, plan in plans.items()
-        ]
+        }
+        for name, manifest in manifests.items():
+            if stage.before_commit:
+                stage.before_commit(corpus, typed(manifest, stage), plans[name])
+        return [folders[name].commit(manifest) for name, manifest in manifests.items()]
 
 
 def build(corpus: Any, stages: Iterable[Stage[Any, Any]] = STAGES) -> None:

@@ -50,6 +50,7 @@ from assets.raw.readers.read_chunks import (
     plan_slices,
 )
 from assets.raw.readers.read_lines import LineRun
+from assets.raw.shrink_files import ACCEPT_SHRINK, refuse_shrink
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.stream_part_files import plan_ranges
 from assets.raw.taken_down_files import (
@@ -308,7 +309,10 @@ RAW = Stage(
         "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
         too_many_bad,
     ),
+    before_commit=refuse_shrink,
     flags={
+        ACCEPT_SHRINK: "take the state of the run's sources, also where it lacks more documents of "
+        "the last good state than `max_shrink` allows",
         REHASH: "read every input file, also where size and time say that it is unchanged",
         NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
     },

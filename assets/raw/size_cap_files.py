@@ -34,6 +34,8 @@ from resources.tasks import (
     stops_on_error,
 )
 
+OVER_SIZE_CAP = "over_size_cap"  # why a document of the part that crosses a cap is left out
+
 
 def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
     """Run the tasks; reading a source with a cap stops at the cap; streams are planned up to it."""
@@ -167,7 +169,7 @@ def cut_part(task: Task[RawInputs], record: PartRecord, cap: Cap) -> PartRecord:
         msgspec.structs.replace(
             record.stats,
             rows_kept=documents.height,
-            rejected=record.stats.rejected | {"over_size_cap": num_cut},
+            rejected=record.stats.rejected | {OVER_SIZE_CAP: num_cut},
             bytes=count_bytes(documents["text"]),
         )
     )

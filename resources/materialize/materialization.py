@@ -323,10 +323,11 @@ def commit(
     outcomes: list[Outcome],
 ) -> Committed:
     """Commit the manifest of one partition, and describe it."""
-    manifest = folder.commit(
-        manifest_of(stage, folder.name, plan, outcomes),
-        has_new_files=not all(outcome.is_reused for outcome in outcomes),
-    )
+    manifest = manifest_of(stage, folder.name, plan, outcomes)
+    if stage.before_commit:
+        stage.before_commit(corpus, typed(manifest, stage), plan)
+    has_new_files = not all(outcome.is_reused for outcome in outcomes)
+    manifest = folder.commit(manifest, has_new_files=has_new_files)
     ran = report_of(outcomes)
     write_report(corpus.store.root, manifest.stage, manifest.partition, ran)
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}

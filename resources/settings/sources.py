@@ -346,6 +346,16 @@ class SourceConfig(InputPlaces):
         "`raw`, and later stages keep its last good state. Also that of the conversations that a "
         "chat template may refuse in `tokenized` (null: 0.05)",
     )
+    max_shrink: float | None = Field(
+        0.3,
+        ge=0,
+        le=1,
+        exclude=True,
+        description="share of the documents of the last good state that may be missing from "
+        "today's input, and 20 of them always; beyond it the source fails and keeps that state, "
+        "until `corpus build --accept-shrink` takes the new one. null: any share. Even then no "
+        "source becomes empty by itself",
+    )
     allow_no_files: bool = Field(
         False, description="accepts that no file matches `where`, or that a stream is empty"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for, rehash_commands
+from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for, raw_commands
 from pipeline_defs.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,10 @@ def test_rehash_reads_the_files_of_the_sources_first(tmp_path: Path) -> None:
 
     shown = [
         [" ".join(word for word in command if word not in MODULE) for command in commands]
-        for commands in (rehash_commands(corpus, []), rehash_commands(corpus, ["notes"]))
+        for commands in (
+            raw_commands(corpus, [], "rehash"),
+            raw_commands(corpus, ["notes"], "rehash"),
+        )
     ]
 
     assert shown == [

@@ -19,6 +19,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from assets.mixed.asset import MIXED
+from assets.raw.places.observed_inputs import REHASH
+from assets.raw.shrink_files import ACCEPT_SHRINK
 from assets.sharded.asset import SHARDED
 from assets.stages import BY_NAME, used_stages
 from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
@@ -53,13 +55,20 @@ def build(
         bool,
         Parameter(help="Read every input file, also where size and time say that it is unchanged."),
     ] = False,
+    accept_shrink: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="A source whose new state is taken, however many documents of its last good "
+            "state it lacks (`max_shrink`); may be repeated."
+        ),
+    ] = (),
 ) -> int:
     """Build the corpus; the exit code is that of the first command that fails.
 
     A command that fails only since sources failed in it, each alone, does not stop the next ones.
     """
     corpus = load_corpus()
-    check_names(corpus, source, to)
+    check_names(corpus, (*source, *accept_shrink), to)
     used = used_stages(corpus.settings)
     last = used[to or MIXED.name]
     if json and not dry_run:
@@ -78,7 +87,7 @@ def build(
         with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
             from pipeline_defs.commands.build.dagster_commands import (
                 commands_for,
-                rehash_commands,
+                raw_commands,
                 run_dagster,
             )
 
@@ -89,7 +98,11 @@ def build(
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         codes = []
         wanted = tuple(dict.fromkeys(source))
-        first = rehash_commands(corpus, wanted) if rehash else ()
+        accepted = tuple(dict.fromkeys(accept_shrink))
+        first = chain(
+            raw_commands(corpus, accepted, ACCEPT_SHRINK) if accepted else (),
+            raw_commands(corpus, wanted, REHASH) if rehash else (),
+        )
         for command in chain(first, commands_for(corpus, wanted, to)):
             start = time.time()
             codes.append(run_dagster(command))

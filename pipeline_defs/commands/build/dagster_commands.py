@@ -14,7 +14,6 @@ from dagster._cli import ENV_PREFIX, create_dagster_cli
 
 from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
-from assets.raw.places.observed_inputs import REHASH
 from assets.sharded.asset import SHARDED
 from assets.stages import used_stages
 from resources.corpus import Corpus
@@ -44,10 +43,10 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
         yield ("job", "execute", *MODULE, "-j", "mix_corpus")
 
 
-def rehash_commands(corpus: Corpus, sources: Sequence[str]) -> Iterator[Command]:
-    """Yield the commands that read every input file of `sources` (none: of all) for its digest."""
+def raw_commands(corpus: Corpus, sources: Sequence[str], flag: str) -> Iterator[Command]:
+    """Yield the commands that read `sources` (none: all of them) with a flag of `raw` set."""
     names = corpus.settings.source_names()
-    config = json.dumps({"ops": {RAW.name: {"config": {REHASH: True}}}})
+    config = json.dumps({"ops": {RAW.name: {"config": {flag: True}}}})
     for name in sources or [f"{names[0]}...{names[-1]}"]:
         partitions = ("--partition" if sources else "--partition-range", name)
         yield (*materialize(RAW, *partitions), "--config-json", config)

@@ -19,6 +19,7 @@ from cyclopts import Parameter
 from assets.stages import BY_NAME
 from pipeline_defs.commands.life.state_chain import SourceState, state_of
 from pipeline_defs.load_corpus import load_corpus
+from resources.accepted_shrinks import ANY_STATE, AcceptedShrink, record_consent
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
@@ -80,7 +81,10 @@ def say(line: str) -> None:
 
 def release_hold(corpus: Corpus, source: str) -> None:
     """End the hold of a source."""
-    if not delete(hold_path(corpus.store.root, source)):
+    root, numbers = corpus.store.root, corpus.store.partition("raw", source).manifest_numbers()
+    if read_hold(root, source) is not None and numbers:
+        record_consent(root, AcceptedShrink(source, numbers[-1], ANY_STATE))
+    if not delete(hold_path(root, source)):
         raise UsageError(f"{source!r} is not held. `corpus status` names the sources that are.")
     say(f"Released {source}. The next run builds it of today's inputs and config.")
 

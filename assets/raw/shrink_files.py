@@ -1,0 +1,181 @@
+"""Refuse a state of a source that lacks many documents of its last good state.
+
+It is not committed: the last good state stays the newest, and so the one that the next night is
+compared with. What was read is kept for the next attempt. A night with nothing new reads one
+manifest; texts are read only of parts that changed, and only if they hold more documents than may
+be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import polars as pl
+
+from assets.raw.lost_documents import (
+    describe_causes,
+    hash_texts,
+    lost_by_cause,
+    without_corrected,
+    without_texts,
+)
+from assets.raw.raw_records import NO_CAP, RawNumbers, RawProvenance, RawRecords
+from assets.raw.size_cap_files import OVER_SIZE_CAP, cap_of
+from assets.raw.taken_down_files import is_wanted, wanted_at
+from assets.raw.usable_raw_files import too_many_bad
+from resources.accepted_shrinks import AcceptedShrink, end_release, has_consent, record_consent
+from resources.corpus import Corpus
+from resources.settings.sources import Source
+from resources.store.records import Manifest, PartRecord
+from resources.store.store import StoreError
+from resources.takedowns import count_takedowns
+from resources.tasks import Plan
+
+ACCEPT_SHRINK = "accept_shrink"  # flag of `raw`
+LEAST_LOST = 20  # documents: fewer are an ordinary night, whatever their share
+LIMITS = (
+    "field_filter",
+    "max_record_bytes",
+    "on_damage",
+)  # with the caps: they leave out on purpose
+COLUMNS = ("doc_id", "id", "url", "text")
+FILE = pl.col("origin").struct.field("file")
+
+RawManifest = Manifest[RawProvenance, RawNumbers]
+
+
+def refuse_shrink(corpus: Corpus, manifest: RawManifest, plan: Plan) -> None:
+    """Raise StoreError if a state lacks too many documents, unless that was accepted."""
+    root, name = corpus.store.root, manifest.partition
+    source = corpus.settings.source(name)
+    newest = max(corpus.store.partition(RawRecords.name, name).manifest_numbers(), default=0)
+    good = None if source.is_stream else last_good(corpus, name)
+    if good is None or good.fingerprint == manifest.fingerprint:
+        end_release(root, name, newest)
+        return
+    if has_consent(root, name, newest, manifest.fingerprint):
+        return
+    lost = lost_documents(corpus, good, manifest, most_lost(source, good, manifest))
+    if not lost.height:
+        return
+    if ACCEPT_SHRINK in corpus.flags:
+        counts = lost.height, good.stats.rows_kept
+        record_consent(root, AcceptedShrink(name, newest, manifest.fingerprint, *counts))
+        return
+    files = {file.name for task in plan.tasks for file in task.payload.files}
+    cause = cause_of(corpus, manifest, lost, files)
+    raise StoreError(refusal(source, good, lost.height, cause, is_empty=is_empty(manifest)))
+
+
+def last_good(corpus: Corpus, name: str) -> Manifest | None:
+    """Return the newest manifest of a source that later stages may use; None if there is none."""
+    folder = corpus.store.partition(RawRecords.name, name)
+    for number in reversed(folder.manifest_numbers()):
+        with suppress(StoreError):  # a damaged one is no state to compare with
+            manifest = folder.read_manifest(number)
+            if too_many_bad(corpus, manifest) is None:
+                return manifest
+    return None
+
+
+def is_empty(manifest: Manifest) -> bool:
+    """Return whether a state has no document."""
+    return not manifest.stats.rows_kept
+
+
+def most_lost(source: Source, good: Manifest, manifest: RawManifest) -> int | None:
+    """Return how many documents a state may lack; None: any number.
+
+    A source that reaches its cap was not read to its end, and says nothing of what is behind it.
+    """
+    if is_empty(manifest):
+        return 0
+    stats, cap = manifest.stats, cap_of(source)
+    is_capped = cap != NO_CAP and (
+        OVER_SIZE_CAP in stats.rejected or cap.after(stats.bytes, stats.rows_kept).is_spent()
+    )
+    has_new_limits = any(good.config.get(key) != manifest.config.get(key) for key in LIMITS)
+    if source.max_shrink is None or is_capped or has_new_limits:
+        return None
+    return max(LEAST_LOST, int(source.max_shrink * good.stats.rows_kept))
+
+
+def lost_documents(
+    corpus: Corpus, good: Manifest, manifest: RawManifest, most: int | None
+) -> pl.DataFrame:
+    """Return the documents (file) that a state lacks if there are more than `most`, else none."""
+    none = pl.DataFrame(schema={"file": pl.String})
+    kept = {part.fingerprint for part in manifest.parts}
+    had = {part.fingerprint for part in good.parts}
+    gone = [part for part in good.parts if part.fingerprint not in kept]
+    if most is None or sum(part.stats.rows_kept for part in gone) <= most:
+        return none
+    added = [part for part in manifest.parts if part.fingerprint not in had]
+    there = texts_of(corpus, manifest, added)
+    old = texts_of(corpus, good, gone)
+    if old.is_in(there.implode()).not_().sum() <= most:
+        return none
+    lost = pl.concat([without_texts(each, there) for each in tables(corpus, good, gone)])
+    for table in tables(corpus, manifest, added):
+        lost = without_corrected(lost, without_texts(table, old))
+    for part in manifest.parts:  # what is lost may have a copy in a part that has not changed
+        if part.fingerprint in had:
+            lost = without_texts(lost, texts_of(corpus, manifest, [part]))
+    return lost.select("file") if lost.height > most else none
+
+
+def texts_of(corpus: Corpus, manifest: Manifest, parts: Sequence[PartRecord]) -> pl.Series:
+    """Return the hashed texts of some parts: 8 bytes a document."""
+    none = pl.Series("text", dtype=pl.UInt64)
+    found = [hash_texts(each)["text"] for each in read(corpus, manifest, parts, ["text"])]
+    return pl.concat([none, *found])
+
+
+def tables(
+    corpus: Corpus, manifest: Manifest, parts: Sequence[PartRecord]
+) -> Iterator[pl.DataFrame]:
+    """Yield the documents of parts, without those that a takedown means, their texts hashed."""
+    count = count_takedowns(corpus.store.root)
+    for table in read(corpus, manifest, parts, [*COLUMNS, "origin"]):
+        meant = is_wanted(table, wanted_at(corpus.store.root, count)) if count else None
+        kept = table if meant is None else table.filter(~meant)
+        yield hash_texts(kept.select(*COLUMNS, file=FILE))
+
+
+def read(
+    corpus: Corpus, manifest: Manifest, parts: Sequence[PartRecord], columns: Sequence[str]
+) -> Iterator[pl.DataFrame]:
+    """Yield columns of the documents of parts."""
+    for part in parts:
+        if file := part.file("documents"):
+            path = corpus.store.file_of(manifest, file).checked()
+            yield pl.read_parquet(path, columns=[*columns])
+
+
+def cause_of(corpus: Corpus, manifest: RawManifest, lost: pl.DataFrame, files: set[str]) -> str:
+    """Say why documents are lost, by what their files give today."""
+    yielding: set[str] = set()
+    faults: dict[str, str] = {}
+    for part in manifest.parts:
+        for table in read(corpus, manifest, [part], ["origin"]):
+            yielding |= {*table.select(FILE).to_series()}
+        if file := part.file("quarantine"):
+            columns = ["file", "position", "error"]
+            path = corpus.store.file_of(manifest, file).checked()
+            for name, position, error in pl.read_parquet(path, columns=columns).iter_rows():
+                faults.setdefault(name, f"{name}, {position}: {error}")
+    return describe_causes(lost_by_cause(lost, files, yielding, faults))
+
+
+def refusal(source: Source, good: Manifest, lost: int, cause: str, *, is_empty: bool) -> str:
+    """Return the line of a source that fails since it has shrunk."""
+    documents = good.stats.rows_kept
+    most = "" if source.max_shrink is None else f", above max_shrink {source.max_shrink:.1%}"
+    limit = ", and none is left" if is_empty else most
+    return (
+        f"raw[{source.name}]: {lost:,} of the {documents:,} documents of the last good state are "
+        f"missing from today's input ({lost / documents:.1%}{limit}): {cause}. Correct the input "
+        "or the options of the source and build again; or, if this is meant, accept it: "
+        f"corpus build --accept-shrink {source.name}"
+    )
