@@ -28,8 +28,8 @@ SETTINGS = {
 }
 
 
-def corpus_build(config: Path) -> None:
-    command = start(config, "pipeline_defs.commands.main", "build")
+def corpus_build(config: Path, *words: str) -> None:
+    command = start(config, "pipeline_defs.commands.main", "build", *words)
     assert command.wait() == 0, (config.parent / "out.log").read_text()[-3000:]
 
 
@@ -99,7 +99,7 @@ def test_what_is_held_out_is_never_trained_on_and_stays(tmp_path: Path) -> None:
     write_texts(config, "notes/late.jsonl", sorted(first), " It came late.")
     write_texts(config, "prose/late.jsonl", range(500, 510))
     change(config, holdout={"share": 0})
-    corpus_build(config)
+    corpus_build(config, "--accept-shrink", "prose", "--accept-shrink", "notes")
     third, trained_last = read_night(config)
     assert third == second
     assert trained_last == trained_then | {*range(500, 510)}
