@@ -19,6 +19,7 @@ class RangeSite:
     cuts       bytes after which the next answers end
     seconds    wait before each answer
     ready      called before each answer
+    headers    headers of answers by path
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -28,6 +29,7 @@ class RangeSite:
     cuts: list[int] = field(default_factory=list)
     seconds: float = 0.0
     ready: Callable[[], object] = bool
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
     place: str = ""
 
     def url(self, name: str) -> str:
@@ -71,6 +73,7 @@ def range_site() -> Iterator[RangeSite]:
                 return
             data = body[start:stop]
             headers = {"Content-Length": str(len(data)), "ETag": etag}
+            headers |= site.headers.get(path.strip("/"), {})
             if self.headers.get("If-None-Match") == etag:
                 self.answer(304, {"ETag": etag}, b"")
             elif wanted:

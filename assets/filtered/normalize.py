@@ -22,6 +22,12 @@ from resources.settings.filtering.filter_steps import NormalizeConfig
 
 # Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
 CONTROL_CHARACTERS = r"[\x00-\x08\x0E-\x1F\x7F-\x84\x86-\x9F\u{200B}\u{2060}\u{FEFF}]"
+# U+200B stays beside a character of these: they write no blanks between words (UAX 14, class SA).
+SPACELESS = (
+    r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Ahom}"
+    r"\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}]"
+)
+WORD_BREAK = rf"({SPACELESS}\u{{200B}}|\u{{200B}}{SPACELESS})"
 # Vertical tab, form feed and NEL end a line too (UAX 14): without them two words would be glued.
 LINE_ENDS = r"\r\n|[\r\x0B\x0C\x85]"
 CARRIAGE_RETURNS = r"\r\n|\r"
@@ -87,7 +93,11 @@ def _changes(config: NormalizeConfig) -> list[tuple[int, Change]]:
     """Return the classes of characters to change, and what changes the lines with one, in order."""
     ends = LINE_ENDS if config.form_feeds else CARRIAGE_RETURNS
     changes: list[tuple[bool, int, Change]] = [
-        (config.control_characters, _CONTROL, _replacement(CONTROL_CHARACTERS, "")),
+        (
+            config.control_characters,
+            _CONTROL,
+            _replacement(f"{WORD_BREAK}|{CONTROL_CHARACTERS}", "$1"),
+        ),
         (config.bidi_controls, _BIDI, _replacement(BIDI_CONTROLS, "")),
         (config.bidi_marks, _MARK, _replacement(BIDI_MARKS, "")),
         (config.line_ends, _LINE_END, _replacement(ends, "\n")),

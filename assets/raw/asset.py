@@ -83,7 +83,10 @@ from resources.tasks import (
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
-LATER_KEYS = ("html", "columns", "max_documents", "stream_field", "kind")
+LATER_KEYS = (
+    *("html", "columns", "max_documents", "stream_field", "kind"),
+    *("separator", "quoting", "zstd_window_log"),
+)
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 
 RawManifest = Manifest[RawProvenance, RawNumbers]

@@ -33,6 +33,7 @@ UNSPOKEN = (*CALLS, "reasoning_content", "thinking", "weight", "train", *MEDIA)
 SYSTEM_KEYS = ("system", "system_prompt", "system_message")
 TOOL_KEYS = ("tools", "functions")
 UNSPOKEN_BESIDE = (*CALLS, "documents", "chat_template_kwargs", *MEDIA)  # beside the messages
+SPOKEN_BESIDE = (*SYSTEM_KEYS, *TOOL_KEYS, *UNSPOKEN_BESIDE)
 USUAL: tuple[object, ...] = (
     None,
     "",

@@ -33,6 +33,7 @@ Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
 HUB_KEYS = ("config", "split", "revision")
+ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`, and of Arrow's decoder
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
 
@@ -113,6 +114,18 @@ def usable_places(places: tuple[str, ...]) -> tuple[str, ...]:
                 "or from the machine's role"
             )
     return places
+
+
+def usable_separator(separator: str | None) -> str | None:
+    """Return a separator of fields; ValueError if it is not one ASCII character of a line."""
+    if separator is not None and (
+        len(separator) != 1 or not separator.isascii() or separator in '\r\n"'
+    ):
+        raise ValueError(
+            f"separator {separator!r} is not one ASCII character other than a quote or a line end. "
+            "Convert the files to one that is"
+        )
+    return separator
 
 
 class InputPlaces(BaseModel):
@@ -276,7 +289,12 @@ class SourceConfig(InputPlaces):
         "list of messages in `text_field` (messages, unless another is named), of which the "
         "assistant's are learned",
     )
-    text_field: str = Field("text", min_length=1, description="field of the text, or of messages")
+    text_field: str = Field(
+        "text",
+        min_length=1,
+        description="field of the text, or of messages; as of the next three, its name or a dotted "
+        "path",
+    )
     id_field: str | None = Field(
         None, min_length=1, description="field of the record's own id, unique in the source"
     )
@@ -287,6 +305,22 @@ class SourceConfig(InputPlaces):
         min_length=1,
         description="fields of a record that are read, the others are left out; of Parquet only "
         "these columns are read. null: all",
+    )
+    separator: Annotated[str | None, AfterValidator(usable_separator)] = Field(
+        None,
+        description="character between the fields of CSV and TSV files; null: a comma, and a tab",
+    )
+    quoting: Literal["standard", "none"] = Field(
+        "standard",
+        description="quotes in CSV and TSV files. standard: a field in double quotes may hold "
+        "separators and line ends (RFC 4180); none: quotes are characters as others",
+    )
+    zstd_window_log: int = Field(
+        ZSTD_WINDOW_LOG,
+        ge=ZSTD_WINDOW_LOG,
+        le=31,
+        description="largest window of zst files, as in `zstd --long=31`; each file that is being "
+        "read may take 2 to the power of it in memory: raise it for files that you trust",
     )
     html: Literal["keep", "text"] = Field(
         "keep",
@@ -392,6 +426,17 @@ class SourceConfig(InputPlaces):
         return self
 
     @model_validator(mode="after")
+    def check_tables(self) -> Self:
+        """Refuse keys of CSV files in a source of another format."""
+        is_plain = self.separator is None and self.quoting == "standard"
+        if not is_plain and self.format not in ("auto", "csv", "tsv", "zip"):
+            raise ValueError(
+                f"separator, quoting: they are of CSV and TSV files, and the format is "
+                f"{self.format}. Remove them, or correct `format`"
+            )
+        return self
+
+    @model_validator(mode="after")
     def check_columns(self) -> Self:
         """Refuse `columns` without a field that another key names."""
         named = {"text_field": self.text_field, "id_field": self.id_field}
@@ -401,6 +446,14 @@ class SourceConfig(InputPlaces):
             if path and path not in columns and path.partition(".")[0] not in columns:
                 raise ValueError(f"columns: {path!r} of {key} is missing. Add it")
         return self
+
+    @property
+    def read_columns(self) -> tuple[str, ...] | None:
+        """Return the fields to read, those that hold what a dotted path names with them."""
+        if self.columns is None:
+            return None
+        holders = [column.partition(".")[0] for column in self.columns]
+        return tuple(dict.fromkeys((*self.columns, *holders)))
 
     @property
     def is_stream(self) -> bool:

@@ -17,6 +17,7 @@ from assets.filtered.normalize import (
     LINE_ENDS,
     MOJIBAKE,
     NFC_CANDIDATES,
+    WORD_BREAK,
     normalize_text,
 )
 from assets.text.buffers import text_buffers
@@ -24,7 +25,7 @@ from resources.settings.filtering.filter_steps import NORMALIZE_FOR, NormalizeCo
 
 KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
 TEXTS = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t \u200be\u0301\ufeff")
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t \u200beก\u0301\ufeff")
 )
 
 
@@ -78,6 +79,7 @@ def test_runs_of_blank_lines_and_final_blanks_stay_by_default() -> None:
         ("\u212b 한 \u1112\u1161\u11ab", "Å 한 한"),
         ("a\r\nb\rc\n", "a\nb\nc"),
         ("a\x00b\x07\x7f\x84\ufeff\u2060c", "abc"),
+        ("zero\u200bwidth\u200b", "zerowidth"),
         ("one\x0ctwo\x0bthree\x85four", "one\ntwo\nthree\nfour"),
         ("\n \t\n    x = 1\n\n", "    x = 1"),
         ("end \u3000\n ", "end"),
@@ -100,6 +102,22 @@ def test_noise_goes(text: str, expected: str) -> None:
 def test_a_switch_off_leaves_its_noise(switch: str, text: str) -> None:
     assert normalize(text, **{switch: False}) == [text]
     assert normalize(text) != [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ภาษา\u200bไทย\u200b2\u200bก\u200bข", None),
+        ("ភាសា\u200bខ្មែរ", None),
+        ("မြန်မာ\u200bစာ ພາສາ\u200bລາວ", None),
+        ("ไทย\x00\u200b\u200babc\u200bde", "ไทยabcde"),
+        ("ไทย\u200b\u200b\u200babc", "ไทย\u200babc"),
+    ],
+)
+def test_zero_width_spaces_stay_beside_scripts_without_blanks(
+    text: str, expected: str | None
+) -> None:
+    assert normalize(text) == [expected or text]
 
 
 def test_only_the_rows_with_noise_change() -> None:
@@ -129,7 +147,8 @@ def test_words_survive_in_order(texts: list[str]) -> None:
         r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]"
     )
     words = [unicodedata.normalize("NFC", noise.sub("", text)).split() for text in texts]
-    assert [text.split() for text in normalize(*texts) if text is not None] == words
+    normalized = [text.replace("\u200b", "") for text in normalize(*texts) if text is not None]
+    assert [text.split() for text in normalized] == words
 
 
 def test_every_character_that_nfc_could_change_is_a_candidate() -> None:
@@ -229,7 +248,8 @@ def test_twice_is_once_with_every_switch(texts: list[str], switches: dict[str, o
 def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     rows = pl.Series("text", texts, dtype=pl.String)
 
-    plain = rows.str.replace_all(CONTROL_CHARACTERS, "").str.replace_all(LINE_ENDS, "\n")
+    plain = rows.str.replace_all(f"{WORD_BREAK}|{CONTROL_CHARACTERS}", "$1")
+    plain = plain.str.replace_all(LINE_ENDS, "\n")
     plain = plain.str.normalize("NFC").str.strip_chars_end().str.replace(r"\A\s*\n", "")
 
     assert normalize(*texts) == plain.to_list()

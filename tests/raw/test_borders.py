@@ -82,8 +82,10 @@ def test_documents_and_faults_do_not_depend_on_the_slices(
     path = tmp_path_factory.mktemp("d") / f"a.{file_format}{compression and '.'}{compression}"
     path.write_bytes(content)
     part_bytes = data.draw(st.integers(1, 60))
+    table = {"separator": None if file_format == "csv" else ",", "quoting": "none"}
+    is_table = file_format in ("csv", "tsv") and data.draw(st.booleans())
 
-    assert_same_in_slices(path, part_bytes, options_of(file_format))
+    assert_same_in_slices(path, part_bytes, options_of(file_format) | (table if is_table else {}))
 
 
 ROWS = b"".join(b"row %d,%d\n" % (i, i) for i in range(20))

@@ -14,11 +14,15 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
+from backports import zstd
 from builders import Build, open_corpus, write_corpus
 from input_files import COMPRESS, as_input, jsonl, numbers, read, texts, write, zst
 
+from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers import decompress
 from assets.raw.readers.decompress import Damage, FileFault
+from assets.raw.readers.file_content import zstd_window
+from resources.settings.sources import SourceConfig
 
 RECORDS = 800
 RANDOM = Random(3)
@@ -155,13 +159,100 @@ def test_a_file_of_another_kind_is_one_row_that_says_what_it_is(
     assert chunk.quarantine["next_step"].item() == f"{remedy[0].upper()}{remedy[1:]}."
 
 
+LFS = "version https://git-lfs.{}/spec/v1\noid sha256:{}\nsize 12345\n".format(
+    "github.com", "4d7a2146" * 8
+).encode()
+PAGE = b"<!-- a --> <!-- b -->\n<!DOCTYPE html><html><head><title>Sign in:\n now</title></head>"
+DENIED = b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code></Error>'
+ALL = [
+    "jsonl",
+    "json",
+    "csv",
+    "parquet",
+    "arrow",
+    "warc",
+    "wet",
+    "tar",
+    "zip",
+    "jsonl.gz",
+    "tsv.zst",
+]
+
+
+@pytest.mark.parametrize("name", [*ALL, "txt", "md", "html", "txt.xz"])
+def test_a_pointer_is_named_for_what_it_is(tmp_path: Path, name: str) -> None:
+    for data, tool in ((LFS, "git lfs pull"), (b"/annex/objects/SHA256E-s1--a.gz\n", "annex get")):
+        chunk = read(write(tmp_path, f"a.{name}", data), part_bytes=16)
+
+        assert (chunk.documents.height, chunk.quarantine.height) == (0, 1)
+        assert "pointer" in chunk.quarantine["error"].item()
+        assert tool in chunk.quarantine["next_step"].item()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_saved_page_is_named_for_what_it_is(tmp_path: Path, name: str) -> None:
+    saved = (
+        (PAGE, "an HTML page", "(its title is 'Sign in: now')"),
+        (DENIED, "store", "AccessDenied"),
+    )
+    for data, kind, title in saved:
+        chunk = read(write(tmp_path, f"a.{name}", data), part_bytes=16)
+
+        [error] = chunk.quarantine["error"]
+        assert (chunk.documents.height, kind in error, title in error) == (0, True, True)
+        assert chunk.quarantine["next_step"].item().startswith("Get the file again from its own")
+
+
+def test_a_page_saved_as_text_is_refused_if_it_is_about_an_error(tmp_path: Path) -> None:
+    ordinary = b"<!doctype html><html><title>How bees fly</title><p>Bees fly."
+    for name in ("a.txt", "a.md"):
+        assert read(write(tmp_path, name, ordinary)).documents.height == 1
+        assert read(write(tmp_path, name, PAGE)).quarantine.height == 1
+    assert read(write(tmp_path, "a.html", PAGE + b"<p>Please sign in.")).quarantine.is_empty()
+    assert read(write(tmp_path, "b.txt", LFS * 10)).documents.height == 1
+
+
 def test_a_window_of_two_gigabytes_is_named_with_the_command_that_helps(tmp_path: Path) -> None:
     frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3]) + (2 << 3 | 1).to_bytes(3, "little")
 
     error = read(write(tmp_path, "a.jsonl.zst", frame + b"{}")).quarantine["error"].item()
 
     assert "this window is 2,147,483,648 bytes, above 134,217,728" in error
+    assert "set `zstd_window_log: 31` of the source if you trust the file" in error
     assert "zstd -dc --long=31 a.jsonl.zst | zstd -o new-a.jsonl.zst" in error
+
+
+def long_window(data: bytes, log: int = 28) -> bytes:
+    """Compress to a frame that needs a window of 2 to the power of `log`, and does not say less."""
+    options = {
+        zstd.CompressionParameter.window_log: log,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+    packer = zstd.ZstdCompressor(options=options)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("part_bytes", [1 << 20, 300])
+def test_long_windows_are_read_where_the_source_allows_them(
+    tmp_path: Path, part_bytes: int
+) -> None:
+    data = b"".join(long_window(jsonl(*VALUES[i : i + 100])) for i in range(0, 300, 100))
+    refused = read(write(tmp_path, "a.jsonl.zst", data), part_bytes)
+    write(tmp_path, "b.jsonl.zst", data[:-9])
+    source = SourceConfig(name="s", where=("*.zst",), zstd_window_log=28)
+    files = find_inputs(source, tmp_path, tmp_path / "store/d").files
+
+    found, cut = (read(file, part_bytes) for file in files)
+
+    assert "Set `zstd_window_log: 28` of the source" in refused.quarantine["next_step"].item()
+    assert (texts(found), found.quarantine.height) == (VALUES[:300], 0)
+    assert texts(cut)[:200] == VALUES[:200]
+    assert "truncated" in cut.quarantine["error"].item()
+
+
+def test_a_frame_of_one_segment_has_the_window_of_its_content() -> None:
+    assert zstd_window(b"\x28\xb5\x2f\xfd\xa0" + (3 << 28).to_bytes(4, "little")) == 3 << 28
+    assert zstd_window(zstd.compress(b"short")) == 5
 
 
 def test_short_texts_are_not_taken_for_another_encoding(tmp_path: Path) -> None:

@@ -40,6 +40,50 @@ def build(*lines: bytes, **options: object) -> Chunk:
     return builder.take()
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "meta"),
+    [
+        ('{"data":{"content":"a","n":{"id":7}},"k":1}', "a", {"data": {"n": {}}, "k": 1}),
+        ('{"data.content":"own","data":{"content":"a"}}', "own", {"data": {"content": "a"}}),
+        ('{"data":"{\\"content\\":\\"a\\",\\"n\\":1}"}', "a", {"data": {"n": 1}}),
+        ('{"data":{"content":"a","lang":"de"},"lang":"fr"}', "a", {"data": {}, "lang": "fr"}),
+    ],
+)
+def test_fields_are_named_by_a_dotted_path(line: str, text: str, meta: dict[str, object]) -> None:
+    fields = {"text_field": "data.content", "id_field": "data.n.id", "lang_field": "data.lang"}
+
+    found = build(line.encode(), **fields).documents
+
+    assert found["text"].to_list() == [text]
+    assert json.loads(found["meta"].item()) == meta
+    assert found["id"].item() == ("7" if '"id"' in line else None)
+    assert found["lang"].item() == ("de" if '"de"' in line else None)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"data":{"x":1}}', "text field `data.content` is missing (fields: data)"),
+        (b'{"data":3}', "text field `data.content` is missing (fields: data)"),
+        (b'{"data":{"content":null}}', "text field `data.content` is null"),
+    ],
+)
+def test_a_path_that_leads_to_no_text_is_an_error(line: bytes, error: str) -> None:
+    assert only_error(line, text_field="data.content").startswith(error)
+
+
+def test_a_system_prompt_beside_messages_in_an_object_is_part_of_the_conversation() -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    chat = {"kind": "chat", "text_field": "data.messages"}
+    line = {"data": {"messages": messages, "system": "be kind"}}
+
+    found = build(json.dumps(line).encode(), **chat).documents["text"].item()
+    line["data"]["images"] = "x.png"
+
+    assert "be kind" in found
+    assert "chat has `images`" in only_error(json.dumps(line).encode(), **chat)
+
+
 def only_error(*lines: bytes, **options: object) -> str:
     chunk = build(*lines, **options)
     assert chunk.documents.is_empty()

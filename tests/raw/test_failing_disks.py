@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from input_files import as_input, jsonl, numbers, write, zst
 
-from assets.raw.readers.decompress import _last_good_blocks, _last_good_bytes, _read_zstd
+from assets.raw.readers.decompress import DECODERS, _last_good_blocks, _last_good_bytes, _read_zstd
 from assets.raw.readers.input_file import Compression, InputFile
 from assets.raw.readers.read_tables import read_parquet
 from resources.settings.sources import SourceConfig
@@ -50,7 +50,7 @@ def is_traceable() -> bool:
 @pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
 def test_the_second_reading_of_a_damaged_member_may_fail(compression: Compression) -> None:
     with MEMORY.open("rb") as file, pytest.raises(OSError) as raised:
-        list(_last_good_blocks(file, compression, (0, 0), 0))
+        list(_last_good_blocks(file, compression, (0, 0), 0, DECODERS[compression]))
     assert raised.value.errno == errno.EIO
 
 

@@ -162,11 +162,19 @@ def test_pattern_that_cannot_be_read_is_an_input_error(
         assert part in str(caught.value)
 
 
-def test_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    write(tmp_path / os.fsdecode(b"a\xff.jsonl"))
+def test_a_file_name_that_is_not_utf8_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path / "in" / os.fsdecode(b"a\xff.jsonl"))
+    with pytest.raises(InputError, match=r"no input file .*udcff.jsonl' is its name is not UTF-8"):
+        find(tmp_path, "in")
 
-    with pytest.raises(InputError, match=r"source 's': the file name .*not UTF-8. Rename"):
-        find(tmp_path, ".")
+    write(tmp_path / "in/b\nc.jsonl")
+    source = SourceConfig.model_validate({"name": "s", "where": "in"})
+    found = find_inputs(source, tmp_path, tmp_path / "store/_downloads")
+
+    assert [file.name for file in found.files] == ["in/b\nc.jsonl"]
+    assert [(each.name, each.reason) for each in found.left_out] == [
+        ("in/a\\udcff.jsonl", "its name is not UTF-8: rename the file")
+    ]
 
 
 @pytest.mark.parametrize(

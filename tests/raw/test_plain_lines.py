@@ -21,6 +21,7 @@ SETTINGS: list[dict[str, object]] = [
     {"lang_field": "kind", "license": "MIT", "language": "de", "max_record_bytes": 60},
     {"text_field": "body", "id_field": "url"},
     {"text_field": "a\\nb"},
+    {"text_field": "b.c", "id_field": "meta.id"},
     {"field_filter": {"kind": ["x"]}},
 ]
 NAMES = ["text", "id", "url", "lang", "license", "kind", "meta", "body", "é", "a\\nb", ""]

@@ -4,12 +4,14 @@ import gzip
 import json
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
+from pydantic import ValidationError
 
 from assets.raw.readers import decompress, read_tables
 from assets.raw.readers.input_file import InputFile
@@ -299,6 +301,34 @@ def test_csv_fields_hold_newlines_quotes_and_separators(tmp_path: Path) -> None:
     assert chunk.documents["id"].to_list() == ["1", "2"]
 
 
+def test_csv_is_read_with_the_separator_and_the_quotes_of_its_source(tmp_path: Path) -> None:
+    file = write(tmp_path, "a.csv", 'id;text\n1;a "b, c\n2;"d;e"\n')
+
+    quoted = read(file, separator=";")
+    plain = read(file, separator=";", quoting="none")
+
+    assert (texts(quoted), quoted.quarantine.height) == (['a "b, c', "d;e"], 0)
+    assert texts(plain) == ['a "b, c']
+    assert plain.quarantine["error"].to_list() == ["row has 3 fields, the header has 2"]
+    assert texts(read(write(tmp_path, "b.csv", "1\x01text\n2\x01a,b\n"), separator="\x01"))
+
+
+def test_csv_of_one_column_says_that_it_may_have_another_separator(tmp_path: Path) -> None:
+    quarantine = read(write(tmp_path, "a.csv", "id;text\n1;a\n")).quarantine
+
+    assert quarantine["error"].item().startswith("no column `text`; columns: id;text. As it seems,")
+    step = "Set `separator` to the character between its fields."
+    assert quarantine["next_step"].to_list() == [step]
+
+
+@pytest.mark.parametrize(
+    "options", [{"separator": "ab"}, {"separator": "é"}, {"separator": '"'}, {"format": "jsonl"}]
+)
+def test_a_separator_that_cannot_be_used_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="separator"):
+        SourceConfig.model_validate({"name": "s", "where": "x", "separator": ";", **options})
+
+
 def test_csv_broken_rows_are_lost_one_by_one(tmp_path: Path) -> None:
     data = b'text,x\na,1\nb\n"c"d,1\n\xff,1\ne,2\n"open,3\nf,4\n'
 
@@ -459,6 +489,33 @@ def test_parquet_struct_with_two_fields_of_one_name_does_not_raise(tmp_path: Pat
     chunk = read(parquet(tmp_path, pa.table({"text": ["x"], "s": twice})))
 
     assert "duplicate field names" in chunk.quarantine["error"].item()
+
+
+def test_parquet_texts_of_bytes_are_read_where_they_are_utf8(tmp_path: Path) -> None:
+    columns = {"text": ["né".encode(), b"a\xff", None], "url": [b"u"] * 3, "lang": [b"\xff"] * 3}
+    data = pa.table({name: pa.array(values, pa.binary()) for name, values in columns.items()})
+
+    chunk = read(parquet(tmp_path, data))
+
+    assert chunk.documents.select("text", "url", "lang").rows() == [("né", "u", None)]
+    assert [error.split(" - ")[0] for error in chunk.quarantine["error"]] == [
+        "text field `text` is not valid UTF-8, but bytes",
+        "text field `text` is null, expected a string",
+    ]
+
+
+@pytest.mark.parametrize("columns", [None, ["data.content"], ["data"]])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_text_in_a_struct_is_read(tmp_path: Path, name: str, columns: list[str] | None) -> None:
+    table = pa.table({"data": [{"content": "a", "n": 1}, None]})
+    if name == "a.parquet":
+        pq.write_table(table, tmp_path / name)
+    else:
+        pl.DataFrame(table).write_ipc(tmp_path / name)
+
+    chunk = read(as_input(tmp_path / name), text_field="data.content", columns=columns)
+
+    assert (texts(chunk), chunk.rows_in) == (["a"], 2)
 
 
 def test_parquet_null_text_is_quarantined_as_json(tmp_path: Path) -> None:

@@ -60,6 +60,27 @@ def test_the_members_of_a_key_are_one_document(tmp_path: Path) -> None:
     assert (chunk.rows_in, chunk.left_out) == (5, {"other_member": 2})
 
 
+def test_a_field_that_two_members_of_a_sample_have_stays_twice(tmp_path: Path) -> None:
+    members = {
+        "1.json": b'{"text":"of json","text_2":"x","cls":"a","member":"m","title":"t"}',
+        "1.txt": b"of txt",
+        "1.cls": b"b",
+        "2.json": b'{"text":"same","title":"of json"}',
+        "2.md": b"---\ntitle: of md\n---\nsame",
+    }
+
+    chunk = read(write(tmp_path, "a.tar", tar(members)))
+
+    assert texts(chunk) == ["of txt", "same"]
+    assert [json.loads(meta) for meta in chunk.documents["meta"]] == [
+        {
+            **{"text_2": "x", "text_3": "of json", "cls_2": "a", "cls": "b"},
+            **{"member": "m", "member_2": "1.json", "title": "t"},
+        },
+        {"member": "2.json", "title_2": "of json", "title": "of md"},
+    ]
+
+
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.zst", "tar.bz2", "tar.xz"])
 def test_a_packed_tar_is_read_alike(tmp_path: Path, suffix: str) -> None:
     pack = COMPRESS.get(suffix.rpartition(".")[2].replace("tgz", "gz"), bytes)

@@ -19,6 +19,7 @@ from range_site import RangeSite, range_site
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
+from assets.raw.readers.find_borders import find_borders, is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import byte_spans, plan_slices, read_chunks
 from assets.raw.readers.read_tables import read_parquet
@@ -95,6 +96,26 @@ def test_every_format_is_read_by_ranges(
     build(corpus, "raw")
     assert read_report(corpus.store.root, "raw", "prose").parts_computed == 0
     assert len(site.asked) == num_asked + 1  # whether it has changed
+
+
+@pytest.mark.parametrize("part_bytes", [1 << 20, 200])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
+def test_a_file_that_is_stored_encoded_is_decompressed(
+    site: RangeSite, tmp_path: Path, name: str, part_bytes: int
+) -> None:
+    for encoding, packed in (
+        ("gzip", gzip.compress(CONTENTS[name])),
+        ("zstd", zst(CONTENTS[name])),
+    ):
+        site.files[name], site.headers[name] = packed, {"Content-Encoding": encoding}
+        file = find(tmp_path, site.url(name))
+        source = SourceConfig.model_validate({"name": "s", "where": "x"})
+        borders = find_borders(file, source, part_bytes) if is_cuttable(file, source) else []
+        slices = plan_slices(file, part_bytes, borders)
+        found = [c for each in slices for c in read_chunks(file, each, source, part_bytes)]
+
+        assert [text for chunk in found for text in chunk.documents["text"]] == TEXTS
+        assert not any(chunk.quarantine.height for chunk in found)
 
 
 def test_planning_asks_for_one_byte(site: RangeSite, tmp_path: Path) -> None:

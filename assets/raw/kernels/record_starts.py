@@ -23,12 +23,14 @@ QUOTE, NEWLINE, CARRIAGE_RETURN, SPACE, TAB = 0x22, 0x0A, 0x0D, 0x20, 0x09
 
 
 @njit(**ARRAY_KERNEL)
-def next_csv_row(rules: tuple[int, int], data: Bytes, base: int, wanted: int, state: State) -> int:
+def next_csv_row(
+    rules: tuple[int, int, bool], data: Bytes, base: int, wanted: int, state: State
+) -> int:
     """Return where the first row at or behind `wanted` starts; -1 if not in this block.
 
     `data` begins at byte `base` of the content. The automaton is that of Python's csv module in
     strict mode. It is lost where that reports an error, and at a row that is too long. `rules` are
-    the most bytes of a row, and the delimiter.
+    the most bytes of a row, the separator, and whether fields may be quoted.
     """
     at, start, kind, rows, lines = state[AT], state[START], state[KIND], state[ROWS], state[LINES]
     found = -1
@@ -49,7 +51,7 @@ def next_csv_row(rules: tuple[int, int], data: Bytes, base: int, wanted: int, st
             kind = LOST
         elif byte == rules[1]:
             kind = FIELD
-        elif byte == QUOTE:
+        elif byte == QUOTE and rules[2]:
             kind = PLAIN if kind == PLAIN else QUOTED
         else:
             kind = LOST if kind == AFTER_QUOTE else PLAIN

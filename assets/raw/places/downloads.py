@@ -48,6 +48,8 @@ URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded al
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_CHARS = 4  # a shorter value is no secret, and occurs in any text
 UNAUTHORIZED = frozenset({401, 403})
+# Files may be stored so, and be sent as they are, also by ranges: their first bytes tell.
+STORED_ENCODINGS = frozenset({"identity", "gzip", "x-gzip", "zstd"})
 HEADERS = {"User-Agent": "tokenmill", "Accept-Encoding": "identity"}
 
 
@@ -280,8 +282,8 @@ def version_of_answer(answer: Answer) -> FileDigest | None:
     size = answer.headers.get("Content-Range", "").rpartition("/")[2]
     if answer.status == OK:
         size = answer.headers.get("Content-Length", "")
-    is_encoded = answer.headers.get("Content-Encoding", "identity") != "identity"
-    if version is None or not (size.isascii() and size.isdecimal()) or is_encoded:
+    is_stored = encoding_of(answer) in STORED_ENCODINGS
+    if version is None or not (size.isascii() and size.isdecimal()) or not is_stored:
         return None
     return FileDigest(int(size), fingerprint_of("url", int(size), version))
 
@@ -298,10 +300,13 @@ def check_whole(answer: Answer, identity: str) -> None:
     """Raise CorpusError for an answer that is not the file as it is stored on the server."""
     if answer.status != OK:
         raise CorpusError(f"{status_text(answer.status)}, which is not the whole file")
-    encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
-    is_gzip = encoding in ("gzip", "x-gzip") and split_url(identity).path.endswith(".gz")
-    if encoding != "identity" and not is_gzip:  # Apache sends .gz files so, as they are
+    if (encoding := encoding_of(answer)) not in STORED_ENCODINGS:
         raise CorpusError(f"the server sent it encoded as {encoding[:20]!r}, which was not asked")
+
+
+def encoding_of(answer: Answer) -> str:
+    """Return how the body of an answer is encoded; "identity" if it is not."""
+    return answer.headers.get("Content-Encoding", "identity").strip().lower()
 
 
 def _request_headers(known: _Validators | None) -> dict[str, str]:

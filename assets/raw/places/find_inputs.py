@@ -29,6 +29,7 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.settings.sources import (
+    ZSTD_WINDOW_LOG,
     FileFormat,
     SourceConfig,
     identity_of,
@@ -118,9 +119,7 @@ def find_inputs(
             if not readable and is_hub_url(pattern) and source.format == "auto":
                 readable = [kept for match in matches if (kept := _packaged(match))]
             inputs = _input_files(readable, read_digests or _read_all)
-            if source.requests_per_second:
-                pace = source.requests_per_second
-                inputs = [file._replace(requests_per_second=pace) for file in inputs]
+            inputs = [_as_allowed(file, source) for file in inputs]
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
@@ -129,7 +128,8 @@ def find_inputs(
         is_read = {file.name for file in inputs}
         left_out |= {
             match.name: LeftOut(
-                match.name.encode("utf-8", "replace").decode(), why_unread(source, match.name)
+                match.name.encode("utf-8", "backslashreplace").decode(),
+                why_unread(source, match.name),
             )
             for match in matches
             if match.name not in is_read
@@ -143,6 +143,14 @@ def find_inputs(
         [files[name] for name in sorted(files)],
         [left_out[name] for name in sorted(left_out) if name not in files],
     )
+
+
+def _as_allowed(file: InputFile, source: SourceConfig) -> InputFile:
+    """Return a file with the limits of its source for reading it."""
+    pace, window = source.requests_per_second, source.zstd_window_log
+    if not pace and window == ZSTD_WINDOW_LOG:
+        return file
+    return file._replace(requests_per_second=pace, zstd_window_log=window)
 
 
 def _by_name(places: Iterator[_Match | LeftOut], pattern: str) -> dict[str, _Match | LeftOut]:
@@ -266,6 +274,8 @@ def _find_local(
 
 def why_unread(source: SourceConfig, name: str) -> str:
     """Return why a file that a folder or glob matches is not read, as a short clause."""
+    if not _is_utf8(name):
+        return "its name is not UTF-8: rename the file"
     if is_readme(name):
         return "about its folder: name it, or a glob for it, in `where` to read it"
     if source.format == "auto":
@@ -291,9 +301,7 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
             f"the format of {match.name!r} cannot be told from its name. "
             f"Set `format` to one of {', '.join(get_args(FileFormat))}."
         )
-    if not _is_utf8(match.name):
-        raise InputError(f"the file name {match.name!r} is not UTF-8. Rename the file.")
-    return _Readable(match, file_format, compression)
+    return _Readable(match, file_format, compression) if _is_utf8(match.name) else None
 
 
 def _packaged(match: _Match) -> _Readable | None:

@@ -17,9 +17,10 @@ from assets.raw.places.url_copies import fetch_copies
 from assets.raw.readers.find_borders import find_borders
 from assets.raw.readers.input_file import Border, InputFile
 from assets.raw.readers.read_chunks import row_group_cuts
+from assets.raw.readers.read_tables import SEPARATORS
 from resources.corpus import Corpus
 from resources.run_reports import report_path
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import ZSTD_WINDOW_LOG, SourceConfig
 from resources.store.records import fingerprint_of
 
 VERSION = 1  # of how borders are found
@@ -65,7 +66,11 @@ def known_cuts(
 
 def borders_key(file: InputFile, source: SourceConfig, part_bytes: int) -> str:
     """Return a digest of all that the borders of a file depend on."""
-    rules = (source.text_field, source.text_documents, source.max_record_bytes)
+    rules: tuple[object, ...] = (
+        *(source.text_field, source.text_documents, source.max_record_bytes),
+        *((source.separator, source.quoting) if file.format in SEPARATORS else ()),
+        *((file.zstd_window_log,) if file.zstd_window_log > ZSTD_WINDOW_LOG else ()),
+    )
     return fingerprint_of(VERSION, file.digest, file.format, file.compression, rules, part_bytes)
 
 

@@ -11,6 +11,7 @@ import errno
 import lzma
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
@@ -25,6 +26,7 @@ from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression
 from assets.raw.readers.zstd_frames import FrameFile, frame_spans
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
+from resources.settings.sources import ZSTD_WINDOW_LOG
 
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -32,7 +34,6 @@ BOMB_BYTES = 256 << 20  # natural text compresses 3 to 20 times, logs and zeros 
 BOMB_RATIO = 200
 XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
 WRONG_CHECKSUM = "Error -6 Incorrect checksum found"  # igzip: of checksum and length
-ZSTD_WINDOW_BYTES = 1 << 27  # the limit of `zstd -d`, and of the library
 OF_PLACE = (CorpusError, ChangedFileError, InputError, ConnectionError, TimeoutError)
 NO_THREAD = "can't start new thread"  # a RuntimeError
 NO_MEMORY = "not enough memory"  # zstd's, an OSError
@@ -103,11 +104,11 @@ def read_blocks(file: InputFile, first: Border = BEGIN, stop: int = STREAM_END) 
     text; a later slice of a plain file of such a format is empty. An empty file yields nothing,
     whatever its name.
     """
-    if first.place and file.compression is None and foreign_content(file_head(file)):
+    if first.place and file.compression is None and _foreign(file, file_head(file)):
         return
     blocks = _read_packed(file, first, stop)
     head = next(blocks, b"")
-    if not first.place and (foreign := foreign_content(head)):
+    if not first.place and (foreign := _foreign(file, head)):
         raise BrokenStream(foreign, head=head[:READ_BYTES])
     skipped = first.skip
     while head:
@@ -117,12 +118,16 @@ def read_blocks(file: InputFile, first: Border = BEGIN, stop: int = STREAM_END) 
         head = next(blocks, b"")
 
 
+def _foreign(file: InputFile, head: bytes, own: Compression | None = None) -> str:
+    return foreign_content(head, own, file.format)
+
+
 def _read_packed(file: InputFile, first: Border, stop: int) -> Iterator[bytes]:
     compression = file.compression
     if compression is None:
         yield from (block.data for block in _read_plain(file, first.place, stop))
         return
-    read = _read_zstd if compression == "zst" else partial(_read_members, compression)
+    read = _read_zstd if _has_short_windows(file) else partial(_read_members, compression)
     num_written = first.offset - first.skip
     try:
         for data, *_ in _bounded(read(file, first.place, stop), compression, num_written):
@@ -132,11 +137,18 @@ def _read_packed(file: InputFile, first: Border, stop: int) -> Iterator[bytes]:
         if num_written:
             raise
         head = file_head(file)
-        if hint := foreign_content(head, compression) or plain_content(head, compression):
+        if hint := _foreign(file, head, compression) or plain_content(head, compression):
             reason = f"{compression} stream is broken near byte 0 of the file: {hint}"
             raise BrokenStream(reason, head=head) from error
+        if compression == "zst" and zstd_window(head) > 1 << file.zstd_window_log:
+            raise BrokenStream(_window_error(file, zstd_window(head))) from error
         error.head = head
         raise
+
+
+def _has_short_windows(file: InputFile) -> bool:
+    """Return whether a file is a zst file that Arrow's decoder may read."""
+    return file.compression == "zst" and file.zstd_window_log == ZSTD_WINDOW_LOG
 
 
 def placed_blocks(file: InputFile) -> Blocks:
@@ -147,7 +159,7 @@ def placed_blocks(file: InputFile) -> Blocks:
     match file.compression:
         case None:
             yield from _read_plain(file, 0)
-        case "zst":
+        case "zst" if _has_short_windows(file):
             yield from _bounded(_read_frames(file), "zst")
         case compression:
             yield from _bounded(_read_members(compression, file), compression)
@@ -189,6 +201,19 @@ def _new_xz() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES)
 
 
+def _new_zstd(window_log: int) -> Any:
+    """Return a decoder for windows that Arrow's refuses."""
+    from backports import zstd
+
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: window_log})
+
+
+def _damage() -> Any:
+    """Return the errors of decoders; the one for zst is imported where it is used."""
+    zstd = sys.modules.get("backports.zstd")
+    return DAMAGE if zstd is None else (*DAMAGE, zstd.ZstdError)
+
+
 DECODERS: dict[str, Callable[[], Any]] = {
     "gz": _new_gzip,
     "bz2": bz2.BZ2Decompressor,
@@ -200,16 +225,18 @@ DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error)
 def _read_members(
     compression: Compression, packed: InputFile, start: int = 0, stop: int = STREAM_END
 ) -> Blocks:
-    """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2).
+    """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2), or frames.
 
     A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
     """
     wrong: BrokenStream | None = None
+    is_zstd = compression == "zst"
+    new = partial(_new_zstd, packed.zstd_window_log) if is_zstd else DECODERS[compression]
     with open_input(packed, stop) as file:
         file.seek(start)
         while _is_at_member(file):
             try:
-                yield from _read_member(file, compression)
+                yield from _read_member(file, compression, new)
             except BrokenStream as error:
                 if not error.is_complete:
                     raise
@@ -228,9 +255,9 @@ def _is_at_member(file: BinaryIO) -> bool:
     return False
 
 
-def _read_member(file: BinaryIO, compression: Compression) -> Blocks:
+def _read_member(file: BinaryIO, compression: Compression, new: Callable[[], Any]) -> Blocks:
     """Yield the blocks of one member, and leave the file at its end."""
-    start, num_written, decoder = file.tell(), 0, DECODERS[compression]()
+    start, num_written, decoder = file.tell(), 0, new()
     fed = start  # offset of the last input, from which a failed member is read byte by byte
     while not decoder.eof:
         data = b""
@@ -241,8 +268,8 @@ def _read_member(file: BinaryIO, compression: Compression) -> Blocks:
             raise _damaged(compression, file.tell(), "the stream ends early (truncated)")
         try:
             block = decoder.decompress(data, BLOCK_BYTES)
-        except DAMAGE:
-            yield from _last_good_blocks(file, compression, (start, fed), num_written)
+        except _damage():
+            yield from _last_good_blocks(file, compression, (start, fed), num_written, new)
             return
         num_written += len(block)
         if block:
@@ -251,7 +278,11 @@ def _read_member(file: BinaryIO, compression: Compression) -> Blocks:
 
 
 def _last_good_blocks(
-    file: BinaryIO, compression: Compression, member: tuple[int, int], num_written: int
+    file: BinaryIO,
+    compression: Compression,
+    member: tuple[int, int],
+    num_written: int,
+    new: Callable[[], Any],
 ) -> Blocks:
     """Yield the bytes after `num_written` that decode, and raise BrokenStream.
 
@@ -260,7 +291,7 @@ def _last_good_blocks(
     """
     start, slow = member
     file.seek(start)
-    decoder, num_skipped = DECODERS[compression](), 0
+    decoder, num_skipped = new(), 0
     try:
         while True:
             data = b""
@@ -270,7 +301,7 @@ def _last_good_blocks(
             num_skipped += (num_again := min(len(block), num_written - num_skipped))
             if len(block) > num_again:
                 yield Block(block[num_again:], file.tell(), start)
-    except DAMAGE as error:
+    except _damage() as error:
         raise_unless_of_content(error)
         is_complete = str(error) == WRONG_CHECKSUM
         raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
@@ -298,6 +329,7 @@ def _read_zstd(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blo
     """Yield blocks of the frames of a zst file from one on.
 
     Windows over 2^27 bytes are refused, as `zstd -d` does by default: they would be held in memory.
+    Files of sources that allow larger ones are read as members.
     """
     num_written = 0
     with open_arrow(packed, stop) as file:
@@ -313,9 +345,6 @@ def _read_zstd(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blo
             raise_unless_of_content(error)
             if rest := _last_good_bytes(packed, num_written, start):
                 yield Block(rest, file.size(), start)
-            window = 0 if num_written or start else zstd_window(file_head(packed))
-            if window > ZSTD_WINDOW_BYTES:
-                raise BrokenStream(_window_error(packed, window)) from error
             raise _damaged("zst", file.tell(), str(error)) from error
 
 
@@ -339,9 +368,10 @@ def _last_good_bytes(packed: InputFile, start: int, place: int = 0) -> bytes:
 def _window_error(file: InputFile, window: int) -> str:
     long = (window - 1).bit_length()
     name = file.place.rpartition("/")[2]
+    allow = f"set `zstd_window_log: {long}` of the source if you trust the file, or " * (long < 32)
     return (
         f"zst stream is broken near byte 0 of the file: this window is {window:,} bytes, above "
-        f"{ZSTD_WINDOW_BYTES:,}: compress the file again with a smaller one, "
+        f"{1 << file.zstd_window_log:,}: {allow}compress it again with a smaller one, "
         f"zstd -dc --long={long} {name} | zstd -o new-{name}"
     )
 

@@ -166,7 +166,7 @@ class DocumentBuilder:
         ):
             self._skipped += 1
             return None
-        fields, wanted = record.fields, self._source.columns
+        fields, wanted = record.fields, self._source.read_columns
         if wanted:
             fields = {key: value for key, value in fields.items() if key in wanted}
         try:

@@ -25,7 +25,7 @@ from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile, InputFormat
 from assets.raw.readers.read_arrow import arrow_starts
 from assets.raw.readers.read_lines import BOM
-from assets.raw.readers.read_tables import DELIMITERS, read_header
+from assets.raw.readers.read_tables import SEPARATORS, read_header, separator_of
 from assets.raw.readers.read_tar import tar_starts
 from assets.raw.readers.read_warc import warc_starts
 from assets.raw.readers.read_zip import zip_borders
@@ -74,7 +74,7 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
         return zip_borders(file, part_bytes)
     if file.compression is not None and not _has_members(file):
         return []
-    if file.format in DELIMITERS and read_header(file, source) is None:
+    if file.format in SEPARATORS and read_header(file, source) is None:
         return []
     try:
         if starts := STARTS.get(file.format):
@@ -117,7 +117,9 @@ def _borders(
     entry = Border(0, 0, part_bytes if is_plain else NEVER, 0, 0)
     last = end = place = 0
     for block in placed_blocks(file):
-        if end == 0 and (len(block.data) < len(BOM) or foreign_content(block.data)):
+        if end == 0 and (
+            len(block.data) < len(BOM) or foreign_content(block.data, None, file.format)
+        ):
             raise BrokenStream("no text, or a mark of UTF-8 in two blocks")
         if block.place != place and entry.offset == NEVER and end - last >= part_bytes:
             entry = Border(block.place, 0, end, 0, 0)
@@ -222,4 +224,5 @@ def _finder(file: InputFile, source: SourceConfig) -> _Lines | _KernelRecords:
     most = source.max_record_bytes
     if file.format == "txt":
         return _KernelRecords(partial(next_paragraph, most), b"")
-    return _KernelRecords(partial(next_csv_row, (most, ord(DELIMITERS[file.format]))), BOM)
+    rules = (most, ord(separator_of(file, source)), source.quoting == "standard")
+    return _KernelRecords(partial(next_csv_row, rules), BOM)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from resources.settings.sources import FileFormat
+from resources.settings.sources import ZSTD_WINDOW_LOG, FileFormat
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
 Content = bytes  # InputFile has a field of that name
@@ -51,6 +51,7 @@ class InputFile(NamedTuple):
     blocks   an xxh3_64 per BLOCK_BYTES (16 hex each), of a local file with more than one block
     content  its bytes, if they are in memory: of a small remote file that is being read
     requests_per_second   most that are sent to its host for it and its like; 0: no limit
+    zstd_window_log       largest window of a zst frame that is read, log2 of its bytes
     """
 
     place: str
@@ -62,6 +63,7 @@ class InputFile(NamedTuple):
     blocks: str = ""
     content: Content | None = None
     requests_per_second: float = 0.0
+    zstd_window_log: int = ZSTD_WINDOW_LOG
 
     def __repr__(self) -> str:
         """Name the file only: its place may be a URL with secrets, its content is long."""

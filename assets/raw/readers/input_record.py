@@ -8,7 +8,7 @@ original spelling (msgspec.Raw) was slower and let invalid UTF-8 through.
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, NoReturn
 
 import msgspec
@@ -19,6 +19,7 @@ DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
 ENCODE = msgspec.json.Encoder(enc_hook=str).encode
 MAX_DEPTH = 200  # a limit of its own: what fits on the interpreter's stack depends on the caller
 TOO_DEEP = f"JSON is nested more than {MAX_DEPTH} levels deep"
+MISSING = object()  # in place of the value of a field that a record does not have
 STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -106,7 +107,7 @@ def matches_filter(fields: Mapping[str, object], wanted: Mapping[str, tuple[Scal
     Types count: true is not 1, and "1" is not 1.
     """
     return all(
-        any(_is_same(_look_up(fields, path), value) for value in allowed)
+        any(_is_same(look_up(fields, path), value) for value in allowed)
         for path, allowed in wanted.items()
     )
 
@@ -115,17 +116,40 @@ def _is_same(value: object, allowed: Scalar) -> bool:
     return isinstance(value, bool) == isinstance(allowed, bool) and value == allowed
 
 
-def _look_up(fields: Mapping[str, object], path: str) -> object:
-    if path in fields:
-        return fields[path]
-    value: object = fields
-    for key in path.split("."):
-        if isinstance(value, str):
-            value = parse_record(0, value.encode("utf-8", "replace")).fields
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
+def look_up(fields: Mapping[str, object], path: str, default: object = None) -> object:
+    """Return the value at a dotted path; a field whose own name is the path comes first.
+
+    A string on the way is read as JSON.
+    """
+    if path in fields or "." not in path:
+        return fields.get(path, default)
+    name, _, below = path.partition(".")
+    inner = _as_fields(fields.get(name))
+    return default if inner is None else look_up(inner, below, default)
+
+
+def has_field(names: Collection[str], path: str) -> bool:
+    """Return whether a table with columns of these names may have a value at a dotted path."""
+    return path in names or path.partition(".")[0] in names
+
+
+def _as_fields(value: object) -> Mapping[str, object] | None:
+    if isinstance(value, str):
+        value = parse_record(0, value.encode("utf-8", "replace")).fields
+    elif isinstance(value, bytes):
+        value = parse_record(0, value).fields
+    return value if isinstance(value, Mapping) else None
+
+
+def _remove(fields: dict[str, object], path: str) -> None:
+    """Remove the value that `look_up` finds; the objects around it are copied."""
+    name, _, below = path.partition(".")
+    inner = None if path in fields else _as_fields(fields.get(name))
+    if inner is None:
+        fields.pop(path, None)
+    else:
+        fields[name] = rest = dict(inner)
+        _remove(rest, below)
 
 
 def checked_size(record: InputRecord, max_bytes: int) -> int:
@@ -144,13 +168,19 @@ def document_columns(
 ) -> tuple[str, str | None, str | None, str | None, str | None, str]:
     """Return (text, id, url, lang, license, meta); ValueError if there is no text."""
     rest = dict(fields)
-    text = rest.pop(source.text_field, None)
-    if source.kind == "chat" and source.text_field in fields:
-        from assets.raw.chat_records import chat_text
+    found = _as_text(look_up(rest, source.text_field, MISSING))
+    if found is not MISSING:
+        _remove(rest, source.text_field)
+    text = found
+    if source.kind == "chat" and found is not MISSING:
+        from assets.raw.chat_records import SPOKEN_BESIDE, chat_text
 
-        text, rest = chat_text(fields, source.text_field)
+        holder = look_up(rest, source.text_field.rpartition(".")[0])
+        siblings = holder if isinstance(holder, Mapping) else {}
+        beside = {key: siblings[key] for key in SPOKEN_BESIDE if key in siblings}
+        text, rest = chat_text(beside | rest | {source.text_field: found}, source.text_field)
     if not isinstance(text, str):
-        raise ValueError(_text_error(fields, source.text_field))
+        raise ValueError(_text_error(fields, source.text_field, found))
     if source.html == "text":
         from assets.raw.readers.html_fields import plain_text
 
@@ -158,28 +188,45 @@ def document_columns(
     record_id = _take_id(rest, source.id_field)
     lang = _take_string(rest, source.lang_field) or source.declared_language
     license_name = _take_string(rest, source.license_field) or source.license
-    url = rest.get("url")
+    if isinstance(url := _as_text(rest.get("url")), str):
+        rest["url"] = url
     meta = ENCODE(rest).decode()
     return text, record_id, url if isinstance(url, str) and url else None, lang, license_name, meta
 
 
+def _as_text(value: object) -> object:
+    """Return bytes in UTF-8 as text: some writers of Parquet do not mark strings as such."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    return value
+
+
 def _take_string(rest: dict[str, object], field: str) -> str | None:
     # A value of another type is no language or licence: it stays in meta, the source's own applies.
-    return str(rest.pop(field)) if isinstance(rest.get(field), str) else None
+    value = _as_text(look_up(rest, field))
+    if not isinstance(value, str):
+        return None
+    _remove(rest, field)
+    return value
 
 
 def _take_id(rest: dict[str, object], field: str | None) -> str | None:
-    value = rest.get(field) if field is not None else None
+    value = None if field is None else _as_text(look_up(rest, field))
     if field is None or value == "" or isinstance(value, bool) or not isinstance(value, str | int):
         return None
-    return str(rest.pop(field))
+    _remove(rest, field)
+    return str(value)
 
 
-def _text_error(fields: Mapping[str, object], field: str) -> str:
-    if field not in fields:
+def _text_error(fields: Mapping[str, object], field: str, value: object) -> str:
+    if value is MISSING:
         names = ", ".join(map(str, list(fields)[:20])) or "none"
         return f"text field `{field}` is missing (fields: {names}) - at `$.{field}`"
-    value = fields[field]
+    if isinstance(value, bytes):
+        return f"text field `{field}` is not valid UTF-8, but bytes - at `$.{field}`"
     type_name = "null" if value is None else type(value).__name__
     return f"text field `{field}` is {type_name}, expected a string - at `$.{field}`"
 

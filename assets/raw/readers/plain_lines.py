@@ -58,13 +58,13 @@ def has_plain_names(source: SourceConfig) -> bool:
     """Return whether documents of a source depend on keys as they are spelled, and on these alone.
 
     A filter looks into values, HTML and messages are parsed, fields that are not wanted are left
-    out, and a name may need escapes or have two roles.
+    out, and a name may need escapes, be a path or have two roles.
     """
     is_read_whole = source.field_filter or source.html != "keep" or source.columns
     if is_read_whole or source.kind == "chat":
         return False
     names = [name for name in names_of(source) if name]
-    is_spelled = all(name.isprintable() and not {*name} & {'"', "\\"} for name in names)
+    is_spelled = all(name.isprintable() and not {*name} & {'"', "\\", "."} for name in names)
     return is_spelled and len({*names}) == len(names)
 
 

@@ -26,7 +26,7 @@ from assets.raw.readers.decompress import (
     read_blocks,
 )
 from assets.raw.readers.input_file import STREAM_END, WHOLE, InputFile, Span
-from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.input_record import InputRecord, has_field
 from assets.raw.readers.read_tables import ROWS_AT_A_TIME, UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
 
@@ -40,7 +40,7 @@ def read_arrow(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Ite
     row, text_field = span.first.row, source.text_field
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(messages, "r"))
-        if text_field not in reader.schema.names:
+        if not has_field(reader.schema.names, text_field):
             if row == 0:
                 yield InputRecord(0, None, b"", no_text_column(text_field, reader.schema.names))
             return

@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from assets.raw.patch import Patch
 from assets.raw.positions import MEMBER
-from assets.raw.readers.decompress import raise_unless_of_content
+from assets.raw.readers.decompress import file_head, raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
+from assets.raw.readers.file_content import packed_as
 from assets.raw.readers.input_file import (
     BEGIN,
     STREAM_END,
@@ -163,10 +164,26 @@ def read_chunks(
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
     once per slice. Reading stops soon after `most_documents`.
     """
+    if file_slice.start == 0 and file_slice.unit in ("stream", "bytes"):
+        sent = as_sent(file)
+        file, file_slice = (file, file_slice) if sent is file else (sent, whole(sent))
     builder = DocumentBuilder(0, most_documents, patches)
     chunks = _chunks(builder, file, file_slice, source, part_bytes)
     is_long = is_stream(file_slice, part_bytes) and file.bytes >= AHEAD_BYTES
     return read_ahead(chunks) if is_long else chunks
+
+
+def as_sent(file: InputFile) -> InputFile:
+    """Return a file of another machine with the compression in which it is sent.
+
+    Object stores and web servers have files with `Content-Encoding: gzip` and a name that does not
+    say so. The whole file is one slice then: later slices of plain files are empty.
+    """
+    is_ours = "://" not in file.name or is_packaged(file.format)
+    if is_ours or file.compression is not None or not file.bytes:
+        return file
+    packed = packed_as(file_head(file))
+    return file if packed is None else file._replace(compression=packed)
 
 
 def is_stream(file_slice: Slice, part_bytes: int) -> bool:
@@ -209,7 +226,7 @@ def read_into(
     builder: DocumentBuilder, file: InputFile, source: SourceConfig, part_bytes: int
 ) -> Iterator[Chunk]:
     """Add a small file to a builder; yield a chunk where that has enough records."""
-    yield from _add_file(builder, file, whole(file), source, part_bytes)
+    yield from _add_file(builder, as_sent(file), whole(file), source, part_bytes)
     yield from builder.end_file()
 
 

@@ -25,12 +25,13 @@ from assets.raw.readers.decompress import (
 )
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import WHOLE, InputFile, Span
-from assets.raw.readers.input_record import InputRecord, as_json
+from assets.raw.readers.input_record import InputRecord, as_json, has_field
 from assets.raw.readers.read_lines import BOM, Line, read_lines
 from resources.settings.sources import SourceConfig
 
 ROWS_AT_A_TIME = 1024
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+OTHER_SEPARATORS = ";|\t,^~\x01"
 UNREADABLE = (ValueError, OverflowError, KeyError, TypeError, pa.ArrowException)
 
 
@@ -100,7 +101,7 @@ def read_csv(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
     """
     header = (read_header(file, source) or []) if span.first.offset else []
     lines, number = _csv_lines(file, source, span), span.first.row
-    for values, fault in _csv_rows(lines, DELIMITERS[file.format]):
+    for values, fault in _csv_rows(lines, file, source):
         error = fault or _row_error(values, header, source.text_field)
         if error:
             yield InputRecord(number, None, bytes(lines.row), error, lines.line)
@@ -116,7 +117,7 @@ def read_csv(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
 
 def read_header(file: InputFile, source: SourceConfig) -> list[str] | None:
     """Return the names of a table's columns; None if it has no rows that can be read."""
-    for values, fault in _csv_rows(_csv_lines(file, source, WHOLE), DELIMITERS[file.format]):
+    for values, fault in _csv_rows(_csv_lines(file, source, WHOLE), file, source):
         if fault or _row_error(values, [], source.text_field):
             return None
         if values:
@@ -128,12 +129,25 @@ def _csv_lines(file: InputFile, source: SourceConfig, span: Span) -> _CsvLines:
     return _CsvLines(read_lines(file, source, span), source.max_record_bytes)
 
 
-def _csv_rows(lines: _CsvLines, delimiter: str) -> Iterator[tuple[list[str], str]]:
-    is_broken = True
+def separator_of(file: InputFile, source: SourceConfig) -> str:
+    """Return the character between the fields of a CSV or TSV file."""
+    return source.separator or SEPARATORS[file.format]
+
+
+def _csv_rows(
+    lines: _CsvLines, file: InputFile, source: SourceConfig
+) -> Iterator[tuple[list[str], str]]:
+    is_broken, separator = True, separator_of(file, source)
+    is_quoted = source.quoting == "standard"
     while is_broken:
         is_broken = False
         try:
-            for values in csv.reader(lines, delimiter=delimiter, strict=True):
+            for values in csv.reader(
+                lines,
+                delimiter=separator,
+                quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+                strict=True,
+            ):
                 yield values, ""
                 lines.start_row()
         except (csv.Error, _LineFault) as error:
@@ -158,11 +172,16 @@ def _row_error(values: list[str], header: list[str], text_field: str) -> str:
         return "" if is_whole else f"row has {len(values)} fields, the header has {len(header)}"
     if values.count(text_field) > 1:
         return f"{values.count(text_field)} columns are named `{text_field}`; rename all but one"
-    return "" if not values or text_field in values else no_text_column(text_field, values)
+    return "" if not values or has_field(values, text_field) else no_text_column(text_field, values)
 
 
 def no_text_column(text_field: str, columns: list[str]) -> str:
     """Say that a table has no column of the text."""
+    if len(columns) == 1 and any(each in columns[0] for each in OTHER_SEPARATORS):
+        return (
+            f"no column `{text_field}`; columns: {columns[0]}. As it seems, this is one column: "
+            "set `separator` to the character between its fields"
+        )
     return (
         f"no column `{text_field}`; columns: {', '.join(columns[:50])}. "
         "Name the column with the text in `text_field`."
@@ -186,12 +205,12 @@ def read_parquet(
         return
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error, file.bytes)
-        reason = foreign_content(file_head(file)) or error
+        reason = foreign_content(file_head(file), None, file.format) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
         yield InputRecord(0, None, _tail(file), error_text)
         return
     first, last = groups or (0, table.num_row_groups)
-    if source.text_field not in table.schema_arrow.names:
+    if not has_field(table.schema_arrow.names, source.text_field):
         if first == 0:
             yield InputRecord(
                 0, None, b"", no_text_column(source.text_field, table.schema_arrow.names)
@@ -199,7 +218,7 @@ def read_parquet(
         return
     row = sum(table.metadata.row_group(group).num_rows for group in range(first))
     for group in range(first, last):
-        yield from _read_row_group(table, group, row, file, source.columns)
+        yield from _read_row_group(table, group, row, file, source.read_columns)
         row += table.metadata.row_group(group).num_rows
 
 

@@ -3,13 +3,15 @@
     0001.txt + 0001.json + 0001.cls  ->  the text, the fields of the object, and `cls`
 
 The key is the name up to the first dot behind the last slash. The text is that of a member .txt,
-.md or .html, or else the text field of the object. Members of other kinds are counted and left out.
+.md or .html, or else the text field of the object. A field that two members have stays twice: that
+of the object is renamed `name_2` then. Members of other kinds are counted and left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
 from assets.raw.readers.block_stream import BlockStream
@@ -118,14 +120,28 @@ def _sample_record(sample: _Sample, source: SourceConfig) -> InputRecord:
         parsed = parse_record(sample.row, sample.parts["json"][1])
         if parsed.fields is None:
             return parsed
-        fields |= parsed.fields
+        fields = _joined(fields, parsed.fields)
     if "cls" in sample.parts:
         label = sample.parts["cls"][1].decode("utf-8", "surrogateescape").strip()
-        fields["cls"] = int(label) if label.isdecimal() and len(label) < 19 else label
+        fields = _joined(
+            fields, {"cls": int(label) if label.isdecimal() and len(label) < 19 else label}
+        )
     if "text" in sample.parts:
         suffix, data = sample.parts["text"]
         page = page_record(sample.row, data, MEMBER_FORMATS[TEXTS[suffix]], source)
         if page.fields is None:
             return page
-        fields |= page.fields
+        fields = _joined(fields, page.fields)
     return InputRecord(sample.row, fields)
+
+
+def _joined(fields: Mapping[str, object], others: Mapping[str, object]) -> dict[str, object]:
+    """Return all fields; one that the others have too, with another value, under a new name."""
+    taken, joined = {*fields, *others}, dict[str, object]()
+    for name, value in fields.items():
+        if name in others and others[name] != value:
+            free = (f"{name}_{number}" for number in count(2) if f"{name}_{number}" not in taken)
+            joined[next(free)] = value
+        else:
+            joined[name] = value
+    return {**joined, **others}

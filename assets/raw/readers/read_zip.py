@@ -60,7 +60,7 @@ def read_zip(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
         except UNREADABLE as error:
             raise_unless_of_content(error)
             head = file_head(file)
-            reason = foreign_content(head, file.compression) or error
+            reason = foreign_content(head, file.compression, file.format) or error
             fault = FileFault(f"zip archive cannot be opened: {reason}")
             yield InputRecord(0, None, head, fault)
             return

@@ -32,7 +32,7 @@ from assets.raw.places.sampling.drawn_blocks import (
     Stratum,
 )
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import read_chunks, whole
+from assets.raw.readers.read_chunks import as_sent, read_chunks, whole
 from resources.settings.sources import SourceConfig
 
 LEAST_SOURCE_BYTES = 2 << 20  # of a source's files, by which small ones are sampled more closely
@@ -50,7 +50,7 @@ def sample_source(
     sample = SourceSample(all_bytes=sum(file.bytes for file in files))
     share = min(1.0, max(share, LEAST_SOURCE_BYTES / max(1, sample.all_bytes)))
     by_way: dict[str, list[InputFile]] = {}
-    for file in files:
+    for file in as_first_sent(files):
         if file.bytes:
             by_way.setdefault(way_of(file, source), []).append(file)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,6 +58,16 @@ def sample_source(
         for way, group in by_way.items():
             WAYS[way](sample, group, draw)
     return sample
+
+
+def as_first_sent(files: Sequence[InputFile]) -> Sequence[InputFile]:
+    """Return the files, plain ones of another machine as the first of them is sent."""
+    plain = [file for file in files if file.compression is None and "://" in file.name]
+    packed = as_sent(plain[0]).compression if plain else None
+    if packed is None:
+        return files
+    chosen = {*plain}
+    return [file._replace(compression=packed) if file in chosen else file for file in files]
 
 
 def way_of(file: InputFile, source: SourceConfig) -> str:

@@ -32,7 +32,7 @@ from assets.raw.readers.decompress import (
     read_blocks,
 )
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.input_record import InputRecord, has_field
 from assets.raw.readers.packaged.cached_blocks import open_anywhere
 from assets.raw.readers.packaged.packaged_formats import BUILDERS, check_installed, is_packaged
 from assets.raw.readers.read_tables import UNREADABLE, batch_records, no_text_column
@@ -168,7 +168,7 @@ def records_of(
         try:
             for table, behind in tables:
                 opened.check()
-                if source.text_field not in table.schema.names:
+                if not has_field(table.schema.names, source.text_field):
                     reason = no_text_column(source.text_field, table.schema.names)
                     yield [InputRecord(row, None, b"", reason)], None
                     return
@@ -251,8 +251,8 @@ def register_files() -> None:
 
 
 def _records(table: pa.Table, row: int, source: SourceConfig) -> Iterator[InputRecord]:
-    if source.columns:
-        table = table.select([name for name in table.schema.names if name in source.columns])
+    if source.read_columns:
+        table = table.select([name for name in table.schema.names if name in source.read_columns])
     for batch in table.to_batches():
         yield from batch_records(batch, row)
         row += batch.num_rows
