@@ -224,3 +224,17 @@ def test_no_damage_of_a_web_archive_ends_the_reading(
     for name, each in (("a", bytes(data)), ("b", data[: place % len(data)]), ("c", junk)):
         for suffix in ("wet", "warc"):
             read(write(folder, f"{name}.{suffix}", bytes(each)), 100)
+
+
+def test_statements_on_use_in_the_headers_of_a_page_are_kept(tmp_path: Path) -> None:
+    http = (
+        "HTTP/1.1 200 OK\r\ncontent-usage: train-ai=n\r\nContent-Usage: search=y\r\n"
+        "Content-Signal: ai-train=no\r\nContent-Type: text/html\r\n\r\n<p>A page of text.</p>"
+    )
+    more = "Content-Type: application/http; msgtype=response\r\n"
+
+    chunk = read(write(tmp_path, "a.warc", record("response", http.encode(), 1, more)))
+
+    meta = chunk.documents["meta"]
+    stated = [meta.str.json_path_match(f"$.content_{name}").item() for name in ("usage", "signal")]
+    assert stated == ["train-ai=n, search=y", "ai-train=no"]
