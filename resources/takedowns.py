@@ -25,7 +25,7 @@ from resources.store.store_errors import StoreError
 
 FOLDER = "_takedowns"
 URL_FORM = 2  # that of `resources/urls.py`
-Kind = Literal["url", "domain", "doc", "match"]
+Kind = Literal["url", "domain", "doc", "match", "withdraw"]
 
 
 class UrlForm(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +55,9 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     documents     number of documents that were found
     published     parts of `raw` that have one of the documents: the stems of their files, by
                   source; unset by earlier versions
+    date          date of the notice, as the user wrote it
+    withdraws     number of the request that this one withdraws; `parts` are then those that have
+                  left out documents since
     """
 
     kind: Kind
@@ -69,6 +72,8 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: dict[str, tuple[str, ...]] = {}
     documents: int = 0
     published: dict[str, tuple[str, ...]] | UnsetType = UNSET
+    date: str | UnsetType = UNSET
+    withdraws: int | UnsetType = UNSET
 
 
 def path_of(root: Path, number: int) -> Path:
@@ -83,13 +88,24 @@ def count_takedowns(root: Path) -> int:
 
 
 def read_takedowns(root: Path, count: int | None = None) -> tuple[Takedown, ...]:
-    """Return the first requests of a store, all of them by default, in the order of coming."""
+    """Return the first requests of a store, all by default; a withdrawn one means nothing."""
+    recorded = read_recorded(root, count)
+    withdrawn = {each.withdraws for each in recorded if each.withdraws}
+    return tuple(
+        Takedown(each.kind, each.reason) if number in withdrawn else each
+        for number, each in enumerate(recorded, 1)
+    )
+
+
+def read_recorded(root: Path, count: int | None = None) -> tuple[Takedown, ...]:
+    """Return the first requests of a store as they were recorded, in the order of coming."""
     return _read(root, count_takedowns(root) if count is None else count)
 
 
 @lru_cache(maxsize=4)  # a request never changes
 def _read(root: Path, count: int) -> tuple[Takedown, ...]:
-    return tuple(read_takedown(path_of(root, number)) for number in range(1, count + 1))
+    paths = [path_of(root, number) for number in range(1, count + 1)]
+    return tuple(medium_of(root).each(read_takedown, paths))
 
 
 def read_takedown(path: Path) -> Takedown:
@@ -103,13 +119,14 @@ def read_takedown(path: Path) -> Takedown:
         ) from error
 
 
-def add_takedown(root: Path, takedown: Takedown) -> int:
-    """Add a request to a store; return its number."""
-    number = count_takedowns(root) + 1
-    if not medium_of(root).create(path_of(root, number), sealed(to_line(takedown))):
-        place = place_of(path_of(root, number))
-        raise StoreError(f"{place}: another takedown came meanwhile. Give the command again.")
-    return number
+def add_takedown(root: Path, *takedowns: Takedown) -> int:
+    """Add requests to a store, one after the other; return the number of the first."""
+    first = count_takedowns(root) + 1
+    for number, takedown in enumerate(takedowns, first):
+        if not medium_of(root).create(path_of(root, number), sealed(to_line(takedown))):
+            place = place_of(path_of(root, number))
+            raise StoreError(f"{place}: another takedown came meanwhile. Give the command again.")
+    return first
 
 
 def id_of(takedown: Takedown) -> str:

@@ -6,7 +6,7 @@ takedown is applied to the published part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -26,7 +26,7 @@ from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
-from resources.takedowns import read_takedowns, takedowns_by_part
+from resources.takedowns import read_recorded, read_takedowns, takedowns_by_part
 from resources.tasks import Plan, Task, stream_name, tasks_of
 
 FIELD_FILTER = "field_filter"  # why `raw` leaves a document out
@@ -49,6 +49,7 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
     patches = read_patches(corpus, source.name)
     takedowns = read_takedowns(corpus.store.root)
     named = takedowns_by_part(takedowns, source.name)
+    recorded = takedowns_by_part(read_recorded(corpus.store.root), source.name)
     tasks = []
     for name, state in sorted(states.items()):
         of_known = known[name].ranges if name in known else ()
@@ -59,7 +60,9 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
             inputs = RawInputs(
                 (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
             )
-            task = range_task(corpus, config, range_name(name, index), inputs, named)
+            task_name = range_name(name, index)
+            ids = named.get(task_name, ()), recorded.get(task_name, ())
+            task = range_task(corpus, config, task_name, inputs, ids)
             tasks.append(with_published(task, published))
     newest_ids = {name: state.last for name, state in sorted(states.items())}
     provenance = RawProvenance(
@@ -82,14 +85,15 @@ def range_task(
     config: dict[str, object],
     name: str,
     inputs: RawInputs,
-    named: Mapping[str, Sequence[str]],
+    takedowns: tuple[Sequence[str], Sequence[str]],
 ) -> Task[RawInputs]:
     """Make the task that reads a range of a stream: one part, whatever `part_bytes` is by now.
 
-    `named` are the takedowns that name a task. The fingerprints that the part had with fewer
-    patches and takedowns are among its inputs: its entries may be gone from the server.
+    `takedowns` are those that name it: those it obeys, and all with the withdrawn. The fingerprints
+    that the part had with fewer patches and takedowns, or before a withdrawal, are among its
+    inputs: its entries may be gone from the server.
     """
-    stream, ids = inputs.stream, named.get(name, ())
+    stream, (ids, recorded) = inputs.stream, takedowns
     assert stream is not None, "this is a range of one"
     maker, made_of = tasks_of(corpus, RawRecords, inputs.source.name), ("entries", stream.name)
 
@@ -103,12 +107,15 @@ def range_task(
         )
 
     tasks = [with_patches(inputs.patches[:n]) for n in reversed(range(len(inputs.patches) + 1))]
-    now, *earlier = (
-        obeying(task.fingerprint, ids[:count])
+    now = obeying(tasks[0].fingerprint, ids)
+    earlier = (
+        obeying(task.fingerprint, known[:count])
         for task in tasks
-        for count in reversed(range(len(ids) + 1))
+        for known in dict.fromkeys((tuple(ids), tuple(recorded)))
+        for count in reversed(range(len(known) + 1))
     )
-    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=(*earlier,)))
+    unpatched = tuple(each for each in dict.fromkeys(earlier) if each != now)
+    return replace(tasks[0], fingerprint=now, payload=replace(inputs, unpatched=unpatched))
 
 
 def with_published(task: Task[RawInputs], parts: Sequence[PartRecord]) -> Task[RawInputs]:

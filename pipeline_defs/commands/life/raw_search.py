@@ -39,13 +39,13 @@ class Hits(NamedTuple):
     """What a part has of a takedown.
 
     documents  those that are meant: doc_id, url, text and origin
-    records    number of records in quarantine
+    records    those in quarantine that are meant
     passages   documents that stay, with the digest of a passage of one that is meant
     """
 
     part: RawPart
     documents: pl.DataFrame
-    records: int
+    records: pl.DataFrame
     passages: set[tuple[str, bytes]]
 
 
@@ -85,16 +85,24 @@ def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
     return read_rows(part, rows)
 
 
-def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
-    """Return the documents of a part that have the text, or all passages, of `wanted`."""
+def matching_documents(
+    part: RawPart, wanted: Wanted, wholes: Sequence[frozenset[bytes]]
+) -> pl.DataFrame:
+    """Return the documents of a part that have a text of `wanted`, or all passages of a whole."""
     texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
     rows = {found.row for found in find_texts(texts, wanted.texts)}
+    for row, digests in passages_by_row(texts, wanted).items():
+        if any(whole <= digests for whole in wholes if whole):
+            rows.add(row)
+    return read_rows(part, pl.Series(sorted(rows), dtype=pl.UInt32))
+
+
+def passages_by_row(texts: pl.Series, wanted: Wanted) -> dict[int, set[bytes]]:
+    """Return the digests of the passages in each of some texts, of those that have any."""
     passages: dict[int, set[bytes]] = {}
     for found in find_passages(texts, wanted.passages):
         passages.setdefault(found.row, set()).add(found.digest)
-    every = len(wanted.passages.owners)
-    rows |= {row for row, digests in passages.items() if len(digests) == every}
-    return read_rows(part, pl.Series(sorted(rows), dtype=pl.UInt32))
+    return passages
 
 
 def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
@@ -117,20 +125,19 @@ def hits_in(part: RawPart, wanted: Wanted) -> Hits:
     others = documents.filter(~is_meant)
     ids = others["doc_id"]
     passages = {(ids[f.row], f.digest) for f in find_passages(others["text"], wanted.passages)}
-    records = 0
+    records = pl.DataFrame()
     if part.quarantine is not None:
-        records = len(
-            is_record_wanted(pl.read_parquet(part.quarantine.checked()), wanted).arg_true()
-        )
+        quarantine = pl.read_parquet(part.quarantine.checked())
+        records = quarantine.filter(is_record_wanted(quarantine, wanted))
     return Hits(part, documents.filter(is_meant), records, passages)
 
 
-def cluster_members(corpus: Corpus, doc_ids: Iterable[str]) -> set[str]:
-    """Return the documents in the duplicate clusters of some documents, of all kept manifests."""
+def clusters_with(corpus: Corpus, doc_ids: Iterable[str]) -> list[frozenset[str]]:
+    """Return the duplicate clusters that have any of some documents, of all kept manifests."""
     wanted = pl.Series(sorted(doc_ids), dtype=pl.String)
     folder = corpus.store.partition("duplicates", GLOBAL)
-    members: set[str] = set()
-    for number in folder.manifest_numbers():
+    clusters: dict[frozenset[str], None] = {}
+    for number in folder.manifest_numbers() if len(wanted) else ():
         manifest = folder.read_manifest(number)
         files = [file for part in manifest.parts if (file := part.file("clusters")) and file.rows]
         tables = [
@@ -141,6 +148,8 @@ def cluster_members(corpus: Corpus, doc_ids: Iterable[str]) -> set[str]:
         ]
         if tables:
             table = pl.concat(tables)
-            clusters = table.filter(pl.col("doc_id").is_in(wanted.implode()))["cluster_id"]
-            members |= set(table.filter(pl.col("cluster_id").is_in(clusters.implode()))["doc_id"])
-    return members
+            found = table.filter(pl.col("doc_id").is_in(wanted.implode()))["cluster_id"]
+            members = table.filter(pl.col("cluster_id").is_in(found.implode()))
+            groups = members.group_by("cluster_id", maintain_order=True).agg("doc_id")["doc_id"]
+            clusters |= dict.fromkeys(map(frozenset, groups.to_list()))
+    return [*clusters]

@@ -1,0 +1,230 @@
+"""Find what requests mean: the documents, the copies of their texts, and the parts with them.
+
+Every part of `raw` that the store has is read twice, whatever the number of requests: once for what
+they name, and once for the texts of the documents that were found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+import polars as pl
+
+from assets.raw.taken_down_files import Wanted, hash_of, is_record_wanted, parts_in, wanted_by
+from assets.text.marks import DIGEST_BYTES, MARK_BYTES, id_marks, passage_marks, text_marks
+from pipeline_defs.commands.life.raw_search import (
+    Hits,
+    RawPart,
+    clusters_with,
+    hits_in,
+    matching_documents,
+    named_documents,
+    on_all_cores,
+    passages_by_row,
+    raw_parts,
+)
+from resources.corpus import Corpus
+from resources.takedowns import Takedown
+from resources.urls import domains_above
+
+NOTHING = pl.DataFrame(schema=dict.fromkeys(("doc_id", "url", "text"), pl.String))
+COMMON = 5  # documents that stay: a passage of so many is a form, not the text of one document
+
+
+@dataclass(frozen=True)
+class FoundDocuments:
+    """A request with what it found.
+
+    documents  those that are meant, from every version of every part
+    records    number of records in quarantine
+    near       number of near copies that stay, as they were not asked for
+    """
+
+    takedown: Takedown
+    documents: pl.DataFrame
+    records: int
+    near: int
+
+
+def find(corpus: Corpus, asked: Sequence[Takedown]) -> list[FoundDocuments]:
+    """Find the documents of requests, the copies of their texts, and the parts that have them."""
+    parts = raw_parts(corpus)
+    documents = asked_documents(parts, asked)
+    meant = [*meant_by(documents, asked, by_passages=True)]
+    clusters = Clusters(clusters_with(corpus, documents["doc_id"]))
+    members = [clusters.members(each["doc_id"]) for each in meant]
+    asked = [
+        with_members(with_marks(each, of_request), ids)
+        for each, of_request, ids in zip(asked, meant, members, strict=True)
+    ]
+    if any(each.near for each in asked):
+        found = on_all_cores(partial(named_documents, wanted=wanted_by(asked)), parts)
+        meant = [*meant_by(pl.concat([NOTHING, *found], how="diagonal"), asked)]
+        asked = [with_marks(*each) for each in zip(asked, meant, strict=True)]
+    hits = list(on_all_cores(partial(hits_in, wanted=wanted_by(asked)), parts))
+    return [*found_by(hits, asked, members)]
+
+
+def asked_documents(parts: Sequence[RawPart], asked: Sequence[Takedown]) -> pl.DataFrame:
+    """Return the documents that requests name; texts are read if they are what is asked for."""
+    matches = [each for each in asked if each.kind == "match"]
+    others = [each for each in asked if each.kind != "match"]
+    found = [NOTHING]
+    if others:
+        found += on_all_cores(partial(named_documents, wanted=wanted_by(others)), parts)
+    if matches:
+        wholes = [frozenset(map(digest, single(each.passages))) for each in matches]
+        search = partial(matching_documents, wanted=wanted_by(matches), wholes=wholes)
+        found += on_all_cores(search, parts)
+    return pl.concat(found, how="diagonal")
+
+
+class Clusters:
+    """Duplicate clusters by the documents in them."""
+
+    def __init__(self, clusters: Sequence[frozenset[str]]) -> None:
+        self.by_id: dict[str, list[frozenset[str]]] = {}
+        for cluster in clusters:
+            for doc_id in cluster:
+                self.by_id.setdefault(doc_id, []).append(cluster)
+
+    def members(self, doc_ids: Iterable[str]) -> set[str]:
+        """Return all documents in the clusters of some."""
+        return {one for doc_id in doc_ids for each in self.by_id.get(doc_id, ()) for one in each}
+
+
+@dataclass
+class Places:
+    """Rows of documents by what requests have of them: digests of marks, hashes of URLs."""
+
+    rows: dict[bytes | str, list[int]] = field(default_factory=dict)
+
+    def add(self, keys: Iterable[bytes | str], row: int) -> None:
+        """Add a row under some keys."""
+        for key in keys:
+            self.rows.setdefault(key, []).append(row)
+
+    def of(self, keys: Iterable[bytes | str]) -> set[int]:
+        """Return the rows under any of some keys."""
+        return {row for key in keys for row in self.rows.get(key, ())}
+
+
+def meant_by(
+    documents: pl.DataFrame, asked: Sequence[Takedown], *, by_passages: bool = False
+) -> Iterator[pl.DataFrame]:
+    """Yield the documents (doc_id, url, text, ...) that each request means."""
+    wanted = wanted_by(asked)
+    ids, texts, addresses, domains = Places(), Places(), Places(), Places()
+    for row, mark in enumerate(id_marks(documents["doc_id"].to_list())):
+        ids.add([digest(mark)], row)
+    for row, mark in enumerate(text_marks(documents["text"])):
+        texts.add([digest(mark)] if mark else [], row)
+    for form in wanted.forms:
+        with_url = documents.with_row_index("row").drop_nulls("url")
+        of_form = parts_in(form, with_url["url"])
+        for row, host, address in zip(
+            with_url["row"], *of_form.select("host", "address"), strict=True
+        ):
+            addresses.add([hash_of(address)], row)
+            domains.add(map(hash_of, domains_above(host) if host else ()), row)
+    passages = passages_by_row(documents["text"], wanted) if by_passages else {}
+    for each in asked:
+        rows = ids.of(map(digest, single(each.ids))) | texts.of(map(digest, single(each.texts)))
+        rows |= addresses.of(each.addresses) | domains.of(each.domains)
+        if each.kind == "match" and each.passages:
+            whole = frozenset(map(digest, single(each.passages)))
+            rows |= {row for row, digests in passages.items() if whole <= digests}
+        yield documents[sorted(rows)]
+
+
+def found_by(
+    hits: Sequence[Hits], asked: Sequence[Takedown], members: Sequence[set[str]]
+) -> Iterator[FoundDocuments]:
+    """Yield each request with what it has of the parts, without passages that are forms."""
+    numbered = (each.documents.with_columns(part=pl.lit(n)) for n, each in enumerate(hits))
+    documents = pl.concat([NOTHING, *numbered], how="diagonal")
+    others = Counter(one for _, one in set().union(*(each.passages for each in hits)))
+    meant = meant_by(documents, asked)
+    for takedown, of_request, near in zip(asked, meant, members, strict=True):
+        records = records_of(hits, takedown, is_alone=len(asked) == 1)
+        places = {*records, *(of_request["part"] if of_request.height else ())}
+        parts = [hits[place].part for place in sorted(places)]
+        doc_ids = set(of_request["doc_id"])
+        found = msgspec.structs.replace(
+            without_forms(with_marks(takedown, of_request), others),
+            parts=names_by_source((each.source, each.task) for each in parts),
+            published=names_by_source((each.source, each.stem) for each in parts),
+            documents=len(doc_ids),
+        )
+        yield FoundDocuments(found, of_request, sum(records.values()), len(near - doc_ids))
+
+
+def records_of(hits: Sequence[Hits], takedown: Takedown, *, is_alone: bool) -> dict[int, int]:
+    """Count the records in quarantine that a request means, by the place of the part."""
+    wanted: Wanted | None = None
+    counts = {}
+    for place, each in enumerate(hits):
+        if not each.records.height:
+            continue
+        wanted = wanted or wanted_by([takedown])
+        is_meant = None if is_alone else is_record_wanted(each.records, wanted)
+        counts[place] = each.records.height if is_meant is None else int(is_meant.sum())
+    return {place: count for place, count in counts.items() if count}
+
+
+def with_members(asked: Takedown, members: set[str]) -> Takedown:
+    """Add the marks of near copies to a request that asks for them."""
+    if not asked.near:
+        return asked
+    return msgspec.structs.replace(asked, ids=joined(asked.ids, id_marks(sorted(members))))
+
+
+def with_marks(asked: Takedown, documents: pl.DataFrame) -> Takedown:
+    """Add the marks of documents to a request."""
+    if documents.is_empty():
+        return asked
+    different = documents.unique("doc_id", maintain_order=True)
+    texts = documents["text"].unique(maintain_order=True)
+    return msgspec.structs.replace(
+        asked,
+        ids=joined(asked.ids, id_marks(different["doc_id"].to_list())),
+        texts=joined(asked.texts, text_marks(texts)),
+        passages=joined(asked.passages, passage_marks(texts)),
+    )
+
+
+def joined(marks: bytes, more: list[bytes]) -> bytes:
+    """Return marks without repetitions, in an order that tells nothing of the texts."""
+    return b"".join(sorted({one for each in (marks, *more) for one in single(each)}))
+
+
+def single(marks: bytes) -> Iterator[bytes]:
+    """Yield each of some marks that are end to end."""
+    for start in range(0, len(marks), MARK_BYTES):
+        yield marks[start : start + MARK_BYTES]
+
+
+def digest(mark: bytes) -> bytes:
+    """Return the digest in a mark."""
+    return mark[MARK_BYTES - DIGEST_BYTES :]
+
+
+def without_forms(asked: Takedown, others: Counter[bytes]) -> Takedown:
+    """Leave out passages that COMMON documents which stay have, such as licences and menus.
+
+    They are no text of the one document, and the proof would find them for ever.
+    """
+    kept = [one for one in single(asked.passages) if others[digest(one)] < COMMON]
+    return msgspec.structs.replace(asked, passages=b"".join(kept))
+
+
+def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return names without repetitions by their source."""
+    names: dict[str, set[str]] = {}
+    for source, name in pairs:
+        names.setdefault(source, set()).add(name)
+    return {source: tuple(sorted(of_source)) for source, of_source in sorted(names.items())}
