@@ -313,7 +313,8 @@ class Partition:
         """Return the numbers of the newest manifests, and of those that a tag or a hold names."""
         numbers = self.manifest_numbers()
         named = numbers_named(self.folder.parent.parent, self.stage, self.name)
-        return [n for n in numbers if n in named or n in numbers[-keep_manifests:]]
+        newest = numbers[max(0, len(numbers) - keep_manifests) :]
+        return [n for n in numbers if n in named or n in newest]
 
     def named_by(self, numbers: Iterable[int]) -> set[str]:
         """Return the files and records that some manifests name, relative to the folder."""

@@ -1,0 +1,85 @@
+"""`corpus gc` removes what is left of a source that pipeline.yaml no longer has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from builders import open_corpus, sentence, write_jsonl
+from every_stage import run_stage
+
+from assets.filtered.asset import FILTERED
+from assets.raw.asset import RAW
+from pipeline_defs.commands.life.tag import make_tag
+from pipeline_defs.commands.main import main
+from resources.store.named_states import HeldSource, create, hold_path, read_holds
+
+Told = Callable[..., Any]
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Told:
+    """Build sources `web` and `old`, and return what `gc` says of the sources that are given."""
+    for name in ("web", "old"):
+        write_jsonl(tmp_path / f"in/{name}/a.jsonl", [{"text": sentence(i)} for i in range(3)])
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    corpus = configured(tmp_path, "web", "old")
+    run_stage(corpus, RAW)
+    run_stage(corpus, FILTERED)
+
+    def gc(sources: tuple[str, ...], *words: str) -> Any:
+        configured(tmp_path, *sources)
+        capsys.readouterr()
+        assert main(["gc", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return gc
+
+
+def configured(folder: Path, *sources: str) -> Any:
+    """A corpus of some sources."""
+    config = {
+        "store": "store",
+        "sources": [{"name": name, "where": f"in/{name}"} for name in sources],
+        "phases": [{"name": "main", "weighting": "natural"}],
+    }
+    (folder / "pipeline.yaml").write_text(yaml.safe_dump(config))
+    return open_corpus(folder / "pipeline.yaml")
+
+
+def places(folder: Path) -> list[str]:
+    """The partitions that are in the store."""
+    return sorted(f"{p.parent.name}/{p.name}" for p in (folder / "store").glob("[!_]*/*"))
+
+
+def test_a_removed_source_is_named_and_removed_when_asked_for(told: Told, tmp_path: Path) -> None:
+    create(hold_path(tmp_path / "store", "old"), HeldSource("old", "1", "", ()))
+    named = told(("web",))
+    assert [*named["removed_sources"]] == ["old"]
+    assert {each["partition"] for each in named["partitions"]} == {"old"}
+    assert len(places(tmp_path)) == 4
+
+    removed = told(("web",), "--delete")
+    assert removed["is_deleted"]
+    assert places(tmp_path) == ["filtered/web", "raw/web"]
+    assert not read_holds(tmp_path / "store")
+    assert told(("web",))["removed_sources"] == {}
+
+
+def test_a_slip_in_the_name_of_a_source_removes_nothing(told: Told, tmp_path: Path) -> None:
+    slip = told(("web", "odl"), "--delete")
+    assert slip["unbuilt_sources"] == ["odl"]
+    assert len(places(tmp_path)) == 4
+    told(("web", "odl"), "--delete", "--removed-source", "old")
+    assert places(tmp_path) == ["filtered/web", "raw/web"]
+    assert main(["gc", "--removed-source", "web"]) == 2
+
+
+def test_what_a_tag_names_of_a_removed_source_stays(told: Told, tmp_path: Path) -> None:
+    make_tag(configured(tmp_path, "web", "old").store, "v1")
+    assert not told(("web",), "--delete")["partitions"]
+    assert len(places(tmp_path)) == 4
