@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import every_stage
 import polars as pl
 import pytest
 import yaml
@@ -20,14 +22,19 @@ from builders import (
 )
 from sharded_corpus import remove_rows
 
+from assets.deduped.asset import DEDUPED
+from assets.raw.asset import RAW
 from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
 from assets.sharded.flat_row_files import open_shard
+from assets.stages import STAGES
+from assets.text.marks import id_marks
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.commands.look.tracing.trace_rows import byte_of
 from pipeline_defs.commands.main import main
 from resources.materialize.materialization import manifest_of
+from resources.takedowns import Takedown, add_takedown
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "
 LINE = "this line is on the page of every one of them, and says nothing of the town"
@@ -242,6 +249,54 @@ def test_why_a_document_is_not_there(corpus: Any, capsys: pytest.CaptureFixture[
     assert fates[copy]["duplicates"]["kept_doc_id"] == survivor and not fates[copy]["sharded"]
     assert f"similarity 1.000) of {survivor}" in shown(capsys, copy)
     assert "duplicates: stays for cluster" in shown(capsys, survivor)
+
+
+def test_every_removed_document_has_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = sentence(3, 23)
+    quiz = {"name": "quiz", "where": "quiz.jsonl", "fields": ["question"]}
+    dedup = {"lines": {"min_count": 3, "min_chars": 20}, "decontamination": {"sets": [quiz]}}
+    corpus = open_corpus(write_corpus(tmp_path, **CONFIG | {"dedup": dedup}))
+    write_jsonl(tmp_path / "quiz.jsonl", [{"question": question}])
+    pages = [{"text": f"{LINE}\n{LINE}{n}"} for n in range(4)] + [{"text": "short"}]
+    asked = {"text": f"Somebody asked: {question}"}
+    write_jsonl(tmp_path / "input/notes/more.jsonl", [asked, *pages, *[{"text": LINE}] * 3])
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    stages = STAGES[: STAGES.index(DEDUPED) + 1]
+    every_stage.build(corpus, [stage for stage in stages if stage.is_used(corpus.settings)])
+    kept = set(documents_of(corpus)["doc_id"])
+    raw = {row["text"]: row["doc_id"] for row in table(corpus, "raw", "documents").to_dicts()}
+
+    said = {doc_id: shown(capsys, doc_id) for doc_id in raw.values() if doc_id not in kept}
+
+    found = said[raw[asked["text"]]]
+    assert re.search(r"removed, contaminated by item .+ of evaluation set quiz \(100% of it", found)
+    assert question[:40] in found
+    assert all(
+        re.search(r"rejected it|removed as a copy of|removed, (contam|too little)", text)
+        for text in said.values()
+    )
+    assert "`filtered` rejected it" in said[raw["short"]]
+
+
+def test_a_document_that_is_gone_from_the_input_or_taken_down_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, **CONFIG))
+    write_jsonl(tmp_path / "input/notes/more.jsonl", [{"text": "to be removed"}])
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    every_stage.build(corpus, [RAW])
+    doc_id = table(corpus, "raw", "documents").filter(text="to be removed")["doc_id"].item()
+    assert "raw[notes] has it, and `filtered` has not read that yet" in refused(capsys, 2, doc_id)
+
+    (tmp_path / "input/notes/more.jsonl").unlink()
+    every_stage.build(corpus, [RAW])
+    assert "An older state of raw[notes] has it" in refused(capsys, 2, doc_id)
+
+    takedown = Takedown("doc", "asked by its author", ids=b"".join(id_marks([doc_id])))
+    add_takedown(corpus.store.root, takedown)
+    assert "Takedown 1 removed it (asked by its author)" in refused(capsys, 2, doc_id)
 
 
 def test_the_language_of_a_document_in_another_one_is_named(

@@ -25,6 +25,7 @@ from pipeline_defs.commands.look.manifests import (
     path_of,
     raw_manifest,
 )
+from pipeline_defs.commands.look.tracing.trace_absent import why_absent
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.records import Manifest, PartRecord
@@ -64,11 +65,23 @@ class Cut(msgspec.Struct, frozen=True):
     is_rejected: bool
 
 
-class Deduped(msgspec.Struct, frozen=True):
-    """Result of `deduped`: whether the document was kept, and the cuts."""
+class Hit(msgspec.Struct, frozen=True):
+    """Item of an evaluation set that contaminates a document, and the first passage of it."""
+
+    set: str
+    item: str
+    item_share: float
+    start: int
+    stop: int
+    passage: str
+
+
+class Deduped(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Result of `deduped`: whether the document was kept, the cuts, and the contamination."""
 
     kept: bool
     changes: list[Cut]
+    contamination: list[Hit] = []
 
 
 class Tokenized(msgspec.Struct, frozen=True):
@@ -92,7 +105,8 @@ class DocumentTrace(msgspec.Struct, frozen=True):
 
     removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn;
     split: "validation" if it is held out of training, then its rows are drawn by validation alone;
-    kept_split: the same of the document that stays for it, if it was removed as a copy.
+    kept_split: the same of the document that stays for it, if it was removed as a copy;
+    left_out: documents of its source that `bucketed` leaves out, by reason, if no row has it.
     """
 
     doc_id: str
@@ -106,6 +120,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     removed_rows: int
     split: str | UnsetType = UNSET
     kept_split: str | UnsetType = UNSET
+    left_out: dict[str, int] | UnsetType = UNSET
 
 
 class ShardRows(NamedTuple):
@@ -127,6 +142,8 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     member = cluster_of(corpus, source, part, doc_id)
     is_copy = member is not None and member.method is not None
     kept = rows_of(corpus, member.kept_source, member.kept_doc_id) if member and is_copy else None
+    tokenized = tokens_of(corpus, source, part, doc_id)
+    is_missing = tokenized is not None and not rows and not removed_rows
     return DocumentTrace(
         doc_id=doc_id,
         source=source,
@@ -134,11 +151,12 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         filtered=decision,
         duplicates=member,
         deduped=deduped_of(corpus, source, part, doc_id),
-        tokenized=tokens_of(corpus, source, part, doc_id),
+        tokenized=tokenized,
         sharded=rows,
         removed_rows=removed_rows,
         split=split or UNSET,
         kept_split=(kept and kept.split) or UNSET,
+        left_out=(left_out_of(corpus, source) if is_missing else {}) or UNSET,
     )
 
 
@@ -161,8 +179,7 @@ def find_decision(corpus: Corpus, prefix: str) -> tuple[Manifest, PartRecord, st
         ]
     if not matches:
         raise UsageError(
-            f"there is no document {prefix!r} among the filtered ones. `corpus summary` shows what "
-            "is materialized."
+            f"there is no document {prefix!r} among the filtered ones. {why_absent(corpus, prefix)}"
         )
     if len(matches) > 1:
         ids = sorted(doc_id for _, _, doc_id, _ in matches)
@@ -233,7 +250,18 @@ def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> De
         path = path_of(corpus, manifest, record, "changes")
         rows = rows_with(path, doc_id, Cut.__struct_fields__)
         changes = msgspec.convert(rows, list[Cut])
-    return Deduped(is_kept, changes)
+    hits: list[Hit] = []
+    if record.file("contamination"):
+        table = pl.scan_parquet(path_of(corpus, manifest, record, "contamination"))
+        found = table.filter("is_contaminated", doc_id=doc_id).select(Hit.__struct_fields__)
+        hits = msgspec.convert(found.collect().to_dicts(), list[Hit])
+    return Deduped(is_kept, changes, hits)
+
+
+def left_out_of(corpus: Corpus, source: str) -> dict[str, int]:
+    """Return the documents of a source that `bucketed` leaves out, by reason."""
+    manifest = corpus.store.partition("bucketed", source).newest_manifest()
+    return dict(manifest.stats.rejected) if manifest else {}
 
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:

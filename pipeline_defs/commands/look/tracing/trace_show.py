@@ -12,8 +12,8 @@ from pipeline_defs.commands.look.document_lines import likeness, print_lines
 from pipeline_defs.commands.look.lineage import Origin
 from pipeline_defs.commands.look.tracing.trace_document import (
     Decision,
-    Deduped,
     DocumentTrace,
+    Hit,
     Membership,
     ShardRow,
     Tokenized,
@@ -95,9 +95,10 @@ def print_document(trace: DocumentTrace) -> None:
     lines = {
         "filtered": filtered_text(trace.filtered),
         "duplicates": cluster_text(trace.duplicates, trace.kept_split),
-        "deduped": deduped_text(trace.deduped),
+        "deduped": deduped_text(trace),
         "tokenized": tokens_text(trace.tokenized),
         "sharded": held_out_text(trace) + rows_text(trace.sharded, trace.removed_rows),
+        "bucketed": left_out_text(trace),
     }
     print_lines(console, safe(lines.items()))
 
@@ -123,12 +124,41 @@ def cluster_text(member: Membership | None, kept_split: str | UnsetType) -> str:
     return f"a copy ({measure}) of {survivor}{held}, {cluster}"
 
 
-def deduped_text(deduped: Deduped | None) -> str:
-    """Describe the result of `deduped`."""
+def deduped_text(trace: DocumentTrace) -> str:
+    """Describe the result of `deduped`: what removed the document, and what was cut."""
+    deduped, member = trace.deduped, trace.duplicates
     if deduped is None:
         return NOT_THERE
     cuts = [f"{cut.step} cut {cut.cut_chars:,} characters" for cut in deduped.changes]
-    return ", ".join(["kept" if deduped.kept else "removed", *cuts])
+    hits = [hit_text(hit) for hit in deduped.contamination]
+    if deduped.kept:
+        return ", ".join(["kept", *cuts, *hits])
+    if not trace.filtered.kept:
+        return "has none of it: `filtered` rejected it"
+    if member is not None and member.method is not None:
+        return f"removed as a copy of {member.kept_doc_id}"
+    rejected = [
+        f"removed by {cut.step}: too little of it is left"
+        for cut in deduped.changes
+        if cut.is_rejected
+    ]
+    return ", ".join(["removed" if hits else "", *hits, *rejected, *cuts]).removeprefix(", ")
+
+
+def hit_text(hit: Hit) -> str:
+    """Describe an item of an evaluation set that a document has, by its first passage."""
+    return (
+        f"contaminated by item {hit.item} of evaluation set {hit.set} ({hit.item_share:.0%} of it; "
+        f"bytes {hit.start:,} to {hit.stop:,}: {hit.passage!r})"
+    )
+
+
+def left_out_text(trace: DocumentTrace) -> str | None:
+    """Say for what `bucketed` leaves out documents of the source, if a document is in no row."""
+    if isinstance(trace.left_out, UnsetType):
+        return None
+    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in trace.left_out.items())
+    return f"leaves out documents of {trace.source}: {reasons}"
 
 
 def tokens_text(tokenized: Tokenized | None) -> str:
