@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.raw.taken_down_files import Wanted, is_url_wanted
-from assets.text.marks import Found, find_ids, find_passages, find_texts
+from assets.raw.taken_down_files import Wanted, hash_of, is_url_wanted, parts_in
+from assets.text.marks import Found, find_doc_ids, find_ids, find_passages, find_texts
 from assets.tokenized.encoders import ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import in_text_order
 from assets.tokenized.round_trip import spellings_of
@@ -31,6 +31,7 @@ from resources.store.medium import medium_of
 from resources.store.records import required_file
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL
+from resources.urls import domains_above
 
 TOKEN_STAGES = ("tokenized", "bucketed", "sharded", "mixed")
 BLOCK_TOKENS = 1 << 22
@@ -41,10 +42,16 @@ Fill = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
-    """A takedown, by its place, and what of it was found: an id, a text, a passage or a URL."""
+    """A takedown, by its place, and what of it was found: an id, a text, a passage or a URL.
+
+    digest     of its mark; b"" of a URL
+    document   the doc_id of the row of a table in which it is; "" where no row tells
+    """
 
     takedown: int
     kind: str
+    digest: bytes = b""
+    document: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,10 +123,16 @@ def fills_of(corpus: Corpus, tokenizer_fingerprint: str) -> frozenset[Fill]:
 
 @dataclass(frozen=True)
 class Search:
-    """A search for what some takedowns mean."""
+    """A search for what some takedowns mean.
+
+    owners   the place of the takedown that has the hash of a URL or a domain
+    urls     URLs by doc_id, of the documents in which something was found
+    """
 
     wanted: Wanted
     spellings: Sequence[Spelling]
+    owners: Mapping[str, int]
+    urls: dict[str, str] = field(default_factory=dict)
 
     def file(self, path: Path, stage: str) -> Counter[Seen]:
         """Search a file of a stage."""
@@ -141,14 +154,58 @@ class Search:
         return seen
 
     def frame(self, frame: pl.DataFrame) -> Counter[Seen]:
-        """Search the columns of a table."""
+        """Search the columns of a table; rows of one with doc_ids tell the document."""
         seen: Counter[Seen] = Counter()
+        doc_ids = frame["doc_id"] if frame.schema.get("doc_id") == pl.String else None
         for column in frame:
-            seen += self.column(column.drop_nulls())
-            if column.name == "url" and column.dtype == pl.String:
-                number = int(is_url_wanted(column, self.wanted).sum())
-                seen += Counter({Seen(0, "url"): number} if number else {})
+            is_string = column.dtype == pl.String
+            if is_string and doc_ids is not None:
+                seen += self.strings(column.fill_null(""), doc_ids)
+            else:
+                seen += self.column(column.drop_nulls())
+            if column.name == "url" and is_string:
+                seen += self.wanted_urls(column, doc_ids)
+        if doc_ids is not None and frame.schema.get("url") == pl.String:
+            found = pl.Series(sorted({each.document for each in seen}), dtype=pl.String)
+            rows = frame.filter(pl.col("doc_id").is_in(found.implode())).drop_nulls("url")
+            self.urls.update(rows.select("doc_id", "url").iter_rows())
         return seen
+
+    def strings(self, values: pl.Series, doc_ids: pl.Series) -> Counter[Seen]:
+        """Search strings of documents."""
+        seen: Counter[Seen] = Counter()
+        if values.name == "doc_id":
+            kinds = {"id": find_doc_ids(values, self.wanted.ids)}
+        else:
+            data = np.frombuffer("\n".join(values.to_list()).encode(), np.uint8)
+            seen += self.ids(data)
+            kinds = {
+                "text": find_texts(values, self.wanted.texts),
+                "passage": find_passages(values, self.wanted.passages),
+            }
+        for kind, found in kinds.items():
+            seen += Counter(Seen(f.owner, kind, f.digest, doc_ids[f.row]) for f in found)
+        return seen
+
+    def wanted_urls(self, urls: pl.Series, doc_ids: pl.Series | None) -> Counter[Seen]:
+        """Search URLs."""
+        rows = is_url_wanted(urls, self.wanted).arg_true().to_list()
+        documents = rows if doc_ids is None else doc_ids[rows].to_list()
+        found = zip(urls[rows], documents, strict=True)
+        return Counter(
+            Seen(self.owner_of(url), "url", b"", "" if doc_ids is None else document)
+            for url, document in found
+        )
+
+    def owner_of(self, url: str) -> int:
+        """Return the place of a takedown that means a URL."""
+        for form in self.wanted.forms:
+            for host, address in parts_in(form, pl.Series("url", [url])).iter_rows():
+                keys = (address, *domains_above(host or ""))
+                for key in map(hash_of, keys):
+                    if key in self.owners:
+                        return self.owners[key]
+        return 0
 
     def column(self, values: pl.Series) -> Counter[Seen]:
         """Search a column, and what is in its lists and structs."""
@@ -194,7 +251,7 @@ class Search:
 
 def counted(found: Sequence[Found], kind: str) -> Counter[Seen]:
     """Count the marks that were found, by takedown."""
-    return Counter(Seen(each.owner, kind) for each in found)
+    return Counter(Seen(each.owner, kind, each.digest) for each in found)
 
 
 def read_arrow(path: Path) -> pl.DataFrame:

@@ -8,17 +8,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from assets.raw.taken_down_files import wanted_by
+from assets.raw.raw_records import RawRecords
+from assets.raw.taken_down_files import Wanted, wanted_by
 from assets.raw.taken_down_patch_files import forget_patches, patches_meant
 from assets.sharded.drawn_files import MIXED, places_of
 from assets.stages import STAGES
+from pipeline_defs.commands.life.raw_search import hits_in, on_all_cores, raw_parts
+from pipeline_defs.commands.life.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
+from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -26,8 +31,9 @@ from resources.runs.run_lock import run_lock, this_holder
 from resources.store.medium import medium_of
 from resources.store.named_states import delete, read_hold, read_tags, tag_path
 from resources.store.scratch import place_of
-from resources.store.store import Partition
-from resources.takedowns import read_takedowns
+from resources.store.store import Partition, part_stem
+from resources.takedown_gate import forbidden_documents
+from resources.takedowns import Takedown, read_takedowns
 
 OUT_OF_SCOPE = (
     "Not searched: your input files and their copies in _downloads; Dagster's records, which have "
@@ -35,6 +41,8 @@ OUT_OF_SCOPE = (
     "weights and hashes in indexes were made of many documents and are no text of one."
 )
 SHOWN_FILES = 5
+DRAWN = "drawn"  # by a mixture, from a file that holds something
+Accepted = dict[str, set[bytes]]  # digests of passages by doc_id
 
 
 @dataclass
@@ -56,7 +64,7 @@ def prove(
         list[str], Parameter(help="With --purge: a tag to delete, whose states then go, too.")
     ] = [],  # noqa: B006  cyclopts reads it
 ) -> int:
-    """Search all states; return 1 if any holds a document of a takedown."""
+    """Search all states; return 1 if any holds what a takedown means and nobody has accepted."""
     corpus = load_corpus()
     check_tags(corpus.store.root, tag, is_purge=purge)
     if not (takedowns := read_takedowns(corpus.store.root)):
@@ -64,15 +72,22 @@ def prove(
         return 0
     began = time.monotonic()
     with run_lock(corpus.store.root, this_holder("", "corpus takedown prove"), say, time.sleep):
-        search = Search(wanted_by(takedowns), spellings(corpus))
-        held, num_files = search_store(corpus, search)
+        search = Search(wanted_by(takedowns), spellings(corpus), owners_of(takedowns))
+        accepted = accepted_documents(corpus, search.wanted)
+        found, num_files = search_store(corpus, search)
+        held = without_accepted(corpus, found, accepted)
         if purge and held:
             purge_states(corpus.store.root, held, tag)
-            held, num_files = search_store(corpus, search)
+            found, num_files = search_store(corpus, search)
+            held = without_accepted(corpus, found, accepted)
         if purge:
             forget_patches(corpus, search.wanted)
         patches = patches_meant(corpus, search.wanted)
-    for line in lines_of(corpus.store.root, held):
+    for line in (
+        *lines_of(corpus, held),
+        *remaining_lines(search, takedowns, held),
+        *accepted_lines(search, accepted),
+    ):
         say(line)
     for path in patches:
         say(f"{place_of(path)}: --purge removes the record from the patch")
@@ -81,7 +96,7 @@ def prove(
     verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
     say(
         f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
-        "a document, its id or its text."
+        f"a document, its id or its text{', but what stays on purpose' if accepted else ''}."
     )
     say(OUT_OF_SCOPE)
     return 1 if num_held else 0
@@ -96,7 +111,59 @@ def search_store(corpus: Corpus, search: Search) -> tuple[list[Held], int]:
         num_files += len(names)
         if found:
             held += states_with(partition, found)
-    return [*held, *drawing_mixtures(corpus, held)], num_files
+    return held, num_files
+
+
+def owners_of(takedowns: Sequence[Takedown]) -> dict[str, int]:
+    """Return the places of takedowns by the hashes of URLs and domains that they have."""
+    return {
+        key: place
+        for place, each in reversed([*enumerate(takedowns)])
+        for key in (*each.addresses, *each.domains)
+    }
+
+
+def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
+    """Return the documents that stay, by today's states of `raw`, though they have passages.
+
+    No request means them: they are near copies that nobody asked to remove, or quote too little.
+    """
+    manifests = (
+        corpus.store.newest_or_none(RawRecords.name, name)
+        for name in corpus.settings.source_names()
+    )
+    stems = {
+        (manifest.partition, part_stem(part.name, part.fingerprint))
+        for manifest in manifests
+        if manifest and forbidden_documents(corpus.store, manifest) is None
+        for part in manifest.parts
+    }
+    parts = [each for each in raw_parts(corpus) if (each.source, each.stem) in stems]
+    hits = on_all_cores(partial(hits_in, wanted=wanted), parts)
+    accepted: Accepted = {}
+    for doc_id, digest in set().union(*(each.passages for each in hits)):
+        accepted.setdefault(doc_id, set()).add(digest)
+    return accepted
+
+
+def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) -> list[Held]:
+    """Leave out what is of accepted documents alone; add the mixtures that draw from the rest."""
+    digests = frozenset[bytes]().union(*accepted.values())
+
+    def is_accepted(seen: Seen) -> bool:
+        if seen.kind != "passage":
+            return False
+        return seen.document in accepted if seen.document else seen.digest in digests
+
+    held = list[Held]()
+    for each in found:
+        left = {
+            name: Counter({one: n for one, n in seen.items() if not is_accepted(one)})
+            for name, seen in each.files.items()
+        }
+        if files := {name: seen for name, seen in left.items() if seen}:
+            held.append(replace(each, files=files))
+    return [*held, *drawing_mixtures(corpus, held)]
 
 
 def drawing_mixtures(corpus: Corpus, held: Sequence[Held]) -> Iterator[Held]:
@@ -109,7 +176,7 @@ def drawing_mixtures(corpus: Corpus, held: Sequence[Held]) -> Iterator[Held]:
             drawn = places_of(corpus.store, phase.read_manifest(number)) & places
             if drawn:
                 names = {
-                    path.relative_to(corpus.store.root).as_posix(): Counter({Seen(0, "drawn"): 1})
+                    path.relative_to(corpus.store.root).as_posix(): Counter({Seen(-1, DRAWN): 1})
                     for path in sorted(drawn)
                 }
                 yield Held(phase, number, number == numbers[-1], names)
@@ -195,9 +262,11 @@ def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
         partition.collect_garbage(len(partition.manifest_numbers()), keep.get(partition.stage))
 
 
-def step_of(root: Path, each: Held) -> str:
+def step_of(corpus: Corpus, each: Held) -> str:
     """Return the command that removes what a state holds."""
-    stage, name = each.partition.stage, each.partition.name
+    stage, name, root = each.partition.stage, each.partition.name, corpus.store.root
+    if stage in SOURCE_STAGES and name not in corpus.settings.source_names():
+        return "`corpus gc --delete` removes it: pipeline.yaml has no such source"
     hold = read_hold(root, name)
     if hold is not None and (each.is_newest or hold.number(stage) == each.number):
         return f"corpus rollback {name} --release, corpus build, then --purge"
@@ -209,19 +278,60 @@ def step_of(root: Path, each: Held) -> str:
     return " ".join(["--purge", *(f"--tag {tag}" for tag in tags), "removes it"])
 
 
-def lines_of(root: Path, held: Sequence[Held]) -> Iterator[str]:
+def lines_of(corpus: Corpus, held: Sequence[Held]) -> Iterator[str]:
     """Yield the states that hold something, with the files and the next step."""
     for each in held:
         place = f"{each.partition.stage}[{each.partition.name}]"
         state = "files that no manifest names" if each.number is None else f"manifest {each.number}"
         newest = ", the newest" if each.is_newest else ""
-        yield f"{place} {state}{newest}: {step_of(root, each)}"
+        yield f"{place} {state}{newest}: {step_of(corpus, each)}"
         for name, seen in list(each.files.items())[:SHOWN_FILES]:
-            kinds = sum((Counter({kind: n}) for (_, kind), n in seen.items()), Counter[str]())
+            kinds = sum((Counter({one.kind: n}) for one, n in seen.items()), Counter[str]())
             what = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
             yield f"  {name}: {what}"
         if len(each.files) > SHOWN_FILES:
             yield f"  and {len(each.files) - SHOWN_FILES:,} more files"
+
+
+def remaining_lines(
+    search: Search, takedowns: Sequence[Takedown], held: Sequence[Held]
+) -> Iterator[str]:
+    """Yield a line on every document that remains, with its URL, its request and the places.
+
+    What no row of a table tells is of the documents that have the same text elsewhere.
+    """
+    seen = [(each, one) for each in held for counts in each.files.values() for one in counts]
+    known: dict[bytes, set[str]] = {}
+    for _, one in seen:
+        if one.document:
+            known.setdefault(one.digest, set()).add(one.document)
+    places: dict[tuple[int, str], dict[str, None]] = {}
+    for each, one in seen:
+        if one.kind == DRAWN:
+            continue
+        for document in known.get(one.digest, {""}) if not one.document else {one.document}:
+            key = one.takedown, document
+            places.setdefault(key, {})[f"{each.partition.stage}[{each.partition.name}]"] = None
+    named = {place for place, document in places if document}
+    for (place, document), where in sorted(places.items()):
+        if document or place not in named:
+            reason = takedowns[place].reason.translate(ONE_LINE)
+            url = search.urls.get(document, "").translate(ONE_LINE)
+            what = f"Document {document}{f' ({url})' if url else ''}" if document else "Something"
+            yield f"{what} of takedown {place + 1} ({reason}) remains in {', '.join(where)}."
+
+
+def accepted_lines(search: Search, accepted: Accepted) -> Iterator[str]:
+    """Yield a line on every document that stays on purpose."""
+    for doc_id, digests in sorted(accepted.items()):
+        owners = sorted({search.wanted.passages.owners[digest] + 1 for digest in digests})
+        url = search.urls.get(doc_id, "").translate(ONE_LINE)
+        numbers = ", ".join(map(str, owners))
+        yield (
+            f"Stays on purpose: document {doc_id}{f' ({url})' if url else ''} has {len(digests):,} "
+            f"passages of takedown {numbers}. `corpus takedown --doc {doc_id} --reason ...` "
+            "removes it, too."
+        )
 
 
 def say(line: str) -> None:
