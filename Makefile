@@ -1,6 +1,7 @@
 PYTHON ?= python3
-BIN := .venv/bin
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 # As pip does, take the best match of all indexes: the locks' hashes make that safe.
 INSTALL := $(BIN)/python .ci/install.py --no-deps --index-strategy unsafe-best-match
 PEERS := 290 MB, 192 of them PyTorch
@@ -13,57 +14,58 @@ unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's st
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-corpus: .venv/installed ## install, build the sample corpus, print what happened to every source
+corpus: $(VENV)/installed ## install, build the sample corpus, print what happened to every source
 	@echo "Building the corpus of pipeline.yaml (what is published already is kept) ..."
 	@$(BIN)/corpus build; code=$$?; $(BIN)/corpus summary; exit $$code
 
-summary: .venv/installed ## print the summary of the corpus
+summary: $(VENV)/installed ## print the summary of the corpus
 	@$(BIN)/corpus summary
 
-ui: .venv/installed ## serve Dagster's web UI at http://127.0.0.1:3000
+ui: $(VENV)/installed ## serve Dagster's web UI at http://127.0.0.1:3000
 	$(BIN)/corpus ui --port 3000
 
-test: .venv/installed-dev ## run all tests; those of readers that are not installed are skipped
+test: $(VENV)/installed-dev ## run all tests; those of readers that are not installed are skipped
 	$(PYTEST)
 
-test-fast: .venv/installed-dev ## run the tests of the pure functions: under a minute on two cores
+test-fast: $(VENV)/installed-dev ## run the tests of the pure functions: under a minute on two cores
 	$(PYTEST) -m fast
 
 faults: export PYTHONPATH = tests
-faults: .venv/installed-dev ## kill and disturb some 400 builds, print what was lost: more than an hour
+faults: $(VENV)/installed-dev ## all examples of slow random tests; kill and disturb some 400 builds: more than an hour
+	$(PYTEST) -m slow --hypothesis-profile=search
 	$(BIN)/python -m faults.fault_table
 	$(BIN)/python -m faults.page_children
 
 check: lint types test validate ## lint, types, tests, definitions; needs no PyTorch
 
-lint: .venv/installed-dev ## check style and format with ruff
+lint: $(VENV)/installed-dev ## check style and format with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: .venv/installed-dev ## check types with mypy
+types: $(VENV)/installed-dev ## check types with mypy
 	$(BIN)/mypy assets corpus_loader pipeline_defs resources
 
-validate: .venv/installed ## load Dagster's definitions
+validate: $(VENV)/installed ## load Dagster's definitions
 	$(BIN)/dagster definitions validate -w workspace.yaml
 
 peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
-peers: .venv/installed-peers ## install PyTorch and other projects' readers (290 MB), run the tests that need them
+peers: $(VENV)/installed-peers ## install PyTorch and other projects' readers (290 MB), run the tests that need them
 	$(PYTEST) -m peers
 
 # With the variable a test whose server is missing fails. (A comment after it would be in its value.)
 servers: export TOKENMILL_SERVERS = 1
-servers: .venv/installed-cluster ## run the tests against real servers: PostgreSQL, Redis, Ceph's S3
+servers: $(VENV)/installed-cluster ## run the tests against real servers: PostgreSQL, Redis, Ceph's S3
 	$(BIN)/pytest tests/servers
 
 # A namespace of its own: Ray's ports are no one else's, and all ends with the tests.
 cluster: export TOKENMILL_CLUSTER = 1
-cluster: .venv/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
+cluster: $(VENV)/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
 	unshare --net --pid --fork --kill-child --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
 
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
 TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
-lock: .venv/installed-uv ## resolve the dependencies again
+lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
@@ -77,33 +79,33 @@ lock: .venv/installed-uv ## resolve the dependencies again
 	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
 
 clean: ## remove .venv and all that was built, the sample corpus too
-	rm -rf .venv corpus_store build *.egg-info
+	rm -rf .venv .venv-* corpus_store build *.egg-info
 
 # pip installs uv, uv installs the rest: all by the hashes of the locks.
-.venv/installed-uv: requirements-uv.lock
-	@echo "Installing uv into .venv ..."
-	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+$(VENV)/installed-uv: requirements-uv.lock
+	@echo "Installing uv into $(VENV) ..."
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements-uv.lock
 	@touch $@
 
-.venv/installed: .venv/installed-uv requirements.lock pyproject.toml
-	@echo "Installing the locked dependencies into .venv ..."
+$(VENV)/installed: $(VENV)/installed-uv requirements.lock pyproject.toml
+	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(INSTALL) --require-hashes -r requirements.lock
 	@$(INSTALL) --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
 	@touch $@
 
-.venv/installed-dev: .venv/installed requirements-dev.lock
-	@echo "Installing the locked test dependencies into .venv ..."
+$(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
+	@echo "Installing the locked test dependencies into $(VENV) ..."
 	@$(INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.venv/installed-peers: .venv/installed-dev requirements-peers.lock
+$(VENV)/installed-peers: $(VENV)/installed-dev requirements-peers.lock
 	@echo "Installing PyTorch (its CPU build) and the readers of other projects: a download of $(PEERS) ..."
 	@$(INSTALL) --require-hashes -r requirements-peers.lock
 	@touch $@
 
-.venv/installed-cluster: .venv/installed-dev requirements-cluster.lock
-	@echo "Installing Ray and the driver of PostgreSQL into .venv ..."
+$(VENV)/installed-cluster: $(VENV)/installed-dev requirements-cluster.lock
+	@echo "Installing Ray and the driver of PostgreSQL into $(VENV) ..."
 	@$(INSTALL) --require-hashes -r requirements-cluster.lock
 	@touch $@

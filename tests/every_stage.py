@@ -1,21 +1,31 @@
-"""A small corpus in which every stage has parts of every kind, built without Dagster."""
+"""A small corpus in which every stage has parts of every kind, and builds without Dagster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
-from itertools import chain
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.stages import STAGES
-from resources.materialize.materialization import manifest_of
-from resources.stage import Stage
+from resources.held_sources import hold_of, under_holds
+from resources.materialize.materialization import (
+    Committed,
+    check_results,
+    commit_held,
+    conclude,
+    publish_partitions,
+    wrong_use_is_not_retried,
+)
+from resources.source_faults import SourceFaults
+from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
-from resources.store.store import typed
-from resources.tasks import GLOBAL, group_by_partition
+from resources.tasks import stops_on_error
 
 PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))
 OWN = [" ".join(f"the {name}{i}" for i in range(100)) for name in ("valley", "meadow", "forest")]
@@ -56,35 +66,42 @@ def write_inputs(folder: Path, **changes: Any) -> Any:
     return corpus
 
 
-def names_of(corpus: Any, stage: Stage[Any, Any]) -> list[str]:
-    """Return the names of a stage's partitions."""
-    names = {"source": corpus.settings.source_names(), "phase": corpus.settings.phase_names()}
-    return list(names.get(stage.partitions, [GLOBAL]))
-
-
 def run_stage(corpus: Any, stage: Stage[Any, Any]) -> list[Manifest]:
-    """Plan, compute and commit all partitions of a stage, as `materialization.py` does."""
-    folders = {name: corpus.store.partition(stage.name, name) for name in names_of(corpus, stage)}
-    with ExitStack() as writers:
-        plans = {name: stage.plan(corpus, name) for name in folders}
-        for folder in folders.values():
-            writers.enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
-        tasks = [task for plan in plans.values() for task in plan.tasks]
-        done = list(chain.from_iterable(stage.run(corpus, tasks, stage.work)))
-        for error in (outcome.error for outcome in done if outcome.error is not None):
-            raise error
-        outcomes = group_by_partition(done)
-        manifests = {
-            name: manifest_of(stage, name, plan, outcomes.get(name, []))
-            for name, plan in plans.items()
-        }
-        for name, manifest in manifests.items():
-            if stage.before_commit:
-                stage.before_commit(corpus, typed(manifest, stage), plans[name])
-        return [folders[name].commit(manifest) for name, manifest in manifests.items()]
+    """Publish all partitions of a stage; raise the first error, and then publish none."""
+    settings = corpus.settings.model_copy(update={"on_source_error": "stop"})
+    done, faults = publish(replace(corpus, settings=settings), stage, {})
+    for error in faults.failed.values():
+        raise error
+    return [each.manifest for each in done]
 
 
 def build(corpus: Any, stages: Iterable[Stage[Any, Any]] = STAGES) -> None:
-    """Build stages in order."""
+    """Publish stages in order, as a run without Dagster; raise dg.Failure as its last step does.
+
+    A source that fails stays behind in the later stages, and the others go on.
+    """
+    earlier: dict[str, str] = {}
     for stage in stages:
-        run_stage(corpus, stage)
+        with wrong_use_is_not_retried():
+            _, faults = publish(corpus, stage, earlier)
+            num_partitions = len(partition_names(stage, corpus.settings))
+            faults.raise_unless_survived(num_partitions, is_last_attempt=True)
+        earlier |= {source: f"{stage.name}: {error}" for source, error in faults.failed.items()}
+    if earlier:
+        raise dg.Failure("\n".join(f"{source}: {why}" for source, why in earlier.items()))
+
+
+def publish(
+    corpus: Any, stage: Stage[Any, Any], earlier: Mapping[str, str]
+) -> tuple[list[Committed], SourceFaults]:
+    """Publish all partitions of a stage as its step does, and ask its blocking checks."""
+    corpus = under_holds(replace(corpus, behind=frozenset(earlier)))
+    names = partition_names(stage, corpus.settings)
+    holds = {source: str(hold) for source, hold in corpus.held.items()}
+    faults = SourceFaults(stops_on_error(corpus), {**holds, **earlier})
+    commit_held(corpus, stage, names, faults)
+    planned = [name for name in names if hold_of(corpus, stage, name) is None]
+    done = publish_partitions(corpus, stage, planned, faults)
+    assert [each for each in check_results(done) if not each.passed] == []
+    context: Any = SimpleNamespace(log=logging.getLogger("tokenmill"))
+    return conclude(context, stage, corpus, done), faults

@@ -31,8 +31,12 @@ def test_the_workflow_runs_what_runs_everywhere() -> None:
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
     assert {str(s["with"]["python-version"]) for s in steps if "with" in s} == {"3.11"}
 
-    targets = re.findall(r"\bmake ([a-z-]+)", (ROOT / ".ci/run").read_text())
-    assert {"corpus", "check", "peers"} <= set(targets) <= set(TARGETS) | {"python"}
+    targets = re.findall(r"\bmake (?:VENV=\S+ )?([a-z-]+)", (ROOT / ".ci/run").read_text())
+    assert (
+        {"corpus", "check", "peers", "servers", "cluster"}
+        <= set(targets)
+        <= set(TARGETS) | {"python"}
+    )
 
 
 def test_hooks_are_the_commands_of_make() -> None:
@@ -92,10 +96,15 @@ def test_markers_go_by_what_a_test_uses(
 ) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(content)
-    assert (markers.is_fast(file, "test", fixtures), markers.needs_peers(file)) == (fast, peers)
-    assert not any(markers.is_fast(file, name, fixtures) for name in markers.SECONDS_LONG)
+    assert (markers.is_fast(file, fixtures), markers.needs_peers(file)) == (fast, peers)
 
 
-def test_every_long_test_is_one_of_ours() -> None:
-    texts = "".join(file.read_text() for file in sorted(Path(__file__).parent.rglob("test_*.py")))
-    assert {name for name in markers.SECONDS_LONG if f"def {name}(" not in texts} == set()
+def test_slow_tests_are_not_fast_and_files_of_fast_tests_come_last(
+    request: pytest.FixtureRequest,
+) -> None:
+    items = request.session.items
+    is_fast = {item: item.get_closest_marker("fast") is not None for item in items}
+    assert not [item.nodeid for item in items if is_fast[item] and item.get_closest_marker("slow")]
+    files = {item.path: False for item in items if not is_fast[item]}
+    are_fast = [files.get(item.path, True) for item in items]
+    assert are_fast == sorted(are_fast)

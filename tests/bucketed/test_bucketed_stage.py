@@ -104,10 +104,10 @@ def test_published_sequences_hold_every_token_of_the_window(
 
 
 def test_a_run_reports_its_numbers_and_a_second_one_changes_no_byte(
-    tmp_path: Path, build: Build
+    tmp_path: Path, build: Build, dagster_build: Build
 ) -> None:
     corpus = tokenized(tmp_path, PARTS, **PACK)
-    events = build(corpus, "bucketed").get_asset_materialization_events()
+    events = dagster_build(corpus, "bucketed").get_asset_materialization_events()
     before = hashes(corpus.store.root / "bucketed")
     build(corpus, "bucketed")
 
@@ -141,11 +141,11 @@ def test_a_run_reports_its_numbers_and_a_second_one_changes_no_byte(
 
 
 def test_a_length_that_no_document_reaches_is_reported(
-    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
     corpus = tokenized(tmp_path, PARTS, sequence_length=64)
 
-    events = build(corpus, "bucketed").get_asset_materialization_events()
+    events = dagster_build(corpus, "bucketed").get_asset_materialization_events()
 
     shown = {event.partition: event.materialization.metadata for event in events}
     assert shown["prose"]["warnings"].value.startswith("* no document reaches 64 tokens")

@@ -175,12 +175,12 @@ def bridged(build: Build, folder: Path) -> tuple[Any, str, str, str]:
 
 
 def test_clusters_that_merge_are_reported_and_none_is_moved(
-    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, build: Build, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
     corpus, between, trained, kept = bridged(build, tmp_path)
     play(corpus, {"notes/between.jsonl": records(between)})
 
-    build(corpus, *STAGES)
+    dagster_build(corpus, *STAGES)
 
     [new] = ids_of(corpus, between)
     found = decisions(corpus)

@@ -276,14 +276,14 @@ def test_later_stages_take_the_replayed_records_alone(
 
 
 def test_a_source_with_too_many_bad_records_stops_alone_and_keeps_what_was_read(
-    corpus: Any, tmp_path: Path, build: Build
+    corpus: Any, tmp_path: Path, build: Build, dagster_build: Build
 ) -> None:
     config = yaml.safe_load(corpus.config.read_text())
     config["sources"][0]["max_bad_share"] = 0.01
     corpus.config.write_text(yaml.safe_dump(config))
     strict = open_corpus(corpus.config)
 
-    result = build(strict, "raw", "filtered", raise_on_error=False)
+    result = dagster_build(strict, "raw", "filtered", raise_on_error=False)
 
     checks = {
         (each.asset_key.to_user_string(), each.check_name): each

@@ -99,6 +99,7 @@ def test_an_edit_in_a_text_of_50_mb_is_shown_by_words() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"),
     [

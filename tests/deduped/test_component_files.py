@@ -67,6 +67,7 @@ def read_pairs(path: Path) -> list[Pair]:
     return [(a, b) for a, b in np.fromfile(path, np.uint64).reshape(-1, 2).tolist()]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(pairs_of_file, max_size=4), st.integers(1, 9))
 def test_components_equal_the_reference_in_and_out_of_memory(

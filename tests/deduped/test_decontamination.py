@@ -125,6 +125,7 @@ texts = st.lists(st.sampled_from(["a", "b", "B,", "é", "中", "中文", "-", ".
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(texts, max_size=4),
     st.lists(texts, max_size=4),

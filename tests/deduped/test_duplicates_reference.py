@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import polars as pl
+import pytest
 from cluster_members import ROWS, VALUES, Doc, Pair, as_pairs, candidates, config, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,6 +191,7 @@ policies = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(doc_lists(), policies, st.randoms(use_true_random=False))
 @settings(max_examples=100)
 def test_clusters_equal_the_reference_in_any_order(
@@ -207,6 +209,7 @@ def test_clusters_equal_the_reference_in_any_order(
     assert_frame_equal(shuffled, clusters)
 
 
+@pytest.mark.slow
 @given(doc_lists(), policies)
 @settings(max_examples=60)
 def test_what_was_kept_stays_when_generations_are_added(

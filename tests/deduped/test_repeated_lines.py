@@ -117,6 +117,7 @@ def plain_cut(text: str, repeated: set[str], config: RepeatedLinesConfig, unit: 
     return "\n".join(kept)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(TEXTS, CONFIGS, UNITS)
 def test_everything_equals_plain_python(
@@ -264,6 +265,7 @@ def test_collisions_cut_nothing_that_is_not_repeated(
     assert_frame_equal(changes, expected[1])
 
 
+@pytest.mark.slow
 def test_one_line_of_50_megabytes() -> None:
     line = "abcde fghij " * (50_000_000 // 12)
     texts = (f"{line}\none", f"two\n{line}")
@@ -272,6 +274,7 @@ def test_one_line_of_50_megabytes() -> None:
     assert cut(line, line + "x")[0] == [line, line + "x"]
 
 
+@pytest.mark.slow
 def test_ten_million_newlines() -> None:
     blank = "\n" * 10_000_000
 

@@ -38,9 +38,9 @@ def write_pages(folder: Path, **changes: Any) -> Any:
     return open_corpus(config)
 
 
-def find_repeated(corpus: Any, build: Build) -> dict[str, Any]:
+def find_repeated(corpus: Any, dagster_build: Build) -> dict[str, Any]:
     """Build up to `repeated`; its metadata for prose."""
-    result = build(corpus, *STAGES)
+    result = dagster_build(corpus, *STAGES)
     found = [event.materialization for event in result.get_asset_materialization_events()]
     return next(dict(each.metadata) for each in found if is_of_prose(each))
 
@@ -76,12 +76,12 @@ def computed(corpus: Any) -> int:
 
 
 def test_counts_are_over_all_parts_and_each_part_lists_its_own(
-    tmp_path: Path, build: Build
+    tmp_path: Path, dagster_build: Build
 ) -> None:
     corpus = write_pages(tmp_path, dedup=BOTH)
     write_jsonl(tmp_path / "input/prose/c.jsonl", [{"text": sentence(9)}])
 
-    metadata = find_repeated(corpus, build)
+    metadata = find_repeated(corpus, dagster_build)
 
     first, second = FOOTER.split("\n")
     assert counts(corpus, "lines") == {HEADER: 5, first: 5, second: 5}
@@ -101,7 +101,7 @@ def test_lines_of_copies_do_not_count(tmp_path: Path, build: Build) -> None:
     corpus = write_pages(tmp_path, dedup={"lines": {"min_count": 3}})
     write_jsonl(tmp_path / "input/prose/c.jsonl", [page(0), page(1), page(1)])
 
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
 
     assert counts(corpus, "lines")[HEADER] == 5
     stats = corpus.store.newest("repeated", "prose").stats
@@ -116,13 +116,13 @@ def test_lines_of_contaminated_documents_count_if_these_stay(
     for each in ("tag", "reject", action):  # a change of what is done is noticed
         quiz = {"sets": [{"name": "quiz", "where": "quiz.jsonl"}], "action": each}
         corpus = write_pages(tmp_path, dedup=LINES | {"decontamination": quiz})
-        find_repeated(corpus, build)
+        build(corpus, *STAGES)
 
     assert counts(corpus, "lines")[HEADER] == count
 
 
 def test_what_is_only_for_cutting_needs_no_new_lists(tmp_path: Path, build: Build) -> None:
-    find_repeated(write_pages(tmp_path, dedup=LINES), build)
+    build(write_pages(tmp_path, dedup=LINES), *STAGES)
 
     stricter = write_pages(tmp_path, dedup={"lines": {"min_count": 4, "min_kept_share": 0.9}})
     longer = write_pages(tmp_path, dedup={"lines": {"min_count": 4, "min_chars": 30}})
@@ -134,10 +134,10 @@ def test_what_is_only_for_cutting_needs_no_new_lists(tmp_path: Path, build: Buil
 
 def test_a_second_run_computes_nothing_and_changes_no_byte(tmp_path: Path, build: Build) -> None:
     corpus = write_pages(tmp_path, dedup=BOTH)
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
     before = hashes(corpus.store.root)
 
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
 
     assert computed(corpus) == 0
     assert hashes(corpus.store.root) == before
@@ -147,12 +147,12 @@ def test_a_new_file_costs_its_own_counting_and_keeps_the_lists_of_others(
     tmp_path: Path, build: Build
 ) -> None:
     corpus = write_pages(tmp_path, dedup=LINES)
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
     before = hashes(corpus.store.root / "repeated")
     lists = tables(corpus, "repeated")
 
     write_jsonl(tmp_path / "input/prose/c.jsonl", [page(7, footer="another footer of the site")])
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
 
     after = hashes(corpus.store.root / "repeated")
     new = [name for name in after.keys() - before.keys() if name.endswith((".arrow", ".parquet"))]
@@ -170,7 +170,7 @@ def test_prefixes_do_not_change_what_is_found(
     for bits in (0, 4):
         monkeypatch.setattr(repeated_asset, "prefix_bits_for", lambda *_, bits=bits: bits)
         corpus = write_pages(tmp_path / str(bits), dedup=BOTH)
-        find_repeated(corpus, build)
+        build(corpus, *STAGES)
         assert len(tables(corpus, "lines", "total-")) == 1 << bits
         found.append((counts(corpus, "lines"), tables(corpus, "repeated")))
 
@@ -181,7 +181,7 @@ def test_engine_does_not_change_a_byte(tmp_path: Path, build: Build) -> None:
     stores = []
     for name, engine in (("a", {"kind": "in_process"}), ("b", {"kind": "processes", "workers": 2})):
         corpus = write_pages(tmp_path / name, dedup=BOTH, engine=engine)
-        find_repeated(corpus, build)
+        build(corpus, *STAGES)
         stores.append(hashes(corpus.store.root / "repeated"))
 
     assert stores[0] == stores[1]
@@ -197,7 +197,7 @@ def test_without_a_config_nothing_is_counted(tmp_path: Path, build: Build) -> No
 
 def test_clusters_of_other_parts_are_refused(tmp_path: Path, build: Build) -> None:
     corpus = write_pages(tmp_path, dedup=LINES)
-    find_repeated(corpus, build)
+    build(corpus, *STAGES)
     write_jsonl(tmp_path / "input/prose/c.jsonl", [page(7)])
     build(corpus, "raw", "filtered")
 

@@ -102,6 +102,7 @@ def repeated_by_definition(parts: Parts, size: int, keep_first: bool) -> list[li
     return marked
 
 
+@pytest.mark.slow
 @given(any_parts, st.integers(3, 6), st.booleans())
 def test_what_is_found_equals_the_definition(parts: Parts, size: int, keep_first: bool) -> None:
     config = SubstringsConfig(min_words=size, keep_first=keep_first)
@@ -114,6 +115,7 @@ def test_what_is_found_equals_the_definition(parts: Parts, size: int, keep_first
         assert (table["start"] < table["stop"]).all()
 
 
+@pytest.mark.slow
 @given(texts_of_few_words, st.integers(3, 5), st.integers(0, 4))
 def test_how_documents_lie_in_parts_does_not_matter(texts: list[str], size: int, at: int) -> None:
     config = SubstringsConfig(min_words=size)
@@ -123,6 +125,7 @@ def test_how_documents_lie_in_parts_does_not_matter(texts: list[str], size: int,
     assert found_words(whole, find(whole, config)) == found_words(split, find(split, config))
 
 
+@pytest.mark.slow
 @given(texts_of_few_words, st.integers(0, 2**64 - 1))
 def test_a_salt_changes_nothing_within_a_source(texts: list[str], salt: int) -> None:
     config = SubstringsConfig(min_words=3)

@@ -181,10 +181,10 @@ def test_contaminated_documents_take_part_if_they_stay(
     assert spans_of(corpus)["num_words"].to_list() == words
 
 
-def test_what_was_found_is_shown(tmp_path: Path, build: Build) -> None:
+def test_what_was_found_is_shown(tmp_path: Path, dagster_build: Build) -> None:
     corpus = corpus_with_passages(tmp_path)
 
-    result = build(corpus, *STAGES)
+    result = dagster_build(corpus, *STAGES)
 
     event = result.get_asset_materialization_events()[-1]
     shown = str(event.materialization.metadata["report"].value)

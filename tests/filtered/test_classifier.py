@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
-from scipy.optimize import minimize
 
 from assets.filtered.classifier.classifier import (
     EVERY_LABEL,
@@ -186,6 +185,8 @@ def examples(count: int = 400) -> tuple[pl.Series, np.ndarray[Any, Any]]:
 
 
 def test_training_finds_the_optimum_that_scipy_finds() -> None:
+    from scipy.optimize import minimize
+
     texts, labels = examples()
     wanted = config(epochs=100, l2=0.5, held_out=1e-12, buckets=1 << 10)
     found = train_classifier(texts, labels, wanted)

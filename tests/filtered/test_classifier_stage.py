@@ -43,10 +43,10 @@ def test_a_classifier_is_trained_on_two_sources_and_found(tmp_path: Path, build:
     assert manifest.stats.rows_in == 81
 
 
-def test_the_report_is_shown(tmp_path: Path, build: Build) -> None:
+def test_the_report_is_shown(tmp_path: Path, dagster_build: Build) -> None:
     corpus = open_corpus(write_corpus(tmp_path, classifier=EXAMPLES | {"held_out": 0.3}))
 
-    result = build(corpus, "raw", "classifier")
+    result = dagster_build(corpus, "raw", "classifier")
 
     event = result.get_asset_materialization_events()[-1]
     shown = event.materialization.metadata["report"]

@@ -246,6 +246,7 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     assert_frame_equal(count_code(texts, names), pl.concat(halves))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from([*NAMES, None])), min_size=1, max_size=6))
 def test_counts_equal_the_reference(files: list[tuple[str, str | None]]) -> None:

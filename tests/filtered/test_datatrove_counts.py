@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +56,8 @@ TEXTS = st.lists(FRAGMENTS, max_size=40).map("".join).filter(lambda text: "' ''"
 @cache
 def pipeline(language: str) -> Any:
     """A blank pipeline with datatrove's sentencizer."""
+    import spacy
+
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
     return nlp
@@ -151,12 +152,14 @@ def count_quickly(texts: list[str]) -> list[dict[str, int]]:
     return counts.rename(lambda name: name.removeprefix("datatrove_")).to_dicts()
 
 
+@pytest.mark.slow
 def test_counts_of_nasty_texts_equal_the_reference() -> None:
     texts = [text for text in NASTY if text != "x. y.\t z. \n.) q"]
     for counts, text in zip(count_quickly(texts), texts, strict=True):
         assert counts == count_slowly(text), text
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_counts_equal_the_reference(texts: list[str]) -> None:

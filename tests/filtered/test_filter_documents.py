@@ -128,6 +128,7 @@ def test_first_reasons_count_each_rejected_document_once() -> None:
     assert count_reasons(decisions)["gopher_quality.too_few_words"] == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     st.lists(

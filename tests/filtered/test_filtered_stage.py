@@ -38,10 +38,12 @@ def parts_computed(corpus: Any) -> int:
 
 
 def test_the_materialization_shows_plots_and_counts_of_every_rule(
-    corpus: Any, build: Build
+    corpus: Any, dagster_build: Build
 ) -> None:
     write_jsonl(corpus.config.parent / "input/notes/short.jsonl", [{"text": "x"}])
-    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
+    events = dagster_build(
+        corpus, "raw", "classifier", "filtered"
+    ).get_asset_materialization_events()
 
     metadata = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     for name in ("funnel", "languages", "score_histograms"):

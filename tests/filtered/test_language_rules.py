@@ -94,11 +94,13 @@ def test_a_rule_at_the_source_that_nothing_can_judge_is_refused(
 
 
 def test_what_is_skipped_is_said(
-    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
     corpus = with_notes(tmp_path, {"rules": RULES}, domain="code")
 
-    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
+    events = dagster_build(
+        corpus, "raw", "classifier", "filtered"
+    ).get_asset_materialization_events()
 
     said = (
         "notes: rules.language.min_score, rules.language.allowed_detected, rules.language.allowed"

@@ -186,6 +186,7 @@ def assert_equals_slow(texts: list[str], rules: C4Lines | None) -> None:
     assert counts.drop("copyright_notices").to_dicts() == [count for _, count in slow]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [None, PAPER, DATATROVE, LENIENT, C4Lines(end_marks=("。", "."))])
 @given(texts=st.lists(TEXTS, max_size=4))
 @settings(max_examples=150)
@@ -193,6 +194,7 @@ def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> No
     assert_equals_slow(texts, rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules", [RefinedWebLines(), RefinedWebLines(min_words=0, max_uppercase=1, max_numeric=0.2)]
 )

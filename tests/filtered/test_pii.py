@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 from pydantic import ValidationError
 
 from assets.filtered.pii.candidates import candidates, candidates_in
@@ -707,7 +708,8 @@ TIGHT = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@many_examples(40)  # of 2 s each
 @example(["password="], [(50, "x")])
 @example(["+1 (212) 555-1234"], [(50, "\n")])
 @example(["a=b@c.org"], [(3, " jo@b.org "), (98, "é")])
@@ -876,6 +878,7 @@ def test_candidates_share_no_character_and_reach_grows_with_the_text(unit: str) 
     assert sizes[1] <= 2 * sizes[0] + 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ADVERSARIAL)
 def test_one_megabyte_keeps_what_is_no_span(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
@@ -935,6 +938,7 @@ PIECES = st.one_of(
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(TEXTS)
 def test_text_outside_the_spans_is_unchanged(text: str) -> None:
@@ -944,6 +948,7 @@ def test_text_outside_the_spans_is_unchanged(text: str) -> None:
     assert frame["pii_total"].to_list() == [len(spans)]
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
@@ -953,6 +958,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert (twice, spans) == (once, [])
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=4), st.lists(TEXTS, max_size=4))
 def test_rows_do_not_know_each_other(first: list[str], second: list[str]) -> None:

@@ -28,6 +28,7 @@ def test_every_preset_is_a_valid_config_with_rules(name: str) -> None:
     assert len(thresholds(presets=[name])) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_judges_every_kind_of_text(name: str) -> None:
     texts = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["", "Plain words.", "日本語。"]})

@@ -150,12 +150,14 @@ def test_serbian_in_both_scripts_is_serbian() -> None:
 
 
 def test_other_languages_are_said(
-    tmp_path: Path, build: Build, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
     corpus = with_notes(tmp_path, language="en")
     write_jsonl(tmp_path / "input/notes/german.jsonl", [{"text": GERMAN * 3}])
 
-    events = build(corpus, "raw", "classifier", "filtered").get_asset_materialization_events()
+    events = dagster_build(
+        corpus, "raw", "classifier", "filtered"
+    ).get_asset_materialization_events()
 
     shown = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     assert "documents are in other languages than its `language` (de 1" in str(

@@ -28,15 +28,18 @@ PASSAGE = "one two three four five six seven eight nine ten eleven twelve"  # 51
 THRICE = f"{PASSAGE} red {PASSAGE} green blue {PASSAGE}"  # 165 letters in words
 
 
+@pytest.mark.slow
 def test_counts_of_nasty_texts_equal_the_reference() -> None:
     assert count_text(pl.Series(NASTY)).rows(named=True) == [count_slowly(text) for text in NASTY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", NASTY)
 def test_counts_do_not_depend_on_the_neighbours(text: str) -> None:
     assert count_text(pl.Series([text])).row(0, named=True) == count_slowly(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     st.lists(
@@ -64,6 +67,7 @@ def test_counts_of_repeated_passages_equal_the_reference(parts: list[str]) -> No
     assert count_text(pl.Series([text])).row(0, named=True) == count_slowly(text)
 
 
+@pytest.mark.slow
 def test_counts_of_a_text_beyond_one_block_and_one_table_equal_the_reference() -> None:
     text = " ".join(str(number * number % 30_011) for number in range(100_000))
     texts = [text, "a", "b" * BLOCK_BYTES, ""]

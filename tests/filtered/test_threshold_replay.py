@@ -206,6 +206,7 @@ def test_lines_and_words_beyond_the_threshold_are_found() -> None:
 NASTY = st.text(st.sampled_from("ab .…\n\n \t\u3000-*•#{é4漢😀!\x00\u0301")) | st.text()
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(NASTY)
 def test_spans_of_any_text_are_ascending_and_inside(text: str) -> None:

@@ -135,6 +135,7 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(TEXTS, st.sampled_from(["en", "ru", "zh", "fi", None]))
 def test_counts_are_those_of_the_reference(text: str, lang: str | None) -> None:

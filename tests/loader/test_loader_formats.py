@@ -12,6 +12,7 @@ from assets.sharded.formats.megatron import MEGATRON
 from corpus_loader.flat import MappedFile, read_index, read_spans
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pl.UInt16, pl.UInt32])
 def test_a_shard_is_read_as_it_was_written(tmp_path: Path, dtype: type[pl.DataType]) -> None:
     spans = [

@@ -39,6 +39,7 @@ def list_of(samples: Samples) -> list[tuple[int, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(COUNTS | SKEWED, st.integers(1, 40))
 def test_counts_are_exact_and_every_block_is_within_two_of_its_share(

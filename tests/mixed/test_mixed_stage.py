@@ -70,9 +70,9 @@ def numbers(
     return {"name": name, "weight": weight} | {f"{of}_tokens": n for of, n in tokens.items()}
 
 
-def test_metadata_and_summary_hold_the_mix(tmp_path: Path, build: Build) -> None:
+def test_metadata_and_summary_hold_the_mix(tmp_path: Path, dagster_build: Build) -> None:
     corpus = corpus_with(tmp_path, WEIGHTED)
-    events = build(corpus, "mixed").get_asset_materialization_events()
+    events = dagster_build(corpus, "mixed").get_asset_materialization_events()
 
     by_phase = {event.partition: event.materialization.metadata for event in events}
     metadata = by_phase["main"]

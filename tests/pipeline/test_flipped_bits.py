@@ -13,13 +13,14 @@ import polars as pl
 import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_jsonl
-from every_stage import build, names_of, run_stage, write_inputs
+from every_stage import build, run_stage, write_inputs
 
 from assets.deduped.evaluation_asset import load_index
 from assets.stages import BY_NAME, STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from resources.stage import partition_names
 from resources.store.disk import hash_file
 from resources.store.records import FileRecord, Manifest
 from resources.store.store import StoreError
@@ -94,7 +95,7 @@ class Built:
     def files(self, stage: str) -> dict[str, list[Path]]:
         """Return the files of a stage that its newest manifests name, by kind."""
         found: dict[str, list[Path]] = {}
-        for name in names_of(self.corpus, BY_NAME[stage]):
+        for name in partition_names(BY_NAME[stage], self.corpus.settings):
             manifest = self.corpus.store.newest(stage, name)
             for file in (file for part in manifest.parts for file in part.files):
                 found.setdefault(file.kind, []).append(self.corpus.store.path_of(manifest, file))
@@ -144,7 +145,7 @@ def recompute(built: Built, stage: str) -> list[Any]:
 
 def published(built: Built, stage: str) -> list[Any]:
     """Return the parts of a stage as the clean build published them."""
-    names = names_of(built.corpus, BY_NAME[stage])
+    names = partition_names(BY_NAME[stage], built.corpus.settings)
     return parts_of([built.corpus.store.newest(stage, name) for name in names])
 
 

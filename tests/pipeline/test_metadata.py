@@ -29,8 +29,8 @@ HOSTILE = [
 ]
 
 
-def shown(build: Build, corpus: Any, stage: str, source: str | None) -> Any:
-    events = build(corpus).get_asset_materialization_events()
+def shown(dagster_build: Build, corpus: Any, stage: str, source: str | None) -> Any:
+    events = dagster_build(corpus).get_asset_materialization_events()
     found = [e.materialization for e in events if e.asset_key.path[-1] == stage]
     return next(each.metadata for each in found if each.partition == source)
 
@@ -113,8 +113,8 @@ def test_a_table_without_rows_has_no_preview(tmp_path: Path) -> None:
     assert cell_text(None) == ""
 
 
-def test_every_column_of_every_main_table_has_a_meaning(corpus: Any, build: Build) -> None:
-    events = build(corpus).get_asset_materialization_events()
+def test_every_column_of_every_main_table_has_a_meaning(corpus: Any, dagster_build: Build) -> None:
+    events = dagster_build(corpus).get_asset_materialization_events()
 
     schemas = {
         event.asset_key.path[-1]: event.materialization.metadata["dagster/column_schema"].value
@@ -129,10 +129,10 @@ def test_every_column_of_every_main_table_has_a_meaning(corpus: Any, build: Buil
         assert named is not None and all(len(text) < 100 for text in named.columns.values())
 
 
-def test_reasons_are_one_table_without_zeros(corpus: Any, build: Build) -> None:
+def test_reasons_are_one_table_without_zeros(corpus: Any, dagster_build: Build) -> None:
     write_jsonl(corpus.config.parent / "input/notes/short.jsonl", [{"text": "x"}, {"text": "y"}])
 
-    metadata = shown(build, corpus, "filtered", "notes")
+    metadata = shown(dagster_build, corpus, "filtered", "notes")
 
     assert isinstance(metadata["rejected"], dg.TableMetadataValue)
     counts = {
@@ -143,26 +143,28 @@ def test_reasons_are_one_table_without_zeros(corpus: Any, build: Build) -> None:
     assert not [key for key in metadata if len(key) > len("dagster/partition_row_count")]
 
 
-def test_a_preview_of_documents_is_shown(corpus: Any, build: Build) -> None:
-    metadata = shown(build, corpus, "raw", "prose")
+def test_a_preview_of_documents_is_shown(corpus: Any, dagster_build: Build) -> None:
+    metadata = shown(dagster_build, corpus, "raw", "prose")
 
     header, *rows = cells(str(metadata["preview"].value))
     assert header[:3] == ["doc_id", "text", "source"] and len(rows) == 5
     assert rows[0][1].startswith(sentence(0, 20)[:70])
 
 
-def test_a_table_is_read_again_only_if_its_file_is_another_one(corpus: Any, build: Build) -> None:
-    before = shown(build, corpus, "raw", "prose")
+def test_a_table_is_read_again_only_if_its_file_is_another_one(
+    corpus: Any, dagster_build: Build
+) -> None:
+    before = shown(dagster_build, corpus, "raw", "prose")
     kept = records_folder(corpus.store.root) / "tables/raw/prose.json"
     known = msgspec.json.decode(kept.read_bytes(), type=ShownTable)
     assert known.preview == before["preview"].value
 
     kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| kept |")))
-    assert shown(build, corpus, "raw", "prose")["preview"].value == "| kept |"
+    assert shown(dagster_build, corpus, "raw", "prose")["preview"].value == "| kept |"
     kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| old |", xxh3="0" * 32)))
-    assert shown(build, corpus, "raw", "prose")["preview"] == before["preview"]
+    assert shown(dagster_build, corpus, "raw", "prose")["preview"] == before["preview"]
     kept.write_text('{"xxh3": 1}')
-    again = shown(build, corpus, "raw", "prose")
+    again = shown(dagster_build, corpus, "raw", "prose")
     assert again["dagster/column_schema"] == before["dagster/column_schema"]
     assert msgspec.json.decode(kept.read_bytes(), type=ShownTable) == known
 

@@ -62,9 +62,9 @@ def test_others_are_committed_while_a_server_thinks_and_its_source_follows(
 
 
 def test_with_stop_no_source_begins_before_all_are_planned(
-    site: RangeSite, tmp_path: Path, build: Build
+    site: RangeSite, tmp_path: Path, dagster_build: Build
 ) -> None:
     corpus = of_feed(tmp_path, site, on_source_error="stop")
     del site.files["a.jsonl"]
-    result = build(corpus, "raw", raise_on_error=False)
+    result = dagster_build(corpus, "raw", raise_on_error=False)
     assert not result.success and not committed(corpus, "notes")

@@ -61,9 +61,9 @@ def change(corpus: Any, **changes: Any) -> Any:
     return open_corpus(corpus.config)
 
 
-def test_every_materialization_has_the_same_keys(corpus: Any, build: Build) -> None:
-    events = build(corpus).get_asset_materialization_events()
-    events += build(corpus, "mixed").get_asset_materialization_events()
+def test_every_materialization_has_the_same_keys(corpus: Any, dagster_build: Build) -> None:
+    events = dagster_build(corpus).get_asset_materialization_events()
+    events += dagster_build(corpus, "mixed").get_asset_materialization_events()
 
     assert len(events) == 7 * 2 + 3 + 2
     for event in events:
@@ -73,10 +73,12 @@ def test_every_materialization_has_the_same_keys(corpus: Any, build: Build) -> N
         assert set(event.materialization.metadata) >= {"fingerprint", "path"}
 
 
-def test_a_run_that_computes_nothing_shows_no_speed(corpus: Any, build: Build) -> None:
+def test_a_run_that_computes_nothing_shows_no_speed(
+    corpus: Any, build: Build, dagster_build: Build
+) -> None:
     build(corpus, "raw")
 
-    events = build(corpus, "raw").get_asset_materialization_events()
+    events = dagster_build(corpus, "raw").get_asset_materialization_events()
 
     (shown,) = (dict(e.materialization.metadata) for e in events if e.partition == "prose")
     assert shown["parts_computed"].value == 0 and shown["parts_reused"].value == 2
@@ -84,8 +86,8 @@ def test_a_run_that_computes_nothing_shows_no_speed(corpus: Any, build: Build) -
     assert not {"docs_per_second", "mb_per_second", "peak_memory_mb"} & set(shown)
 
 
-def test_rows_are_counted_for_the_web_ui_by_partition(corpus: Any, build: Build) -> None:
-    events = build(corpus).get_asset_materialization_events()
+def test_rows_are_counted_for_the_web_ui_by_partition(corpus: Any, dagster_build: Build) -> None:
+    events = dagster_build(corpus).get_asset_materialization_events()
 
     for event in events:
         key = "dagster/partition_row_count" if event.partition else "dagster/row_count"
@@ -266,11 +268,13 @@ def test_a_size_cap_stops_reading(corpus: Any, build: Build) -> None:
     assert len(read) <= 2  # the part in which the cap is reached, or what is left of it
 
 
-def test_an_empty_source_stops_its_own_phases_only(corpus: Any, build: Build) -> None:
+def test_an_empty_source_stops_its_own_phases_only(
+    corpus: Any, build: Build, dagster_build: Build
+) -> None:
     (corpus.config.parent / "input/notes/n.jsonl").write_bytes(b"")
     build(corpus)
 
-    assert not build(corpus, "mixed", raise_on_error=False).success
+    assert not dagster_build(corpus, "mixed", raise_on_error=False).success
 
     assert corpus.store.partition("mixed", "main").newest_manifest() is None
     assert corpus.store.newest("mixed", "late").stats.rows_kept > 0

@@ -66,7 +66,7 @@ def test_a_rollback_is_refused_and_the_newest_state_without_the_document_is_name
 
 
 def test_a_held_source_is_not_published_with_what_was_taken_down(
-    corpus: Any, build: Build, capfd: pytest.CaptureFixture[str]
+    corpus: Any, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
     hold = begin(corpus.store, "prose", "2", "bad file")
     go_back(corpus, hold)
@@ -76,7 +76,7 @@ def test_a_held_source_is_not_published_with_what_was_taken_down(
 
     with pytest.raises(StoreError, match=f"takedown 1 .*{release}"):
         check_hold(corpus.store, hold)
-    result = build(corpus, "raw", raise_on_error=False)
+    result = dagster_build(corpus, "raw", raise_on_error=False)
     assert not result.success
     with pytest.raises(MixError, match=r"would draw documents of takedown 1 \(ticket 7\) from"):
         plan_mixed(corpus, "main")

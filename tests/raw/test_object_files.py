@@ -181,7 +181,11 @@ def test_a_listing_that_is_cut_goes_on_behind_its_last_page(
 
 
 def test_an_expired_token_is_named_and_the_other_sources_are_built(
-    bucket: Objects, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+    bucket: Objects,
+    tmp_path: Path,
+    build: Build,
+    dagster_build: Build,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planning lists the objects; the token expires before they are read."""
     monkeypatch.setattr(materialization, "RETRIES", dg.RetryPolicy(max_retries=0))
@@ -201,7 +205,7 @@ def test_an_expired_token_is_named_and_the_other_sources_are_built(
             return get_part(objects, key, start, stop)
 
         monkeypatch.setattr(Objects, "get_part", expire)
-        result = build(corpus, "raw", raise_on_error=False)
+        result = dagster_build(corpus, "raw", raise_on_error=False)
         assert not result.success
         assert corpus.store.partition("raw", "prose").newest_manifest() is None
         assert corpus.store.partition("raw", "notes").newest_manifest() is not None

@@ -89,6 +89,7 @@ def test_plain_json_lines_are_cut_by_bytes(tmp_path: Path) -> None:
 # Compression
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_members_and_frames_are_read_to_the_last(tmp_path: Path, suffix: str) -> None:
     values = numbers(50_000)
@@ -98,6 +99,7 @@ def test_members_and_frames_are_read_to_the_last(tmp_path: Path, suffix: str) ->
     assert texts(read(file)) == [*values, "last"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_truncated_stream_gives_what_came_before_and_one_quarantine_row(
     tmp_path: Path, suffix: str

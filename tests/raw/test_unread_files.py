@@ -37,9 +37,9 @@ def metadata_of(result: Any, partition: str) -> Any:
 
 
 def test_files_that_no_reader_takes_are_named_and_stop_nothing(
-    mixed_folder: Any, build: Build, capfd: pytest.CaptureFixture[str]
+    mixed_folder: Any, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    result = build(mixed_folder, "raw")
+    result = dagster_build(mixed_folder, "raw")
 
     [check] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
     assert result.success and not check.passed and not check.blocking
@@ -57,8 +57,8 @@ def test_files_that_no_reader_takes_are_named_and_stop_nothing(
 CHECK = "inputs_read"
 
 
-def test_a_source_that_is_read_whole_passes(tmp_path: Path, build: Build) -> None:
-    result = build(open_corpus(write_corpus(tmp_path)), "raw")
+def test_a_source_that_is_read_whole_passes(tmp_path: Path, dagster_build: Build) -> None:
+    result = dagster_build(open_corpus(write_corpus(tmp_path)), "raw")
 
     assert all(each.passed for each in result.get_asset_check_evaluations())
 
@@ -74,12 +74,12 @@ def test_many_files_are_counted_and_twenty_are_named(mixed_folder: Any, build: B
     assert len(manifest.provenance["left_out"]) == 20
 
 
-def test_a_file_that_is_not_read_whole_is_named(mixed_folder: Any, build: Build) -> None:
+def test_a_file_that_is_not_read_whole_is_named(mixed_folder: Any, dagster_build: Build) -> None:
     folder = mixed_folder.config.parent / "input/mixed"
     (folder / "wrong.jsonl").write_bytes(jsonl("a").decode().encode("utf-16"))
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(jsonl("b", "c"))[:-2])
 
-    result = build(mixed_folder, "raw")
+    result = dagster_build(mixed_folder, "raw")
 
     [check] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
     named = "2 of 3 files could not be read whole: input/mixed/cut.jsonl.gz (2 damaged rows), "

@@ -224,12 +224,12 @@ def test_a_slice_of_a_plain_file_costs_its_bytes(site: RangeSite, tmp_path: Path
 
 
 def test_a_source_that_is_refused_while_it_is_read_fails_alone(
-    site: RangeSite, tmp_path: Path, build: Build
+    site: RangeSite, tmp_path: Path, build: Build, dagster_build: Build
 ) -> None:
     site.files["a.jsonl"] = BODY
     corpus = of_urls(tmp_path, site, "a.jsonl")
     site.refusals = [(403, {})] * 100
-    result = build(corpus, "raw", raise_on_error=False)
+    result = dagster_build(corpus, "raw", raise_on_error=False)
 
     assert not result.success
     assert corpus.store.partition("raw", "notes").newest_manifest() is not None

@@ -77,10 +77,10 @@ def test_full_files_are_kept_up_to_their_number(corpus: Any) -> None:
     assert max(line["numbers"]["number"] for line in lines_in(folder)) == 199
 
 
-def test_a_run_writes_its_partitions_and_no_text(corpus: Any, build: Any) -> None:
+def test_a_run_writes_its_partitions_and_no_text(corpus: Any, dagster_build: Any) -> None:
     small = logged(corpus, level="debug")
 
-    build(small, "raw", "filtered")
+    dagster_build(small, "raw", "filtered")
 
     lines = lines_in(corpus.config.parent / "logs")
     committed = {
@@ -102,8 +102,8 @@ def test_nothing_is_written_by_default(corpus: Any) -> None:
     assert not (corpus.config.parent / "logs").exists()
 
 
-def test_a_level_leaves_out_lower_lines(corpus: Any, build: Any) -> None:
-    build(logged(corpus, level="info"), "raw")
+def test_a_level_leaves_out_lower_lines(corpus: Any, dagster_build: Any) -> None:
+    dagster_build(logged(corpus, level="info"), "raw")
 
     events = {line["event"] for line in lines_in(corpus.config.parent / "logs")}
     assert "committed" in events and "part_published" not in events

@@ -180,7 +180,7 @@ def test_no_entry_is_lost_or_doubled_when_the_server_is_killed(
 
 
 def test_trimmed_entries_that_were_never_read_are_a_warning_with_their_number(
-    tmp_path: Path, server: RedisServer, build: Build
+    tmp_path: Path, server: RedisServer, build: Build, dagster_build: Build
 ) -> None:
     corpus = stream_corpus(tmp_path, server)
     first = server.add(records(0, 20))
@@ -188,7 +188,7 @@ def test_trimmed_entries_that_were_never_read_are_a_warning_with_their_number(
     later = server.add(records(20, 30))
     server.client.xtrim("docs", maxlen=10, approximate=False)
 
-    result = build(corpus, "raw")
+    result = dagster_build(corpus, "raw")
 
     [warning] = warnings_of(result)
     assert f"20 entries of {server.name} were trimmed or deleted before they were read" in warning
@@ -197,7 +197,7 @@ def test_trimmed_entries_that_were_never_read_are_a_warning_with_their_number(
 
 
 def test_a_stream_that_was_made_again_is_an_error_of_its_source_alone(
-    tmp_path: Path, server: RedisServer, build: Build
+    tmp_path: Path, server: RedisServer, build: Build, dagster_build: Build
 ) -> None:
     corpus = stream_corpus(tmp_path, server)
     server.add(records(0, 20))
@@ -206,7 +206,7 @@ def test_a_stream_that_was_made_again_is_an_error_of_its_source_alone(
     server.client.delete("docs")
     server.client.xadd("docs", {"text": sentence(1)}, id="1-0")
 
-    result = build(corpus, "raw", raise_on_error=False)
+    result = dagster_build(corpus, "raw", raise_on_error=False)
 
     error = str(failures(result)["stream"])
     assert "was deleted or made again" in error
@@ -216,13 +216,13 @@ def test_a_stream_that_was_made_again_is_an_error_of_its_source_alone(
 
 
 def test_a_server_that_is_down_fails_its_source_alone_and_shows_no_password(
-    tmp_path: Path, server: RedisServer, build: Build, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: RedisServer, dagster_build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assets.raw.places.streams.redis_stream.RETRIES", 1)
     corpus = stream_corpus(tmp_path, server)
     server.kill()
 
-    result = build(corpus, "raw", raise_on_error=False)
+    result = dagster_build(corpus, "raw", raise_on_error=False)
 
     error = str(failures(result))
     assert f"{server.name}: the server does not answer" in error
@@ -231,13 +231,13 @@ def test_a_server_that_is_down_fails_its_source_alone_and_shows_no_password(
 
 
 def test_a_wrong_password_is_named_and_not_shown(
-    tmp_path: Path, server: RedisServer, build: Build, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: RedisServer, dagster_build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assets.raw.places.streams.redis_stream.RETRIES", 1)
     monkeypatch.setenv("REDIS_PASSWORD", "mistaken")
     corpus = stream_corpus(tmp_path, server)
 
-    error = str(failures(build(corpus, "raw", raise_on_error=False)))
+    error = str(failures(dagster_build(corpus, "raw", raise_on_error=False)))
 
     assert "refuses the user or password" in error
     assert "mistaken" not in error
@@ -255,12 +255,12 @@ def test_the_password_is_recorded_nowhere(
 
 
 def test_an_empty_stream_is_an_error_unless_it_may_be_empty(
-    tmp_path: Path, server: RedisServer, build: Build
+    tmp_path: Path, server: RedisServer, build: Build, dagster_build: Build
 ) -> None:
     strict = stream_corpus(tmp_path / "strict", server)
     lenient = stream_corpus(tmp_path / "lenient", server, allow_no_files=True)
 
-    error = str(failures(build(strict, "raw", raise_on_error=False)))
+    error = str(failures(dagster_build(strict, "raw", raise_on_error=False)))
     build(lenient, "raw")
 
     assert "has no entries" in error

@@ -155,6 +155,7 @@ def test_keys_depend_on_seed_source_and_bucket() -> None:
     assert len({plan.key for plan in plans}) == 6
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=5))
 def test_shards_hold_every_sequence_once_and_differ_by_one_row(
@@ -173,6 +174,7 @@ def test_shards_hold_every_sequence_once_and_differ_by_one_row(
         assert {n for shard in mine for n in shard["num_tokens"]} <= {LENGTHS[plan.bucket]}
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 60), max_size=4).map(sorted))
 def test_order_does_not_depend_on_how_rows_are_split_into_parts(cuts: list[int]) -> None:

@@ -142,6 +142,7 @@ def test_nothing_gives_an_empty_table(texts: tuple[str, ...], offsets: bool) -> 
     assert encoded.height == 0
 
 
+@pytest.mark.slow
 def test_ids_beyond_16_bits_survive() -> None:
     tokenizer = json.loads(with_entries({f"<{row}>": row for row in range(1000, 70_000)}))
     end = tokenizer["added_tokens"][0] | {"id": 70_000, "content": "</s>"}

@@ -41,11 +41,12 @@ def tokens_of(corpus: Any, source: str) -> pl.DataFrame:
 def test_documents_of_one_source_are_rearranged_and_can_be_traced(
     tmp_path: Path,
     build: Build,
+    dagster_build: Build,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     corpus = open_corpus(write_corpus(tmp_path, **CHANGES))
-    result = build(corpus)
+    result = dagster_build(corpus)
     build(corpus, "mixed")
 
     events = result.asset_materializations_for_node("tokenized")

@@ -41,6 +41,7 @@ def test_every_document_is_compared(begin_id: int | None) -> None:
     assert failures(texts, trained(), form, wrong) == [150, len(texts) - 2, len(texts) - 1]
 
 
+@pytest.mark.slow
 @given(st.lists(TEXTS.filter(bool), max_size=5), st.data())
 def test_what_is_found_is_what_decoding_finds(texts: list[str], data: st.DataObject) -> None:
     encoders = load_encoders(with_token("caf\u00e9", special=False))

@@ -33,10 +33,10 @@ def files(corpus: Any, stage: str, kind: str) -> list[Path]:
     return [corpus.store.path_of(manifest, part.file(kind)) for part in manifest.parts]
 
 
-def test_what_is_stored_and_reported_adds_up(tmp_path: Path, build: Build) -> None:
+def test_what_is_stored_and_reported_adds_up(tmp_path: Path, dagster_build: Build) -> None:
     corpus = with_tokenizer(tmp_path)
 
-    result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+    result = dagster_build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     manifest = corpus.store.newest("tokenized", "prose")
     extra, stats = manifest.stats.numbers, manifest.stats
@@ -94,11 +94,11 @@ def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: B
 
 
 @pytest.mark.filterwarnings("ignore:fastokens")
-def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, build: Build) -> None:
+def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, dagster_build: Build) -> None:
     lossy = {"type": "Replace", "pattern": {"Regex": "(river|flood).*"}, "content": ""}
     corpus = with_tokenizer(tmp_path, changed(normalizer=lossy))
 
-    result = build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
+    result = dagster_build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     stats = corpus.store.newest("tokenized", "prose").stats
     failures = stats.numbers["round_trip_failures"]
@@ -110,8 +110,10 @@ def test_lost_text_and_lost_documents_are_reported(tmp_path: Path, build: Build)
     assert first in metadata(result, "tokenized", "prose")["round_trip"].value
 
 
-def test_sources_are_compared_when_all_of_a_run_are_there(tmp_path: Path, build: Build) -> None:
-    result = build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
+def test_sources_are_compared_when_all_of_a_run_are_there(
+    tmp_path: Path, dagster_build: Build
+) -> None:
+    result = dagster_build(with_tokenizer(tmp_path), *TO_DEDUPED, "tokenizer", "tokenized")
 
     tables = [metadata(result, "tokenized", name) for name in ("prose", "notes")]
     prose, notes = (each["fertility_by_source"].value for each in tables)
@@ -143,13 +145,15 @@ def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: B
     assert parts_computed(changed()) > 0
 
 
-def test_a_source_that_the_tokenizer_has_not_learned_is_named(tmp_path: Path, build: Build) -> None:
+def test_a_source_that_the_tokenizer_has_not_learned_is_named(
+    tmp_path: Path, dagster_build: Build
+) -> None:
     config = write_corpus(tmp_path, filters={}, tokenizer={"vocab_size": 300})
-    first = build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
+    first = dagster_build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
     greek = [f"\u03c4\u03bf \u03bd\u03b5\u03c1\u03cc {n} " * 20 + f"{n * n}" for n in range(40)]
     write_jsonl(tmp_path / "input/notes/greek.jsonl", [{"text": text} for text in greek])
 
-    result = build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
+    result = dagster_build(open_corpus(config), *TO_DEDUPED, "tokenizer", "tokenized")
 
     assert check(first, "served_by_tokenizer").passed
     found = check(result, "served_by_tokenizer")

@@ -75,6 +75,7 @@ def test_the_begin_token_is_found_like_the_end_token() -> None:
         token_facts(trained(), config)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_beyond_16_bits_is_said() -> None:
     large = with_entries({f"<{row}>": row for row in range(1000, 70_000)})
     facts = token_facts(large, TokenizerConfig())

@@ -127,9 +127,9 @@ def test_what_a_long_document_cannot_give_comes_from_the_others(tmp_path: Path) 
 
 
 def test_a_sample_that_is_not_as_asked_for_is_said_in_the_log(
-    deduped: Any, build: Build, capfd: pytest.CaptureFixture[str]
+    deduped: Any, dagster_build: Build, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    build(with_tokenizer(deduped, weights={"prose": 1, "notes": 3}), "tokenizer")
+    dagster_build(with_tokenizer(deduped, weights={"prose": 1, "notes": 3}), "tokenizer")
     assert "source 'notes' gives" in capfd.readouterr().err
 
 
@@ -239,10 +239,10 @@ def test_a_changed_key_is_refused_and_the_cost_named(deduped: Any, build: Build)
     assert made(deduped)[2] == 0
 
 
-def test_a_refused_change_is_not_retried(deduped: Any, build: Build) -> None:
+def test_a_refused_change_is_not_retried(deduped: Any, build: Build, dagster_build: Build) -> None:
     build(deduped, "tokenizer")
 
-    result = build(with_tokenizer(deduped, seed=1), "tokenizer", raise_on_error=False)
+    result = dagster_build(with_tokenizer(deduped, seed=1), "tokenizer", raise_on_error=False)
 
     assert not result.success
     assert not [event for event in result.all_events if event.is_step_up_for_retry]
