@@ -67,7 +67,17 @@ def read(file: InputFile, part_bytes: int = MIB, **options: object) -> Chunk:
         sum(c.rows_in for c in parts),
         sum(c.skipped_by_filter for c in parts),
         left_out=sum((Counter(c.left_out) for c in parts), Counter()),
+        containers=_outcomes(parts),
+        unread={name: reason for c in parts for name, reason in c.unread.items()},
+        num_unread=sum(c.num_unread for c in parts),
     )
+
+
+def _outcomes(parts: list[Chunk]) -> dict[str, Counter[str]]:
+    outcomes: dict[str, Counter[str]] = {}
+    for name, counts in (each for c in parts for each in c.containers.items()):
+        outcomes.setdefault(name, Counter()).update(counts)
+    return outcomes
 
 
 def texts(chunk: Chunk) -> list[str]:

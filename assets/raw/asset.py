@@ -265,6 +265,7 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
         "files": manifest.provenance.num_files,
         "files_left_out": left_out or 0,
         "files_not_read_whole": len(faulty or ()),
+        "members_not_read": manifest.stats.numbers.num_unread_members or 0,
     }
     lines = unread_lines(manifest)
     more = {"unread": "\n".join(f"- {line}" for line in lines)} if lines else {}

@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType
 from assets.raw.raw_records import RawInputs, RawNumbers, Resume
 from assets.raw.read_inputs import chunks_of
 from assets.raw.readers.decompress import Damage
-from assets.raw.readers.documents import Chunk, is_from, mark_damaged
-from assets.raw.stream_part_files import FIELD_FILTER, before_patches
+from assets.raw.readers.documents import FIELD_FILTER, Chunk, is_from, mark_damaged
+from assets.raw.stream_part_files import before_patches
 from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import Source
@@ -61,7 +61,12 @@ def write_draft(
         quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
-        numbers=RawNumbers(faulty_files=faulty_files(chunk, damaged) or UNSET),
+        numbers=RawNumbers(
+            faulty_files=faulty_files(chunk, damaged) or UNSET,
+            containers={name: dict(counts) for name, counts in chunk.containers.items()} or UNSET,
+            unread_members=dict(chunk.unread) or UNSET,
+            num_unread_members=chunk.num_unread or UNSET,
+        ),
     )
     found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
     return Draft(writer, stats, frozenset(found))

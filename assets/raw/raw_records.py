@@ -133,11 +133,18 @@ class RawNumbers(msgspec.Struct, frozen=True):
     faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
                    or left out for it
     resume         where the next part of the task begins, if the package `datasets` reads it
+    containers     what has become of the records of each WARC, tar or zip: documents, quarantine,
+                   or the reason for which they were left out; totals of many parts have none
+    unread_members       why a member of an archive is not read, by name, of the first of them
+    num_unread_members   all of these members
     """
 
     is_last: bool | UnsetType = UNSET
     faulty_files: dict[str, int] | UnsetType = UNSET
     resume: Resume | UnsetType = UNSET
+    containers: dict[str, dict[str, int]] | UnsetType = UNSET
+    unread_members: dict[str, str] | UnsetType = UNSET
+    num_unread_members: int | UnsetType = UNSET
 
 
 class RawProvenance(msgspec.Struct, frozen=True):

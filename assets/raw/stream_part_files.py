@@ -18,7 +18,7 @@ from assets.raw.places.patch_files import named_patches, read_patches
 from assets.raw.places.streams.stream_chunks import patch_chunk, rows_of
 from assets.raw.places.streams.stream_ranges import plan_streams
 from assets.raw.raw_records import RawInputs, RawProvenance, RawRecords, StreamPart
-from assets.raw.readers.documents import Chunk, no_quarantine
+from assets.raw.readers.documents import FIELD_FILTER, Chunk, no_quarantine
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import TAKEN_DOWN, obeying, takedown_ids
 from assets.raw.taken_down_patch_files import lost_its_record
@@ -28,8 +28,6 @@ from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.takedowns import read_recorded, read_takedowns, takedowns_by_part
 from resources.tasks import Plan, Task, stream_name, tasks_of
-
-FIELD_FILTER = "field_filter"  # why `raw` leaves a document out
 
 
 def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Plan:

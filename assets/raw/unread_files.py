@@ -33,7 +33,20 @@ def unread_lines(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
             f"be read whole: {named(reasons, len(faulty))}. Their errors are in the table "
             "`quarantine`, each with a next step."
         )
-    return lines + lost_entries(manifest)
+    return lines + unread_members(manifest) + lost_entries(manifest)
+
+
+def unread_members(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
+    """Say in a line which members of archives are not read, if there are any."""
+    number = manifest.stats.numbers.num_unread_members
+    if not number:
+        return []
+    of_parts = [part.stats.numbers.unread_members or {} for part in manifest.parts]
+    reasons = [f"{name} ({reason})" for each in of_parts for name, reason in each.items()]
+    return [
+        f"{manifest.partition}: {number:,} members of archives are not read: "
+        f"{named(reasons, number)}. Unpack the archives and convert these, or leave them out."
+    ]
 
 
 def lost_entries(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
@@ -56,5 +69,6 @@ def gap_text(gap: Gap) -> str:
 
 def named(items: Sequence[str], number: int) -> str:
     """Join the first NUM_NAMED of a number of items, and say how many follow."""
-    rest = f" and {number - NUM_NAMED:,} more" if number > NUM_NAMED else ""
-    return ", ".join(items[:NUM_NAMED]) + rest
+    shown = items[:NUM_NAMED]
+    rest = f" and {number - len(shown):,} more" if number > len(shown) else ""
+    return ", ".join(shown) + rest

@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
 
 from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.read_tar import read_tar
 from assets.raw.readers.tar_members import tar_members
+from resources.settings.sources import SourceConfig
 
 Members = dict[str, bytes]
 
@@ -164,6 +168,45 @@ def test_links_devices_and_archives_are_left_out_by_reason(tmp_path: Path) -> No
     assert texts(chunk) == ["a"]
     expected = {"link_member": 2, "device_member": 2, "nested_archive": 2, "other_member": 2}
     assert chunk.left_out == expected
+
+
+def test_dots_in_names_belong_to_the_key_unless_they_end_in_a_format(tmp_path: Path) -> None:
+    members = {
+        **{"22.05.txt": b"one", "22.05.json": b'{"n":1}', "22.05.png": b"-"},
+        **{"Track 2.0 (clean).md": b"two", "v1.2/3.txt": b"three", "a.b.json": b'{"text":"four"}'},
+        **{"5.jpg": b"-", "5.info.json": b"[1]", "5.txt": b"five", "5.v.json": b'{"v":1}'},
+        **{"notes.v2.rst": b"six", "b.jsonl.gz": b"seven", ".hidden.txt": b"eight"},
+    }
+
+    chunk = read(write(tmp_path, "a.tar", tar(members)))
+
+    assert texts(chunk) == ["one", "two", "three", "four", "five"]
+    assert json.loads(chunk.documents["meta"][0]) == {"member": "22.05.txt", "n": 1}
+    assert chunk.left_out == {"other_member": 6, "nested_archive": 1}
+    assert chunk.unread == {
+        "a.tar: notes.v2.rst": "other_member",
+        "a.tar: b.jsonl.gz": "nested_archive",
+    }
+    assert (chunk.num_unread, chunk.rows_in) == (2, 12)
+    assert chunk.containers == {
+        "a.tar": {"documents": 5, "other_member": 6, "nested_archive": 1},
+    }
+
+
+@given(st.lists(st.sampled_from(["a.txt", "b.c.txt", "b.c.json", "b.png", "d.e.json", "f"])))
+def test_every_member_is_read_or_left_out(names: list[str]) -> None:
+    sink, data = io.BytesIO(), b'{"n":1}'
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for name in names:
+            archive.addfile(info(name, len(data)), io.BytesIO(data))
+    file = InputFile("a", "a", "tar", None, 0, "", content=sink.getvalue())
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+
+    records = list(read_tar(file, source))
+
+    read_names = [name for name in names if name not in ("b.png", "f")]
+    pairs = sum({*pair} == {"b.c.txt", "b.c.json"} for pair in pairwise(read_names))
+    assert len(names) - pairs <= len(records) <= len(names)
 
 
 def test_a_second_member_of_a_kind_in_a_sample_goes_to_quarantine(tmp_path: Path) -> None:

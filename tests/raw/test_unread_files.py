@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import dagster as dg
 import msgspec
 import pytest
 from builders import Build, open_corpus, write_corpus
+from every_stage import run_stage
 from input_files import jsonl, zst
 
+from assets.raw.asset import RAW, warn_of_unread
+from assets.raw.raw_records import RawRecords
 from pipeline_defs.commands.main import main
 
 SENTENCE = "9 of 10 files that `where` matches are not read: input/mixed/f0.pdf (no reader for its"
@@ -84,6 +88,25 @@ def test_a_file_that_is_not_read_whole_is_named(mixed_folder: Any, dagster_build
     [check] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
     named = "2 of 3 files could not be read whole: input/mixed/cut.jsonl.gz (2 damaged rows), "
     assert named + "input/mixed/wrong.jsonl." in check.description
+
+
+def test_members_that_no_reader_takes_are_named_and_counted_by_archive(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path))
+    names = ["a.txt", "b.pdf", *(f"{number}.rst" for number in range(8)), ".c"]
+    with zipfile.ZipFile(tmp_path / "input/notes/z.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, "a text")
+
+    run_stage(corpus, RAW)
+
+    manifest = corpus.store.newest(RawRecords, "notes")
+    [line] = warn_of_unread(corpus, manifest).warnings
+    assert line.startswith(
+        "notes: 9 members of archives are not read: input/notes/z.zip: 0.rst (other_member), "
+    )
+    assert "b.pdf (other_member) and 4 more. Unpack the archives" in line
+    counts = [part.stats.numbers.containers for part in manifest.parts]
+    assert {"input/notes/z.zip": {"documents": 1, "other_member": 10}} in counts
 
 
 def test_summary_says_what_is_not_read(

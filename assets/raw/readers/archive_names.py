@@ -35,6 +35,12 @@ def name_error(name: str) -> str:
     return f"member {name[:200]!r} leads out of its archive" if ".." in parts else ""
 
 
+def shown_name(name: str) -> bytes | None:
+    """Return the name of a member that is left out, for the user; None of a hidden one."""
+    is_hidden = name.rpartition("/")[2].startswith(".") or name.startswith("__MACOSX/")
+    return None if is_hidden else name.encode("utf-8", "backslashreplace")
+
+
 def why_left_out(suffix: str) -> str:
     """Return the reason for which a member of a format that is not read is left out."""
     return NESTED_ARCHIVE if suffix.rpartition(".")[2] in ARCHIVES else OTHER_MEMBER

@@ -2,7 +2,8 @@
 
 Every input format (JSON lines, Parquet, CSV, WARC, ...) ends in the same nine columns. A record
 that is no document goes to quarantine with its position, a reason and its bytes. Nothing is dropped
-in silence: rows_in == documents + quarantine + skipped_by_filter + left_out, always.
+in silence: rows_in == documents + quarantine + skipped_by_filter + left_out, always. `rows_in`
+counts what comes in, and is not a sum of the others: the check on conservation compares them.
 
 Price: 100 bytes of memory per record where `id_field` is set.
 """
@@ -65,6 +66,8 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "next_step": pl.String(),
     "raw": pl.Binary(),
 }
+FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
+MOST_UNREAD = 5  # names of a part; its container is told from the counts
 MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
@@ -74,7 +77,9 @@ class Chunk:
     """Documents and quarantine of a bounded run of records; the counts add up to `rows_in`.
 
     `files` are the names of the files that they are from; `faults` the error that ended the reading
-    of a file in this run, if any; `left_out` counts members of archives by reason.
+    of a file in this run, if any; `left_out` counts records of containers by reason. `containers`
+    are the outcomes of the records of each container, `unread` the first members of archives that
+    the user should know of, with the reason.
     """
 
     documents: pl.DataFrame
@@ -84,6 +89,9 @@ class Chunk:
     files: tuple[str, ...] = ()
     faults: Mapping[str, FileFault] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    containers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    num_unread: int = 0
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -126,14 +134,15 @@ class DocumentBuilder:
         name: str,
         unit: str,
         lines_before: Callable[[], int | None] = int,
+        is_container: bool = False,
     ) -> None:
-        """Go on with the records of a file.
+        """Go on with the records of a file; those of containers are counted by file.
 
         `lines_before` counts its lines before the slice, None if that costs too much, and is called
         for records in quarantine only.
         """
         self._source, self._file, self._unit = source, name, unit
-        self._lines_before = lines_before
+        self._lines_before, self._is_container = lines_before, is_container
         self._id_start = f"{self._source.name}\0{name}\0".encode()
         self._seen_ids: set[int] = set()
         self._files.append(name)
@@ -149,23 +158,32 @@ class DocumentBuilder:
         self._faults: dict[str, FileFault] = {}
         self._is_mixed = False
         self._skipped = 0
+        self._num_in = self._num_unread = 0
         self._left_out = Counter[str]()
+        self._containers: dict[str, Counter[str]] = {}
+        self._unread: dict[str, str] = {}
         self._pending_bytes = 0
         self._cut_bytes = 0
         self.num_bytes = 0  # since the start of the file, or the last cut
 
     def add(self, record: InputRecord) -> None:
         """Add one record to the documents, the quarantine or the number of skipped records."""
+        self._num_in += 1
+        outcome = self._sort(record)
+        if self._is_container:
+            self._containers.setdefault(self._file, Counter())[outcome] += 1
+
+    def _sort(self, record: InputRecord) -> str:
+        """Add a record where it belongs, and return what has become of it."""
         if record.left_out:
-            self._left_out[record.left_out] += 1
-            return None
+            return self._leave_out(record)
         if record.fields is None:
             return self._reject(record, record.error)
         if self._source.field_filter and not matches_filter(
             record.fields, self._source.field_filter
         ):
             self._skipped += 1
-            return None
+            return FIELD_FILTER
         fields, wanted = record.fields, self._source.read_columns
         if wanted:
             fields = {key: value for key, value in fields.items() if key in wanted}
@@ -184,7 +202,16 @@ class DocumentBuilder:
         self._pending_bytes += num_bytes
         if self._pending_bytes >= FRAME_BYTES:
             self._flush()
-        return None
+        return "documents"
+
+    def _leave_out(self, record: InputRecord) -> str:
+        self._left_out[record.left_out] += 1
+        if record.raw is not None:
+            self._num_unread += 1
+            if len(self._unread) < MOST_UNREAD:
+                name = record.raw[:RAW_LIMIT_BYTES].decode("utf-8", "backslashreplace")
+                self._unread[f"{self._file}: {name}"] = record.left_out
+        return record.left_out
 
     def add_plain(
         self,
@@ -199,6 +226,7 @@ class DocumentBuilder:
         returns where the id of one was seen before. All are in the order of the file.
         """
         self._flush()
+        self._num_in += len(documents)
         if self._source.id_field:
             is_kept = self._add_in_order(documents, others, record_of)
             if not is_kept.all():  # to filter waits for Polars' threads
@@ -248,10 +276,10 @@ class DocumentBuilder:
             )
         self._seen_ids.add(digest)
 
-    def _reject(self, record: InputRecord, error: str) -> None:
+    def _reject(self, record: InputRecord, error: str) -> str:
         raw = as_json(record.fields) if record.raw is None else record.raw
         if (patch := self._patch_for(record, raw)) and not isinstance(error, FileFault):
-            return self.add(parse_record(record.row, patch.record.encode(), record.line))
+            return self._sort(parse_record(record.row, patch.record.encode(), record.line))
         position = position_text(self._unit, record.row)
         reason = error.encode("utf-8", "backslashreplace").decode()  # may quote bad column names
         before = self._lines_before() if record.line else None
@@ -262,6 +290,7 @@ class DocumentBuilder:
         if isinstance(error, FileFault):
             self._faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
+        return "quarantine"
 
     def _patch_for(self, record: InputRecord, raw: bytes) -> Patch | None:
         """Take the patch of a record: none is used twice, so that no two replace each other."""
@@ -307,11 +336,14 @@ class DocumentBuilder:
         chunk = Chunk(
             documents=documents,
             quarantine=self._quarantine_frame(),
-            rows_in=len(documents) + len(self._rejected) + self._skipped + self._left_out.total(),
+            rows_in=self._num_in,
             skipped_by_filter=self._skipped,
             files=tuple(self._files),
             faults=self._faults,
             left_out=self._left_out,
+            containers=self._containers,
+            unread=self._unread,
+            num_unread=self._num_unread,
         )
         self._start()
         return chunk

@@ -30,7 +30,8 @@ class InputRecord(NamedTuple):
     `line` the number of its first line, from 1 at the start of the slice; 0 if it has no lines.
     `raw` is the JSON text that `fields` was decoded from. None means that the fields come from
     another format, so that their strings are still to be checked and quarantine shows them as JSON.
-    `left_out` is the reason why a member of an archive is neither read nor an error.
+    `left_out` is the reason why a record of a container is neither read nor an error; `raw` is its
+    name then, if the user should know of it.
     """
 
     row: int

@@ -56,6 +56,7 @@ from resources.settings.sources import SourceConfig
 
 MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
 UNITS = {"jsonl": "byte", "parquet": "row", "arrow": "row", "tar": "member", "zip": MEMBER}
+CONTAINERS = frozenset({"warc", "wet", "tar", "zip"})
 SPAN_READERS: dict[
     InputFormat, Callable[[InputFile, SourceConfig, Span], Iterator[InputRecord]]
 ] = {
@@ -243,7 +244,8 @@ def _add_file(
 
     if file.format in ("warc", "html"):
         source = source.model_copy(update={"html": "keep"})  # the pages are text already
-    builder.start_file(source, file.name, _position_unit(file), before)
+    is_container = file.format in CONTAINERS
+    builder.start_file(source, file.name, _position_unit(file), before, is_container)
     for piece in _pieces(file, file_slice, source):
         yield from _add(builder, piece, source, most)
         if builder.is_full():

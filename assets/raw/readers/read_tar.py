@@ -2,18 +2,26 @@
 
     0001.txt + 0001.json + 0001.cls  ->  the text, the fields of the object, and `cls`
 
-The key is the name up to the first dot behind the last slash. The text is that of a member .txt,
+The key is the name up to the first dot behind the last slash, or up to the last one if what is
+behind the first is no ending of the format: 22.05.txt is a text. The text is that of a member .txt,
 .md or .html, or else the text field of the object. A field that two members have stays twice: that
-of the object is renamed `name_2` then. Members of other kinds are counted and left out.
+of the object is renamed `name_2` then. Members of other kinds are counted and left out, and named
+unless they stand beside a sample of their key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
+from assets.raw.readers.archive_names import (
+    MEMBER_FORMATS,
+    OTHER_MEMBER,
+    name_error,
+    shown_name,
+    why_left_out,
+)
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
 from assets.raw.readers.documents import RAW_LIMIT_BYTES
@@ -24,6 +32,7 @@ from assets.raw.readers.tar_members import TarMember, tar_members
 from resources.settings.sources import SourceConfig
 
 TEXTS = {"text": "txt", **{each: each for each in ("txt", "md", "markdown", "html", "htm")}}
+MOST_WAITING = 100
 ROLES = {**dict.fromkeys(TEXTS, "text"), "json": "json", "cls": "cls"}
 
 
@@ -42,8 +51,25 @@ def read_tar(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
 
     Its row is the number of the sample's first member that is read.
     """
-    blocks = read_blocks(file, span.first, span.end.place)
-    stream = BlockStream(blocks, span.first.offset)
+    before, since = list[InputRecord](), list[InputRecord]()  # left out before and since `last`
+    last = "\0"  # the key of the last sample
+    for each in _samples(file, source, span):
+        record = _finished(each, source) if isinstance(each, _Sample) else each
+        if record.left_out:
+            since.append(record)
+            if len(since) < MOST_WAITING:
+                continue
+        key = each.key if isinstance(each, _Sample) and not record.left_out else last
+        yield from _named(before, last, key)
+        before, since, last = since, [], key
+        if not record.left_out:
+            yield record
+    yield from _named([*before, *since], last)
+
+
+def _samples(file: InputFile, source: SourceConfig, span: Span) -> Iterator[_Sample | InputRecord]:
+    """Yield samples, and the records of members that are no part of one."""
+    stream = BlockStream(read_blocks(file, span.first, span.end.place), span.first.offset)
     sample: _Sample | None = None
     for member in tar_members(stream, span.first.row):
         if member.offset >= span.end.offset:
@@ -54,7 +80,7 @@ def read_tar(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
             continue
         if sample is None or sample.key != key:
             if sample:
-                yield _sample_record(sample, source)
+                yield sample
             sample = _Sample(key, member.number, member.name)
         error, data = _take(stream, member, source.max_record_bytes)
         if not error and ROLES[suffix] in sample.parts:
@@ -64,7 +90,15 @@ def read_tar(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
         else:
             sample.parts[ROLES[suffix]] = suffix, data
     if sample:
-        yield _sample_record(sample, source)
+        yield sample
+
+
+def _named(records: Iterable[InputRecord], *keys: str) -> Iterator[InputRecord]:
+    """Yield what is left out, without names where it is beside a sample of a key."""
+    beside = tuple(f"{key}.".encode("utf-8", "backslashreplace") for key in keys)
+    for record in records:
+        is_beside = record.raw and record.raw.startswith(beside)
+        yield record._replace(raw=None) if is_beside else record
 
 
 def tar_starts(
@@ -83,9 +117,17 @@ def tar_starts(
 
 def _key(member: TarMember) -> tuple[str, str]:
     """Return the key of a member's sample, and the rest of its name in lower case."""
-    folder, slash, name = member.name.rpartition("/")
-    stem, _, suffix = name.partition(".")
-    return f"{folder}{slash}{stem}", suffix.lower()
+    key = _first_stem(member.name)
+    suffix = member.name[len(key) + 1 :].lower()
+    ending = suffix.rpartition(".")[2]
+    if suffix not in ROLES and ROLES.get(ending) in ("text", "json"):
+        return member.name[: -len(ending) - 1], ending
+    return key, suffix
+
+
+def _first_stem(name: str) -> str:
+    folder, slash, base = name.rpartition("/")
+    return f"{folder}{slash}{base.partition('.')[0]}"
 
 
 def _other_record(member: TarMember, suffix: str) -> InputRecord | None:
@@ -96,7 +138,7 @@ def _other_record(member: TarMember, suffix: str) -> InputRecord | None:
     if member.kind == "file" and suffix in ROLES and not is_hidden:
         return None
     reason = why_left_out(suffix) if member.kind == "file" else f"{member.kind}_member"
-    return InputRecord(member.number, None, left_out=reason)
+    return InputRecord(member.number, None, shown_name(member.name), left_out=reason)
 
 
 def _take(stream: BlockStream, member: TarMember, max_bytes: int) -> tuple[str, bytes]:
@@ -111,6 +153,15 @@ def _take(stream: BlockStream, member: TarMember, max_bytes: int) -> tuple[str, 
     cut = FileFault(f"tar member ends after {len(data):,} of {size:,} bytes (truncated)")
     error, stream.broken = stream.broken or cut, FileFault()
     return error, data
+
+
+def _finished(sample: _Sample, source: SourceConfig) -> InputRecord:
+    """Return the record of a sample; an object with dots in its name may be another's `v.json`."""
+    record = _sample_record(sample, source)
+    is_text = "text" in sample.parts or source.text_field in (record.fields or ())
+    if is_text or sample.key == _first_stem(sample.name):
+        return record
+    return InputRecord(sample.row, None, shown_name(sample.name), left_out=OTHER_MEMBER)
 
 
 def _sample_record(sample: _Sample, source: SourceConfig) -> InputRecord:

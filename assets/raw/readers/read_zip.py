@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from assets.raw.places.open_input import open_input
 from assets.raw.positions import MEMBER_ROWS
-from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, why_left_out
+from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, shown_name, why_left_out
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -113,10 +113,10 @@ def _member_records(
         yield InputRecord(0, None, name.encode("utf-8", "backslashreplace"), fault)
         return
     if member.external_attr >> 16 & 0o170000 == LINK:
-        yield InputRecord(0, None, left_out="link_member")
+        yield InputRecord(0, None, shown_name(name), left_out="link_member")
         return
     if suffix not in MEMBER_FORMATS or name.rpartition("/")[2].startswith("."):
-        yield InputRecord(0, None, left_out=why_left_out(suffix))
+        yield InputRecord(0, None, shown_name(name), left_out=why_left_out(suffix))
         return
     try:
         data = _unpack(archive, member)
